@@ -1,0 +1,381 @@
+// Package fork is the PyTorch checkout: getting one, putting the series on it and taking it off as transactions, and
+// telling what state it is in.
+package fork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"mpsforge/fork/git"
+	"mpsforge/patches"
+)
+
+// Refusals, each wrapped in an error that says on what, why and what to do next.
+var (
+	ErrWrongBaseline = errors.New("the checkout is not at the baseline")
+	ErrDirty         = errors.New("touched files have changes that are not the series'")
+	ErrBusy          = errors.New("a git operation is in progress")
+	ErrForeign       = errors.New("HEAD is not where mpsforge left it")
+	ErrSeriesChanged = errors.New("the applied patches are not those of the series")
+	ErrInterrupted   = errors.New("an earlier run was interrupted")
+)
+
+// Checkout is a git work tree with what mpsforge recorded about it.
+type Checkout struct {
+	repository *git.Repository
+	objects    *git.Objects
+	state      *State // nil when nothing is recorded
+	stateID    string
+}
+
+// Open opens the work tree whose top is dir. Close it after use.
+func Open(ctx context.Context, dir string) (*Checkout, error) {
+	repository, err := git.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	checkout := &Checkout{repository: repository, objects: repository.Objects()}
+	checkout.state, checkout.stateID, err = loadState(ctx, repository, checkout.objects)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open checkout %s: %w", dir, err), checkout.Close())
+	}
+	return checkout, nil
+}
+
+// Close releases the repository's files.
+func (c *Checkout) Close() error { return c.objects.Close() }
+
+// Dir is the absolute path of the work tree.
+func (c *Checkout) Dir() string { return c.repository.WorkTree }
+
+// Baseline is the name of the recorded baseline, or "".
+func (c *Checkout) Baseline() string {
+	if c.state == nil {
+		return ""
+	}
+	return c.state.Baseline
+}
+
+// Head is the commit that HEAD is at and its tree; both are empty before the first commit.
+func (c *Checkout) Head(ctx context.Context) (commit, tree string, err error) {
+	if c.repository.Head == "" {
+		return "", "", nil
+	}
+	head, err := c.objects.Commit(ctx, c.repository.Head)
+	if err != nil {
+		return "", "", fmt.Errorf("read HEAD of %s: %w", c.Dir(), err)
+	}
+	return c.repository.Head, head.Tree, nil
+}
+
+// Base is the baseline's commit in this repository and how it is known to be the baseline; empty when not recorded.
+func (c *Checkout) Base() (commit, proof string) {
+	if c.state == nil {
+		return "", ""
+	}
+	return c.state.Base, c.state.Proof
+}
+
+// File gives the bytes of a file of the work tree as the commit HEAD holds them.
+func (c *Checkout) File(ctx context.Context, path string) ([]byte, error) {
+	if c.repository.Head == "" {
+		return nil, fmt.Errorf("read %s of %s: %w", path, c.Dir(), git.ErrUnborn)
+	}
+	return c.objects.FileAt(ctx, c.repository.Head, path)
+}
+
+// identify tells whether a commit is the baseline, exactly.
+func (c *Checkout) identify(ctx context.Context, series *patches.Series, id string) (proof string, err error) {
+	baseline := series.Baseline
+	if id == "" {
+		return "", fmt.Errorf("%w: %s has no commit yet; `mpsforge fetch --baseline %s` gets one", ErrWrongBaseline, c.Dir(), baseline.Name)
+	}
+	if id == baseline.Commit {
+		return "the commit is " + id, nil
+	}
+	commit, err := c.objects.Commit(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if baseline.Tree != "" && commit.Tree == baseline.Tree {
+		return "the tree is " + commit.Tree, nil
+	}
+	return "", nil
+}
+
+// compareDigests compares the files that the baseline's digests know with those of a commit.
+func (c *Checkout) compareDigests(ctx context.Context, series *patches.Series, id string) (same int, differing []string, err error) {
+	commit, err := c.objects.Commit(ctx, id)
+	if err != nil {
+		return 0, nil, err
+	}
+	check := func(path, want string) error {
+		entry, _, err := c.objects.Find(ctx, commit.Tree, path)
+		if err != nil {
+			return err
+		}
+		if entry.ID == want {
+			same++
+		} else {
+			differing = append(differing, path)
+		}
+		return nil
+	}
+	for _, file := range series.Digests.Files {
+		if err := check(file.Path, file.Blob); err != nil {
+			return 0, nil, err
+		}
+	}
+	for _, path := range series.Baseline.Absent {
+		if err := check(path, ""); err != nil {
+			return 0, nil, err
+		}
+	}
+	return same, differing, nil
+}
+
+// wrongBaseline says what a commit that is not the baseline looks like.
+func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) error {
+	baseline := series.Baseline
+	same, differing, err := c.compareDigests(ctx, series, c.repository.Head)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("HEAD of %s is %s, baseline %s is %s", c.Dir(), c.repository.Head, baseline.Name, baseline.Commit)
+	if len(differing) == 0 {
+		return fmt.Errorf("%w: %s\nall %d files that the baseline's digests know are equal; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s",
+			ErrWrongBaseline, text, same, baseline.Name, c.Dir())
+	}
+	return fmt.Errorf("%w: %s\n%d of %d known files differ (the first: %s); check the baseline out, or get a new checkout: mpsforge fetch --baseline %s --checkout NEW-FOLDER",
+		ErrWrongBaseline, text, len(differing), same+len(differing), differing[0], baseline.Name)
+}
+
+// ensureBase makes sure that a state is there, recording the base when HEAD is the baseline. Nothing is written to the
+// repository before the caller does.
+func (c *Checkout) ensureBase(ctx context.Context, series *patches.Series) error {
+	if c.state != nil {
+		if c.state.Baseline != series.Baseline.Name {
+			return fmt.Errorf("%w: %s is recorded as %s, the series is for %s; leave --baseline out", ErrWrongBaseline, c.Dir(),
+				c.state.Baseline, series.Baseline.Name)
+		}
+		return nil
+	}
+	proof, err := c.identify(ctx, series, c.repository.Head)
+	if err != nil {
+		return err
+	}
+	if proof == "" {
+		return c.wrongBaseline(ctx, series)
+	}
+	c.state = &State{Schema: stateSchema, Worktree: c.repository.WorktreeID, Baseline: series.Baseline.Name, Base: c.repository.Head,
+		Proof: proof, Source: "the user's own checkout", Head: c.repository.Head, Applied: []Applied{}}
+	return nil
+}
+
+// applied tells how many patches of the recorded list HEAD has on it; -1 when HEAD is none of the commits known.
+func (c *Checkout) applied() int {
+	if c.repository.Head == c.state.Base {
+		return 0
+	}
+	index := slices.IndexFunc(c.state.Applied, func(a Applied) bool { return a.Commit == c.repository.Head })
+	if index < 0 {
+		return -1
+	}
+	return index + 1
+}
+
+// fileState is how the file at a path compares with two entries it may be expected to be.
+type fileState int
+
+const (
+	isOld   fileState = iota
+	isNew             // and not equal to the old entry
+	isTorn            // missing, or the beginning of the new or old content: what a killed git leaves
+	isOther           // somebody else's content
+)
+
+// workFile compares a file of the work tree with the entries on both sides of a change. Removed holds the paths that
+// the whole change takes away: a folder that holds nothing else counts as absent.
+func (c *Checkout) workFile(ctx context.Context, change git.Change, removed map[string]bool) (fileState, string, error) {
+	full := filepath.Join(c.Dir(), filepath.FromSlash(change.Path))
+	for folder := filepath.Dir(full); len(folder) > len(c.Dir()); folder = filepath.Dir(folder) {
+		info, err := os.Lstat(folder)
+		if err == nil && info.Mode()&os.ModeSymlink != 0 {
+			return isOther, "lies behind " + folder + ", which is a symbolic link", nil
+		}
+	}
+	entry, content, err := readWorkFile(full)
+	if err != nil {
+		return isOther, "", err
+	}
+	if entry.Mode == git.ModeFolder {
+		only, err := c.holdsOnly(full, removed)
+		if err != nil {
+			return isOther, "", err
+		}
+		if only {
+			entry = git.Entry{}
+		}
+	}
+	switch {
+	case entry == change.Old:
+		return isOld, "", nil
+	case entry == change.New:
+		return isNew, "", nil
+	case entry == git.Entry{}:
+		return isTorn, "is missing from the work tree", nil
+	case entry.Mode == git.ModeFolder:
+		return isOther, "is a folder", nil
+	}
+	if entry.Mode != git.ModeSymlink && (entry.Mode == change.Old.Mode || entry.Mode == change.New.Mode) {
+		// Line-end conversion and other filters make the bytes on disk differ from the blob.
+		filtered, err := c.repository.HashWorkFile(ctx, change.Path)
+		if err != nil {
+			return isOther, "", err
+		}
+		if filtered == change.Old.ID && entry.Mode == change.Old.Mode {
+			return isOld, "", nil
+		}
+		if filtered == change.New.ID && entry.Mode == change.New.Mode {
+			return isNew, "", nil
+		}
+	}
+	for _, side := range []git.Entry{change.New, change.Old} {
+		if side == (git.Entry{}) || side.Mode == git.ModeSubmodule {
+			continue
+		}
+		whole, err := c.objects.Blob(ctx, side.ID)
+		if err != nil {
+			return isOther, "", err
+		}
+		if strings.HasPrefix(string(whole), string(content)) {
+			return isTorn, "is modified in the work tree", nil
+		}
+	}
+	if change.Old == (git.Entry{}) {
+		return isOther, "is in the way: the series adds this file, and one that git does not know is there", nil
+	}
+	return isOther, "is modified in the work tree", nil
+}
+
+// holdsOnly tells whether every file below a folder is one of the given paths.
+func (c *Checkout) holdsOnly(folder string, paths map[string]bool) (bool, error) {
+	only := true
+	err := filepath.WalkDir(folder, func(full string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(c.Dir(), full)
+		if err == nil && !paths[filepath.ToSlash(name)] {
+			only = false
+			return fs.SkipAll
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("look into %s: %w", folder, err)
+	}
+	return only, nil
+}
+
+// removedBy lists the paths that changes take away.
+func removedBy(changes []git.Change) map[string]bool {
+	removed := map[string]bool{}
+	for _, change := range changes {
+		if change.New == (git.Entry{}) && change.Old != (git.Entry{}) {
+			removed[change.Path] = true
+		}
+	}
+	return removed
+}
+
+// readWorkFile gives the entry that a file of the work tree would have without filters, and its content.
+func readWorkFile(full string) (git.Entry, []byte, error) {
+	info, err := os.Lstat(full)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		return git.Entry{}, nil, nil
+	case err != nil:
+		return git.Entry{}, nil, fmt.Errorf("look at %s: %w", full, err)
+	case info.IsDir():
+		return git.Entry{Mode: git.ModeFolder}, nil, nil
+	case info.Mode()&os.ModeSymlink != 0:
+		target, err := os.Readlink(full)
+		if err != nil {
+			return git.Entry{}, nil, fmt.Errorf("look at %s: %w", full, err)
+		}
+		return git.Entry{Mode: git.ModeSymlink, ID: git.BlobID([]byte(target))}, []byte(target), nil
+	case !info.Mode().IsRegular():
+		return git.Entry{Mode: "special"}, nil, nil
+	}
+	content, err := os.ReadFile(full)
+	if err != nil {
+		return git.Entry{}, nil, fmt.Errorf("read %s: %w", full, err)
+	}
+	mode := git.ModeFile
+	if info.Mode()&0o100 != 0 {
+		mode = git.ModeExecutable
+	}
+	return git.Entry{Mode: mode, ID: git.BlobID(content)}, content, nil
+}
+
+// indexState compares what the index holds for a path with both sides of a change.
+func indexState(entries []git.IndexEntry, change git.Change) (fileState, string) {
+	if len(entries) > 1 || len(entries) == 1 && entries[0].Stage != 0 {
+		return isOther, "has an unresolved conflict"
+	}
+	entry := git.Entry{}
+	if len(entries) == 1 {
+		entry = git.Entry{Mode: entries[0].Mode, ID: entries[0].ID}
+	}
+	switch entry {
+	case change.Old:
+		return isOld, ""
+	case change.New:
+		return isNew, ""
+	}
+	if entry == (git.Entry{}) {
+		return isOther, "is removed from the index"
+	}
+	return isOther, "has staged changes"
+}
+
+// Drift is one path that is not what it should be.
+type Drift struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"` // follows the path in a sentence
+}
+
+func (d Drift) String() string { return d.Path + " " + d.Reason }
+
+// drift lists the changes whose old side is not what the index and the work tree hold.
+func (c *Checkout) drift(ctx context.Context, changes []git.Change) ([]Drift, error) {
+	index, err := c.repository.IndexEntries(ctx, pathsOf(changes))
+	if err != nil {
+		return nil, err
+	}
+	removed := removedBy(changes)
+	var drifts []Drift
+	for _, change := range changes {
+		expectOld := git.Change{Path: change.Path, Old: change.Old, New: change.Old}
+		if state, reason := indexState(index[change.Path], expectOld); state != isOld {
+			drifts = append(drifts, Drift{change.Path, reason})
+			continue
+		}
+		state, reason, err := c.workFile(ctx, expectOld, removed)
+		if err != nil {
+			return nil, err
+		}
+		if state != isOld {
+			drifts = append(drifts, Drift{change.Path, reason})
+		}
+	}
+	return drifts, nil
+}

@@ -1,0 +1,155 @@
+package fork
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"mpsforge/fork/git"
+)
+
+// Direction says how Recover ends an interrupted run.
+type Direction int
+
+// The directions. Automatic takes the one that loses nothing and refuses when there is none.
+const (
+	Automatic Direction = iota
+	Finish
+	RollBack
+)
+
+// Recovery is what Recover found and did.
+type Recovery struct {
+	Checkout string `json:"checkout"`
+	Did      string `json:"did"` // a sentence; empty when there was nothing to do
+}
+
+// Recover ends a run that was cut off. Finish and RollBack overwrite what stands in the files concerned, whatever it
+// is. With removeLock a left-over index.lock is removed first: the caller must be sure that no git runs.
+func (c *Checkout) Recover(ctx context.Context, direction Direction, removeLock bool) (*Recovery, error) {
+	unlock, err := c.repository.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var did []string
+	if lock, held := c.repository.IndexLock(); held && removeLock {
+		if err := os.Remove(lock); err != nil {
+			return nil, fmt.Errorf("remove the index lock: %w", err)
+		}
+		did = append(did, "removed "+lock)
+	}
+	sentence, err := c.endPending(ctx, direction, false)
+	if err != nil {
+		return nil, err
+	}
+	if sentence != "" {
+		did = append(did, sentence)
+	}
+	return &Recovery{Checkout: c.Dir(), Did: strings.Join(did, "; ")}, nil
+}
+
+// recoverPending ends an interrupted run before another change begins.
+func (c *Checkout) recoverPending(ctx context.Context, check bool) (string, error) {
+	if c.state == nil || c.state.Pending == nil {
+		return "", nil
+	}
+	if c.state.Pending.Command == "fetch" {
+		return "", fmt.Errorf("%w: the fetch into %s did not end; run mpsforge fetch again, it goes on where it stopped", ErrInterrupted, c.Dir())
+	}
+	return c.endPending(ctx, Automatic, check)
+}
+
+// endPending finishes or undoes the pending change. With check it only says whether it could.
+func (c *Checkout) endPending(ctx context.Context, direction Direction, check bool) (string, error) {
+	if c.state == nil || c.state.Pending == nil || c.state.Pending.Command == "fetch" {
+		return "", nil
+	}
+	pending := c.state.Pending
+	story := fmt.Sprintf("found an interrupted %s of %s", pending.Command, c.Dir())
+	if lock, held := c.repository.IndexLock(); held {
+		return "", fmt.Errorf("%w: %s, and %s is there; if no git runs in that checkout, run: mpsforge recover --remove-index-lock: %w",
+			ErrInterrupted, story, lock, git.ErrLocked)
+	}
+	if c.repository.Head != c.state.Head {
+		if direction == Automatic {
+			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; put it back (git reset --soft %s), or keep it and drop the record of that run: mpsforge recover --rollback",
+				ErrForeign, story, c.repository.Head, c.state.Head)
+		}
+		if direction == Finish {
+			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; only --rollback is possible, which leaves the files alone", ErrForeign, story, c.repository.Head)
+		}
+		before := *c.state
+		before.Pending = nil
+		return story + " and dropped its record; HEAD and files are as they were found", c.record(ctx, "recover", &before, "")
+	}
+	from, err := c.objects.Commit(ctx, c.state.Head)
+	if err != nil {
+		return "", err
+	}
+	to, err := c.objects.Commit(ctx, pending.To)
+	if err != nil {
+		return "", err
+	}
+	changes, err := c.objects.Diff(ctx, from.Tree, to.Tree)
+	if err != nil {
+		return "", err
+	}
+	begun, foreign, err := c.progress(ctx, changes)
+	if err != nil {
+		return "", err
+	}
+	if len(foreign) > 0 && direction == Automatic {
+		var lines strings.Builder
+		for _, drift := range foreign {
+			lines.WriteString("\n  " + drift.String())
+		}
+		return "", fmt.Errorf("%w: %s, and files it concerns were changed since:%s\nsave them if they are yours, then choose: mpsforge recover --finish, or mpsforge recover --rollback (both overwrite these files)",
+			ErrInterrupted, story, lines.String())
+	}
+	if check {
+		return story + "; a run without --check would mend it first", nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	if direction == Finish || direction == Automatic && begun {
+		if err := c.finishMove(ctx, pending.Command, changes); err != nil {
+			return "", err
+		}
+		return story + " and finished it", nil
+	}
+	if direction == RollBack && (begun || len(foreign) > 0) {
+		if err := c.moveWorkTree(ctx, c.state.Head, changes); err != nil {
+			return "", err
+		}
+	}
+	if err := c.rollBack(ctx, pending.Command, changes); err != nil {
+		return "", err
+	}
+	return story + " and rolled it back", nil
+}
+
+// progress tells whether the work tree or index has begun to change, and which paths hold what neither side has.
+func (c *Checkout) progress(ctx context.Context, changes []git.Change) (begun bool, foreign []Drift, err error) {
+	index, err := c.repository.IndexEntries(ctx, pathsOf(changes))
+	if err != nil {
+		return false, nil, err
+	}
+	removed := removedBy(changes)
+	for _, change := range changes {
+		inIndex, reason := indexState(index[change.Path], change)
+		if inIndex == isOther {
+			foreign = append(foreign, Drift{change.Path, reason})
+			continue
+		}
+		onDisk, reason, err := c.workFile(ctx, change, removed)
+		if err != nil {
+			return false, nil, err
+		}
+		if onDisk == isOther {
+			foreign = append(foreign, Drift{change.Path, reason})
+		}
+		begun = begun || inIndex != isOld || onDisk != isOld
+	}
+	return begun, foreign, nil
+}

@@ -1,0 +1,133 @@
+package fork
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"mpsforge/fork/git"
+)
+
+// stateSchema is the version of state.json. It rises when an older mpsforge could misread the file.
+const stateSchema = 1
+
+// stateFile is the one file in the tree of a state commit.
+const stateFile = "state.json"
+
+// State is what mpsforge has recorded about one work tree. It lives in a commit on a ref of its own, never in a loose
+// file, so that an update is atomic; the state before is that commit's parent.
+type State struct {
+	Schema   int    `json:"schema"`
+	Worktree string `json:"worktree"` // name of the work tree it belongs to; linked work trees share refs
+	Baseline string `json:"baseline"`
+	Base     string `json:"base"` // commit id of the baseline in this repository
+	// Proof says how the base is known to be the baseline, in words for people.
+	Proof   string    `json:"proof"`
+	Source  string    `json:"source"`  // where the tree came from
+	Applied []Applied `json:"applied"` // in order
+	// Head is the commit that HEAD was left at: the base or the last applied patch's commit.
+	Head    string   `json:"head"`
+	Pending *Pending `json:"pending,omitempty"`
+}
+
+// Applied is one patch of the series as a commit.
+type Applied struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"` // of the patch file
+	Commit string `json:"commit"`
+}
+
+// Pending is a change that was begun. It is recorded before the work tree is touched and replaced, together with the
+// move of HEAD, when all is done; finding it later means that a run was cut off in between.
+type Pending struct {
+	Command string `json:"command"` // "apply", "unapply" or "fetch"
+	To      string `json:"to"`      // commit that HEAD is to move to; empty for a fetch
+	// Applied is the list of patches once To is reached.
+	Applied []Applied `json:"applied"`
+}
+
+// ErrStateUnreadable is returned, wrapped, when the state ref does not hold what this version wrote.
+var ErrStateUnreadable = errors.New("the recorded state can not be read")
+
+// loadState finds the state of this work tree among the state commits of the repository; nil when there is none.
+func loadState(ctx context.Context, repository *git.Repository, objects *git.Objects) (*State, string, error) {
+	for _, id := range repository.StateIDs {
+		data, err := objects.FileAt(ctx, id, stateFile)
+		if err != nil {
+			return nil, "", fmt.Errorf("%w: %s: %w", ErrStateUnreadable, id, err)
+		}
+		var state State
+		if err := json.Unmarshal(data, &state); err != nil {
+			return nil, "", fmt.Errorf("%w: %s of commit %s: %w", ErrStateUnreadable, stateFile, id, err)
+		}
+		if state.Worktree != repository.WorktreeID {
+			continue
+		}
+		if state.Schema != stateSchema {
+			return nil, "", fmt.Errorf("%w: commit %s has schema %d, this mpsforge knows %d; use the mpsforge that wrote it",
+				ErrStateUnreadable, id, state.Schema, stateSchema)
+		}
+		return &state, id, nil
+	}
+	return nil, git.NoObject, nil
+}
+
+// addState makes the commit that holds a state. Its parents keep the former state, the base and the patched commits
+// from being collected as garbage.
+func addState(ctx context.Context, objects *git.Objects, state *State, former string) (string, error) {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(state); err != nil {
+		return "", fmt.Errorf("write state: %w", err)
+	}
+	blob, err := objects.AddBlob(data.Bytes())
+	if err != nil {
+		return "", err
+	}
+	tree, err := objects.EditTree(ctx, "", map[string]git.Entry{stateFile: {Mode: git.ModeFile, ID: blob}})
+	if err != nil {
+		return "", err
+	}
+	commit := git.Commit{Tree: tree, Message: "mpsforge state\n",
+		Author: git.Signature{Name: "mpsforge", Email: "mpsforge@example.invalid", When: time.Now()}}
+	parents := []string{former, state.Base, state.Head}
+	if state.Pending != nil {
+		parents = append(parents, state.Pending.To)
+	}
+	seen := map[string]bool{git.NoObject: true, "": true}
+	for _, parent := range parents {
+		if !seen[parent] {
+			commit.Parents = append(commit.Parents, parent)
+			seen[parent] = true
+		}
+	}
+	return objects.AddCommit(commit)
+}
+
+// record writes a state and moves the state ref to it, together with HEAD when head is not empty.
+func (c *Checkout) record(ctx context.Context, reason string, state *State, head string) error {
+	id, err := addState(ctx, c.objects, state, c.stateID)
+	if err != nil {
+		return err
+	}
+	if err := c.objects.Flush(); err != nil {
+		return err
+	}
+	updates := []git.RefUpdate{{Name: c.repository.StateRef(), New: id, Old: c.stateID}}
+	if head != "" && head != c.repository.Head {
+		updates = append(updates, git.RefUpdate{Name: "HEAD", New: head, Old: c.repository.Head})
+	}
+	if err := c.repository.UpdateRefs(ctx, "mpsforge "+reason, updates...); err != nil {
+		return err
+	}
+	c.state, c.stateID = state, id
+	if head != "" {
+		c.repository.Head = head
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+// Package run starts other programs: each in a process group of its own, ended with its children when the context
+// ends, with its words captured up to a limit.
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stderrLimit bounds what is kept of standard error, in bytes. The end is kept: that is where errors stand.
+const stderrLimit = 1 << 20
+
+// graceAfterTerminate is how long a program that was told to end may take before it is killed. git removes its lock
+// files on SIGTERM, so a kill at once would leave them behind.
+const graceAfterTerminate = 5 * time.Second
+
+// Command is one program run.
+type Command struct {
+	Name string
+	Args []string
+	Dir  string
+	Env  []string // the whole environment; nil inherits
+	// Stdin may be nil.
+	Stdin io.Reader
+	// Stdout receives standard output as it comes; nil captures it into Result.Stdout.
+	Stdout io.Writer
+	// Stderr receives standard error as it comes, besides being captured; may be nil.
+	Stderr io.Writer
+}
+
+// Result is what a finished program left.
+type Result struct {
+	Stdout []byte // empty when Command.Stdout was set
+	Stderr []byte
+}
+
+// Error says how a program failed. It wraps the context's error when the context ended it.
+type Error struct {
+	Command  string // as a user would type it
+	ExitCode int    // -1 when it did not exit by itself
+	Stderr   string // the end of its standard error
+	Err      error
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %v", e.Command, e.Err)
+	if tail := LastLines(e.Stderr, 12); tail != "" {
+		text += "\n  " + strings.ReplaceAll(tail, "\n", "\n  ")
+	}
+	return text
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Run starts the program and waits for its end. A non-zero exit is an *Error; so is a program that is not there, for
+// which errors.Is(err, exec.ErrNotFound) holds.
+func (c Command) Run(ctx context.Context) (Result, error) {
+	command := exec.CommandContext(ctx, c.Name, c.Args...)
+	command.Dir, command.Env, command.Stdin = c.Dir, c.Env, c.Stdin
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command.WaitDelay = graceAfterTerminate
+
+	var stdout bytes.Buffer
+	var stderr tail
+	command.Stdout = &stdout
+	if c.Stdout != nil {
+		command.Stdout = c.Stdout
+	}
+	command.Stderr = &stderr
+	if c.Stderr != nil {
+		command.Stderr = io.MultiWriter(&stderr, c.Stderr)
+	}
+	err := command.Run()
+	if ctx.Err() != nil && command.Process != nil {
+		// What the program started itself may outlive it; nothing of the group may.
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+	}
+	result := Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
+	if err == nil {
+		return result, nil
+	}
+	failure := &Error{Command: c.String(), ExitCode: -1, Stderr: string(result.Stderr), Err: err}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		failure.ExitCode = exit.ExitCode()
+	}
+	if ctx.Err() != nil {
+		failure.Err = ctx.Err()
+	}
+	return result, failure
+}
+
+// String gives the command line, quoted where a shell would need it.
+func (c Command) String() string {
+	words := []string{quote(c.Name)}
+	for _, arg := range c.Args {
+		words = append(words, quote(arg))
+	}
+	return strings.Join(words, " ")
+}
+
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,+@%^", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// ExitCode returns the exit status of the program that err speaks of, or -1.
+func ExitCode(err error) int {
+	if failure := (*Error)(nil); errors.As(err, &failure) {
+		return failure.ExitCode
+	}
+	return -1
+}
+
+// LastLines returns at most n lines from the end of text, without surrounding white space.
+func LastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return strings.Join(lines, "\n")
+}
+
+// tail keeps the last stderrLimit bytes written to it.
+type tail struct{ buffer bytes.Buffer }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buffer.Write(p)
+	if over := t.buffer.Len() - 2*stderrLimit; over > 0 {
+		t.buffer.Next(over + stderrLimit)
+	}
+	return len(p), nil
+}
+
+func (t *tail) Bytes() []byte { return t.buffer.Bytes() }
+
+// Environment returns the process's environment with the given "NAME=value" settings put over it and the names in
+// drop taken out.
+func Environment(set []string, drop func(name string) bool) []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if drop != nil && drop(name) {
+			continue
+		}
+		env = append(env, entry)
+	}
+	return append(env, set...)
+}

@@ -1,0 +1,123 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+)
+
+// marks stand before verdicts, so that a table can be read at a glance without colour.
+var marks = map[Verdict]string{Passed: "✓", Failed: "✗", Skipped: "○", NotRun: "–"}
+
+// WriteMarkdown renders the report for people. Headings start at the third level, as a GitHub step summary wants them.
+func (r *Report) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[r.Verdict], r.summary())
+	r.identityTable(&b)
+	fmt.Fprintf(&b, "\n#### Stages\n\n| stage | verdict | seconds | counts | reason |\n| --- | --- | ---: | --- | --- |\n")
+	for _, stage := range r.Stages {
+		fmt.Fprintf(&b, "| %s | %s %s | %.1f | %s | %s |\n", stage.Name, marks[stage.Verdict], stage.Verdict, stage.Seconds, counts(stage.Counts), cell(stage.Reason))
+	}
+	for _, stage := range r.Stages {
+		if len(stage.Checks)+len(stage.Facts) > 0 {
+			stage.section(&b)
+		}
+	}
+	fmt.Fprintf(&b, "\n#### What this run can not show\n\n")
+	for _, limit := range r.Limits {
+		fmt.Fprintf(&b, "- %s\n", limit)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// summary is the report in one line.
+func (r *Report) summary() string {
+	text := string(r.Verdict)
+	if len(r.Missing) > 0 {
+		text += "; required but not run: " + strings.Join(r.Missing, ", ")
+	}
+	return fmt.Sprintf("%s (%s, %d patches, %.1f s%s)", text, r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
+}
+
+func (r *Report) identityTable(b *strings.Builder) {
+	b.WriteString("| what | |\n| --- | --- |\n")
+	metal := "no: everything ran on this machine's CPU"
+	if r.Machine.MetalRan {
+		metal = "yes"
+	}
+	patches := strings.Join(r.Identity.Patches, ", ")
+	for _, row := range [][2]string{
+		{"tool", strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version + " " + r.Tool.Commit)},
+		{"started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
+		{"machine", fmt.Sprintf("%s, %d cores", r.Machine.System, r.Machine.Cores)},
+		{"compiler", r.Machine.Compiler},
+		{"git", r.Machine.Git},
+		{"real Metal used", metal},
+		{"baseline", r.Identity.Baseline},
+		{"series digest", r.Identity.SeriesDigest},
+		{"patches", patches},
+		{"checkout", r.Identity.Checkout},
+		{"base commit", r.Identity.BaseCommit},
+		{"base known by", r.Identity.BaseProof},
+		{"HEAD commit", r.Identity.HeadCommit},
+		{"HEAD tree", r.Identity.HeadTree},
+		{"seed", fmt.Sprint(r.Seed)},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(b, "| %s | %s |\n", row[0], cell(row[1]))
+		}
+	}
+}
+
+func (s *Stage) section(b *strings.Builder) {
+	fmt.Fprintf(b, "\n#### %s: %s\n\n", s.Name, s.Question)
+	for _, fact := range s.Facts {
+		fmt.Fprintf(b, "- %s: `%s`\n", fact.Name, fact.Value)
+	}
+	if len(s.Seeds) > 0 {
+		fmt.Fprintf(b, "- seeds: %s\n", strings.Trim(fmt.Sprint(s.Seeds), "[]"))
+	}
+	if len(s.Checks) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n| check | subject | rule | verdict | seconds | detail |\n| --- | --- | --- | --- | ---: | --- |\n")
+	for _, check := range s.Checks {
+		fmt.Fprintf(b, "| %s | %s | %s | %s %s | %.2f | %s |\n", cell(check.Name), check.Subject, check.Rule, marks[check.Verdict], check.Verdict, check.Seconds, cell(check.Detail))
+	}
+	for _, check := range s.Checks {
+		if check.Verdict != Failed || check.Output == "" && check.Artifact == "" {
+			continue
+		}
+		fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n", check.Name)
+		if check.Artifact != "" {
+			fmt.Fprintf(b, "kept: `%s`\n\n", check.Artifact)
+		}
+		if check.Output != "" {
+			fmt.Fprintf(b, "````\n%s\n````\n\n", strings.TrimRight(check.Output, "\n"))
+		}
+		b.WriteString("</details>\n")
+	}
+}
+
+// counts renders counters in a fixed order.
+func counts(values map[string]int64) string {
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf("%d %s", values[name], name)
+	}
+	return cell(strings.Join(parts, ", "))
+}
+
+// cell makes text fit into a table cell.
+func cell(text string) string {
+	return strings.NewReplacer("\n", " ", "|", `\|`).Replace(strings.TrimSpace(text))
+}

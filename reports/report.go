@@ -1,0 +1,189 @@
+// Package reports holds the model of a verification report and renders it.
+//
+// The model is the contract between the stages that fill it and everybody who reads it later (people, CI, a comparison
+// of two runs), so its JSON form carries a schema number: readers refuse a number they do not know.
+package reports
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Schema is the version of the JSON form that this package writes. It rises whenever a field changes its meaning or
+// goes away; new optional fields do not raise it.
+const Schema = 1
+
+// Verdict is the outcome of a stage or of one check in it. The zero value is no verdict at all and is never written.
+type Verdict string
+
+// The four outcomes. Skipped means that the stage or check cannot run here, for the reason given with it; NotRun means
+// that it was not reached or not asked for. Neither is ever counted as a pass.
+const (
+	Passed  Verdict = "passed"
+	Failed  Verdict = "failed"
+	Skipped Verdict = "skipped"
+	NotRun  Verdict = "not run"
+)
+
+// Report is one run of the verification pipeline.
+type Report struct {
+	Schema   int       `json:"schema"`
+	Tool     Tool      `json:"tool"`
+	Started  time.Time `json:"started"`
+	Seconds  float64   `json:"seconds"`
+	Quick    bool      `json:"quick"`
+	Seed     uint64    `json:"seed"` // every random choice of the run derives from it
+	Identity Identity  `json:"identity"`
+	Machine  Machine   `json:"machine"`
+	Stages   []Stage   `json:"stages"`
+	// Verdict is Failed if any stage failed, else Skipped if a required stage did not run, else Passed.
+	Verdict Verdict  `json:"verdict"`
+	Missing []string `json:"missing,omitempty"` // required stages that did not run
+	Limits  []string `json:"limits"`            // what this kind of run cannot show, in full sentences
+}
+
+// Tool names the program that wrote the report.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+// Identity says what was verified.
+type Identity struct {
+	Baseline     string   `json:"baseline"`
+	SeriesDigest string   `json:"series_digest"` // SHA-256 over the names and digests of the patches, in order
+	Patches      []string `json:"patches"`
+	Checkout     string   `json:"checkout,omitempty"` // path, empty when no stage needed a checkout
+	BaseCommit   string   `json:"base_commit,omitempty"`
+	BaseProof    string   `json:"base_proof,omitempty"` // how the base is known to be the baseline
+	HeadCommit   string   `json:"head_commit,omitempty"`
+	HeadTree     string   `json:"head_tree,omitempty"`
+}
+
+// Machine says where.
+type Machine struct {
+	System   string `json:"system"` // GOOS/GOARCH
+	Cores    int    `json:"cores"`
+	Compiler string `json:"compiler,omitempty"`
+	Git      string `json:"git,omitempty"`
+	MetalRan bool   `json:"metal_ran"` // whether a real Metal device was used; false on every Linux run
+}
+
+// Stage is one step of the pipeline.
+type Stage struct {
+	Name     string           `json:"name"`
+	Question string           `json:"question"`
+	Verdict  Verdict          `json:"verdict"`
+	Reason   string           `json:"reason,omitempty"` // why it failed, was skipped or not run
+	Seconds  float64          `json:"seconds"`
+	Counts   map[string]int64 `json:"counts,omitempty"`
+	Seeds    []uint64         `json:"seeds,omitempty"`
+	Facts    []Fact           `json:"facts,omitempty"` // identities proven by the stage, in order
+	Checks   []Check          `json:"checks,omitempty"`
+}
+
+// Fact is one named value.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Check is one scenario, history group, sanitizer run or rule within a stage.
+type Check struct {
+	Name    string  `json:"name"`
+	Subject string  `json:"subject,omitempty"` // what was checked, such as "reference" or "checkout"
+	Rule    string  `json:"rule,omitempty"`    // the rule of SPEC-pool it stands for
+	Verdict Verdict `json:"verdict"`
+	Detail  string  `json:"detail,omitempty"` // one line; on failure expected and found
+	Seconds float64 `json:"seconds"`
+	Output  string  `json:"output,omitempty"` // bounded tail of a tool's own words, on failure
+	// Artifact is the path of a file kept for a failure, such as a minimised history, else empty.
+	Artifact string `json:"artifact,omitempty"`
+}
+
+// Add appends a check and keeps the stage's verdict in step: one failed check fails the stage, and a stage passes only
+// if at least one of its checks passed.
+func (s *Stage) Add(check Check) {
+	s.Checks = append(s.Checks, check)
+	switch {
+	case check.Verdict == Failed && s.Verdict != Failed:
+		s.Verdict = Failed
+		s.Reason = check.Name + ": " + check.Detail
+	case check.Verdict == Passed && s.Verdict == "":
+		s.Verdict = Passed
+	}
+}
+
+// Count adds n to the counter called name.
+func (s *Stage) Count(name string, n int64) {
+	if s.Counts == nil {
+		s.Counts = map[string]int64{}
+	}
+	s.Counts[name] += n
+}
+
+// Stage returns the stage called name, or nil.
+func (r *Report) Stage(name string) *Stage {
+	for i := range r.Stages {
+		if r.Stages[i].Name == name {
+			return &r.Stages[i]
+		}
+	}
+	return nil
+}
+
+// Conclude sets the verdict from the stages and from the names of those that were required to run.
+func (r *Report) Conclude(required []string) {
+	r.Verdict, r.Missing = NotRun, nil
+	for _, stage := range r.Stages {
+		switch {
+		case stage.Verdict == Failed:
+			r.Verdict = Failed
+		case stage.Verdict == Passed && r.Verdict == NotRun:
+			r.Verdict = Passed
+		}
+	}
+	for _, name := range required {
+		if stage := r.Stage(name); stage == nil || stage.Verdict == Skipped || stage.Verdict == NotRun {
+			r.Missing = append(r.Missing, name)
+		}
+	}
+	if len(r.Missing) > 0 && r.Verdict != Failed {
+		r.Verdict = Skipped
+	}
+}
+
+// WriteJSON writes the report as indented JSON with a final newline.
+func (r *Report) WriteJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(r); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// ErrSchema is returned, wrapped, for a report whose schema number this package does not know.
+var ErrSchema = errors.New("unknown report schema")
+
+// ReadFile reads a report that WriteJSON wrote.
+func ReadFile(path string) (*Report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read report: %w", err)
+	}
+	var report Report
+	if err := json.Unmarshal(data, &report); err != nil {
+		return nil, fmt.Errorf("read report %s: not a report of mpsforge verify: %w", path, err)
+	}
+	if report.Schema != Schema {
+		return nil, fmt.Errorf("read report %s: %w %d: this mpsforge reads schema %d", path, ErrSchema, report.Schema, Schema)
+	}
+	return &report, nil
+}
