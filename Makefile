@@ -1,0 +1,53 @@
+# make demo   the main job on a real PyTorch tree
+# make test   everything that CI runs, with seconds per part
+# make bench  ratios against git on the real tree
+GO       ?= go
+BUILD    := build
+MPSFORGE := $(BUILD)/mpsforge
+# The real trees are kept in the cache folder, so that test, demo and bench fetch them once.
+CACHE    := $(or $(MPSFORGE_CACHE),$(HOME)/.cache/mpsforge)
+TREE26   := $(CACHE)/trees/v2.6.0
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@2026.1
+
+# part NAME,COMMAND runs a command and prints how long it took.
+define part
+	@start=$$(date +%s); echo "== $(1)"; ( $(2) ) && echo "== $(1): $$(( $$(date +%s) - start )) s"
+endef
+
+.PHONY: all build demo test check unit bench licences clean
+all: build
+
+build: $(MPSFORGE)
+.PHONY: $(MPSFORGE)
+$(MPSFORGE):
+	@mkdir -p $(BUILD)
+	$(GO) build -trimpath -o $@ ./cmd/mpsforge
+
+# PyTorch v2.9.1 where GitHub can be reached, else Debian's 2.6.0.
+demo: build
+	$(call part,demo,sh ci/demo.sh $(MPSFORGE) $(CACHE))
+
+check:
+	$(call part,gofmt,test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; })
+	$(call part,vet,$(GO) vet ./...)
+	$(call part,vet without cgo,CGO_ENABLED=0 $(GO) vet ./...)
+	$(call part,staticcheck,$(GO) run $(STATICCHECK) ./...)
+	$(call part,clang-format,sh ci/clang-format.sh)
+
+unit:
+	$(call part,go test,$(GO) test ./...)
+
+test: build check unit demo
+	@echo "== all parts ended well"
+
+bench: build $(TREE26)
+	MPSFORGE_BENCH_TREE=$(TREE26) $(GO) test -run '^$$' -bench . -benchtime 15x -timeout 30m ./cmd/mpsforge ./patches
+
+$(TREE26): build
+	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@
+
+licences:
+	sh cmd/mpsforge/licences.sh > cmd/mpsforge/licences.txt
+
+clean:
+	rm -rf $(BUILD)

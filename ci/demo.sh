@@ -1,0 +1,22 @@
+#!/bin/sh
+# demo.sh MPSFORGE CACHE: the main job on a real PyTorch tree, and its report.
+#
+# Takes v2.9.1 where GitHub answers, else Debian's source package of 2.6.0; says which. The tree is kept below CACHE.
+set -eu
+mpsforge=$1
+trees=$2/trees
+upstream=https://github.com/pytorch/pytorch.git
+
+if GIT_TERMINAL_PROMPT=0 timeout 20 git ls-remote --exit-code "$upstream" refs/tags/v2.9.1 >/dev/null 2>&1; then
+  baseline=v2.9.1
+  flags=--no-submodules
+else
+  echo "GitHub does not answer: the demo uses Debian's PyTorch 2.6.0 instead of v2.9.1"
+  baseline=v2.6.0
+  flags=
+fi
+report=$(mktemp -d)/demo.json
+# shellcheck disable=SC2086 # flags is a list
+"$mpsforge" run --baseline $baseline --checkout "$trees/$baseline" $flags --quick --require series,checkout,reference,conformance \
+  --report "$report"
+"$mpsforge" report "$report"

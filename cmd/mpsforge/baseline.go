@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+)
+
+func baselineCommand(std streams) *cli.Command {
+	return &cli.Command{
+		Name: "baseline", Usage: "record or show a baseline's facts", HideHelpCommand: true,
+		Description: `  mpsforge baseline show --baseline v2.6.0
+  mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches`,
+		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); name != "" {
+				return usagef("baseline has no command %q; there are: show, record", name)
+			}
+			return cli.ShowSubcommandHelp(c)
+		},
+		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std)},
+	}
+}
+
+func baselineShow(std streams) *cli.Command {
+	return newCommand(std, spec{
+		parent: "baseline", name: "show", usage: "print what is known about a baseline",
+		about: `  mpsforge baseline show
+  mpsforge baseline show --baseline v2.6.0 --json`,
+		flags: []cli.Flag{baselineFlag(), patchesFlag()},
+		action: func(_ context.Context, c call) (result, error) {
+			series, err := c.series("")
+			if err != nil {
+				return result{}, err
+			}
+			baseline := series.Baseline
+			return result{value: baseline, text: func(w io.Writer) {
+				fmt.Fprintf(w, "%s: tag %s\n  commit   %s\n", baseline.Name, baseline.Tag, baseline.Commit)
+				if baseline.Tree != "" {
+					fmt.Fprintf(w, "  tree     %s\n", baseline.Tree)
+				}
+				if source := baseline.Source; source != nil {
+					fmt.Fprintf(w, "  source   %s %s (%s), %s\n           SHA-256 %s\n", source.Package, source.Version, source.Suite, source.File, source.SHA256)
+				}
+				fmt.Fprintf(w, "  digests  of %d files; %d paths known to be absent\n  touched  %d paths\n", len(series.Digests.Files), len(baseline.Absent), len(baseline.Touched))
+			}}, nil
+		},
+	})
+}
+
+func baselineRecord(std streams) *cli.Command {
+	return newCommand(std, spec{
+		parent: "baseline", name: "record", usage: "write a baseline's facts from a checkout",
+		about: `Writes baseline.json and digests.json below --patches from the base commit of the checkout: blob ids of the paths
+that the series touches, and line digests of them and of the paths that had digests. No source text is stored.
+
+  mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches
+  mpsforge baseline record --baseline v2.6.0 --path torch/mps/event.py    digests of one file more`,
+		flags: checkoutFlags(&cli.StringSliceFlag{Name: "path", Usage: "a further `PATH` of the checkout to take digests of; may be repeated"}),
+		action: func(ctx context.Context, c call) (result, error) {
+			dir := c.String("patches")
+			if dir == "" {
+				return result{}, usagef("baseline record needs --patches, the folder to write to")
+			}
+			checkout, series, err := c.openCheckout(ctx)
+			if err != nil {
+				return result{}, err
+			}
+			defer checkout.Close()
+			baseline, digests, err := checkout.RecordBaseline(ctx, series, c.StringSlice("path"))
+			if err != nil {
+				return result{}, err
+			}
+			for name, write := range map[string]func(io.Writer) error{"baseline.json": baseline.Write, "digests.json": digests.Write} {
+				path := filepath.Join(dir, baseline.Name, name)
+				file, err := os.Create(path)
+				if err != nil {
+					return result{}, fmt.Errorf("record baseline: %w", err)
+				}
+				if err := write(file); err != nil {
+					return result{}, err
+				}
+				if err := file.Close(); err != nil {
+					return result{}, fmt.Errorf("record baseline: %w", err)
+				}
+			}
+			message := fmt.Sprintf("recorded %d digests, %d touched paths of %s", len(digests.Files), len(baseline.Touched), baseline.Name)
+			return result{value: baseline, message: message, text: func(w io.Writer) { fmt.Fprintln(w, message) }}, nil
+		},
+	})
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/fork"
+	"mpsforge/fork/git"
+	"mpsforge/internal/events"
+	"mpsforge/patches"
+)
+
+// result is what a command found: a value for --json, and the same as text for people.
+type result struct {
+	value   any
+	message string // one sentence for --json; may be empty
+	text    func(io.Writer)
+}
+
+// call is one run of a command: its flags and where its events go.
+type call struct {
+	*cli.Context
+	sink events.Sink
+	std  streams
+}
+
+// commandError marks an error that the frame has printed.
+type commandError struct{ err error }
+
+func (c *commandError) Error() string { return c.err.Error() }
+func (c *commandError) Unwrap() error { return c.err }
+
+// spec describes a command; the frame around it is the same for all.
+type spec struct {
+	name, usage string
+	parent      string // of a subcommand, else empty
+	// about is the help's text, with examples.
+	about string
+	// argument names the one positional argument, or is empty for none.
+	argument string
+	flags    []cli.Flag
+	action   func(context.Context, call) (result, error)
+}
+
+// newCommand builds the frame: shared flags, argument checks, a renderer for the events, and output in both forms.
+func newCommand(std streams, s spec) *cli.Command {
+	full := strings.TrimSpace(s.parent + " " + s.name)
+	return &cli.Command{
+		Name: s.name, Usage: s.usage, Description: s.about, ArgsUsage: s.argument, HideHelpCommand: true,
+		UsageText: strings.TrimSpace("mpsforge " + full + " [flags] " + s.argument),
+		Flags: append(s.flags,
+			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
+			&cli.StringFlag{Name: "progress", Value: string(events.Auto), Usage: "how to show progress on standard error: auto, tty, plain or json"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no messages but warnings"}),
+		Action: func(c *cli.Context) error {
+			if err := checkArguments(c, s); err != nil {
+				return err
+			}
+			renderer, err := events.New(events.Mode(c.String("progress")), std.err, std.errIsTerminal, c.Bool("quiet"))
+			if err != nil {
+				return err
+			}
+			found, err := s.action(c.Context, call{Context: c, sink: renderer, std: std})
+			renderer.Close()
+			return finish(c, std, full, found, err)
+		},
+	}
+}
+
+// finish prints what a command found and how it ended.
+func finish(c *cli.Context, std streams, name string, found result, err error) error {
+	code := exitCode(err)
+	if c.Bool("json") {
+		message := found.message
+		if err != nil {
+			message = err.Error()
+		}
+		printJSON(std.out, outcome{Command: name, ExitCode: code, Message: message, Result: found.value})
+	} else if found.text != nil {
+		found.text(std.out)
+	}
+	if err == nil {
+		return nil
+	}
+	if code == exitInterrupted {
+		fmt.Fprintf(std.err, "mpsforge: %s was interrupted\n", name)
+	} else {
+		printError(std.err, err)
+	}
+	return &commandError{err}
+}
+
+// checkArguments refuses what urfave/cli would pass over silently: flags behind an argument, and arguments where none
+// belong.
+func checkArguments(c *cli.Context, s spec) error {
+	limit := 0
+	if s.argument != "" {
+		limit = 1
+	}
+	for i, arg := range c.Args().Slice() {
+		if strings.HasPrefix(arg, "-") && arg != "-" {
+			return usagef("flag %s stands behind an argument; flags come first: mpsforge %s %s %s", arg, s.name, arg, strings.ToUpper(s.argument))
+		}
+		if i >= limit {
+			return usagef("%s takes no argument %q", s.name, arg)
+		}
+	}
+	if limit > c.NArg() {
+		return usagef("%s needs %s", s.name, s.argument)
+	}
+	return nil
+}
+
+// Flags that several commands share.
+func checkoutFlag() cli.Flag {
+	return &cli.StringFlag{Name: "checkout", Value: "pytorch", EnvVars: []string{"MPSFORGE_CHECKOUT"}, Usage: "the PyTorch checkout, `DIR`"}
+}
+
+func baselineFlag() cli.Flag {
+	return &cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline: v2.9.1 or v2.6.0 (default: what the checkout records, else v2.9.1)"}
+}
+
+func patchesFlag() cli.Flag {
+	return &cli.StringFlag{Name: "patches", EnvVars: []string{"MPSFORGE_PATCHES"}, Usage: "`DIR` with series to use instead of those built in"}
+}
+
+// checkoutFlags are those of every command that works on a checkout.
+func checkoutFlags(more ...cli.Flag) []cli.Flag {
+	return append(more, checkoutFlag(), baselineFlag(), patchesFlag())
+}
+
+// seriesFiles is where the series are read from.
+func (c call) seriesFiles() (fs.FS, error) {
+	dir := c.String("patches")
+	if dir == "" {
+		return patches.Embedded(), nil
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("--patches: %w", err)
+	} else if !info.IsDir() {
+		return nil, usagef("--patches %s is not a folder", dir)
+	}
+	return os.DirFS(dir), nil
+}
+
+// series loads the series of the wished baseline, else of the recorded one, else of the default.
+func (c call) series(recorded string) (*patches.Series, error) {
+	files, err := c.seriesFiles()
+	if err != nil {
+		return nil, err
+	}
+	name := c.String("baseline")
+	if name == "" {
+		name = recorded
+	}
+	if name == "" {
+		name = patches.DefaultBaseline
+	}
+	return patches.Load(files, name)
+}
+
+// openCheckout opens the checkout and the series that belongs to it.
+func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series, error) {
+	checkout, err := fork.Open(ctx, c.String("checkout"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%w\nget one with: mpsforge fetch --checkout %s; or name another with --checkout", err, c.String("checkout"))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	series, err := c.series(checkout.Baseline())
+	if err != nil {
+		return nil, nil, errors.Join(err, checkout.Close())
+	}
+	return checkout, series, nil
+}
+
+// cacheDir is where downloads and compiled subjects are kept.
+func cacheDir() (string, error) {
+	if dir := os.Getenv("MPSFORGE_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the cache folder: %w; set MPSFORGE_CACHE", err)
+	}
+	return filepath.Join(dir, "mpsforge"), nil
+}
+
+// isMissing tells whether err says that there is no checkout.
+func isMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, git.ErrNotRepository)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/validate"
+)
+
+func doctorCommand(std streams) *cli.Command {
+	return newCommand(std, spec{
+		name: "doctor", usage: "what this machine can and can not do, and why",
+		about: `For each gap it names what it is needed for and the command that mends it. It changes nothing.
+
+  mpsforge doctor
+  mpsforge doctor --json`,
+		flags: checkoutFlags(),
+		action: func(ctx context.Context, c call) (result, error) {
+			cache, err := cacheDir()
+			if err != nil {
+				return result{}, err
+			}
+			diagnosis := validate.Diagnose(ctx, c.String("checkout"), cache)
+			return result{value: diagnosis, message: diagnosis.Summary(), text: func(w io.Writer) {
+				for _, need := range diagnosis.Needs {
+					mark := "✓"
+					if !need.Present {
+						mark = "✗"
+					}
+					fmt.Fprintf(w, "%s %-20s %s\n", mark, need.Name, need.Found)
+					if !need.Present {
+						fmt.Fprintf(w, "  %-20s for %s; mend it: %s\n", "", need.For, need.Mend)
+					}
+				}
+				fmt.Fprintln(w)
+				for _, stage := range diagnosis.Stages {
+					state := "can run"
+					if stage.Why != "" {
+						state = "can not run: " + stage.Why
+					}
+					fmt.Fprintf(w, "stage %-12s %s\n", stage.Name, state)
+				}
+				fmt.Fprintln(w)
+				for _, variable := range diagnosis.Variables {
+					fmt.Fprintf(w, "%-36s %s (now: %s)\n", variable.Name, variable.Meaning, variable.Value)
+				}
+			}}, nil
+		},
+	})
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/fork"
+)
+
+func fetchCommand(std streams) *cli.Command {
+	return newCommand(std, spec{
+		name: "fetch", usage: "get a PyTorch checkout of a baseline",
+		about: `The result is a git work tree whose base commit is verified and recorded. A folder that holds anything else is
+never touched. When it was cut off, the same command goes on where it stopped.
+
+  mpsforge fetch                                       clone v2.9.1 with its submodules into ./pytorch
+  mpsforge fetch --url https://example.org/pytorch.git the same from a mirror
+  mpsforge fetch --from ~/src/pytorch                  adopt a git work tree that is there, where it is
+  mpsforge fetch --from pytorch.tar.gz                 import a source tarball or a plain folder into ./pytorch
+  mpsforge fetch --baseline v2.6.0 --from debian       Debian trixie's source package, through apt`,
+		flags: checkoutFlags(fetchFlags()...),
+		action: func(ctx context.Context, c call) (result, error) {
+			fetched, err := c.fetch(ctx)
+			if err != nil {
+				return result{}, err
+			}
+			message := fmt.Sprintf("%s at %s: %s", fetched.Baseline, fetched.Base, fetched.Proof)
+			if fetched.Already {
+				message = "nothing to do: " + message
+			}
+			return result{value: fetched, message: message, text: func(w io.Writer) {
+				fmt.Fprintf(w, "%s: %s\n", fetched.Checkout, message)
+			}}, nil
+		},
+	})
+}
+
+func fetchFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "from", Usage: "`SOURCE`: debian, a folder, or a tarball (default: what the baseline names)"},
+		&cli.StringFlag{Name: "url", Usage: "clone from this repository, `URL`, instead of PyTorch's own"},
+		&cli.BoolFlag{Name: "no-submodules", Usage: "leave submodules out: enough for apply and verify, not for a build"},
+	}
+}
+
+func (c call) fetch(ctx context.Context) (*fork.Fetched, error) {
+	if c.String("from") != "" && c.String("url") != "" {
+		return nil, usagef("--from and --url exclude each other")
+	}
+	series, err := c.series("")
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	return fork.Fetch(ctx, series, fork.FetchOptions{Dir: c.String("checkout"), From: c.String("from"), URL: c.String("url"),
+		NoSubmodules: c.Bool("no-submodules"), Cache: cache}, c.sink)
+}

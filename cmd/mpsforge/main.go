@@ -1,0 +1,197 @@
+// Command mpsforge makes PyTorch's MPS backend safe under threads, and proves it.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"mpsforge/fork"
+	"mpsforge/fork/git"
+	"mpsforge/internal/events"
+	"mpsforge/patches"
+	"mpsforge/validate"
+)
+
+// Exit codes, as DESIGN.md fixes them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitConflict    = 3
+	exitVerify      = 4
+	exitEnvironment = 5
+	exitInterrupted = 130
+)
+
+func main() { os.Exit(Main()) }
+
+// Main runs the program on the process's arguments and streams and gives its exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	stderrTerminal := term.IsTerminal(int(os.Stderr.Fd()))
+	return execute(ctx, os.Args, streams{out: os.Stdout, err: os.Stderr, errIsTerminal: stderrTerminal})
+}
+
+// streams is where a command writes: data to out, messages and progress to err.
+type streams struct {
+	out, err      io.Writer
+	errIsTerminal bool
+}
+
+// usageError is a wrong use of the command line.
+type usageError struct{ text string }
+
+func (u usageError) Error() string { return u.text }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// silentError ends a command with an exit code whose reason has been printed as its result.
+type silentError struct {
+	code    int
+	message string
+}
+
+func (s silentError) Error() string { return s.message }
+
+// exitCode is the only place that turns errors into exit codes.
+func exitCode(err error) int {
+	var usage usageError
+	var silent silentError
+	var conflict *patches.ConflictError
+	is := func(targets ...error) bool {
+		for _, target := range targets {
+			if errors.Is(err, target) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &silent):
+		return silent.code
+	case is(context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, patches.ErrUnknownBaseline, validate.ErrUnknownStage):
+		return exitUsage
+	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged):
+		return exitConflict
+	case is(fork.ErrEnvironment, git.ErrNoGit):
+		return exitEnvironment
+	}
+	return exitFailed
+}
+
+// outcome is the last object on standard output with --json.
+type outcome struct {
+	Command  string `json:"command"`
+	ExitCode int    `json:"exit_code"`
+	Message  string `json:"message"`
+	Result   any    `json:"result"`
+}
+
+// execute runs one command line.
+func execute(ctx context.Context, args []string, std streams) int {
+	app := newApp(std)
+	err := app.RunContext(ctx, args)
+	code := exitCode(err)
+	if err == nil {
+		return exitOK
+	}
+	// A usage error can come before the flags are known, so --json is looked for in the words themselves.
+	if failure := (*commandError)(nil); errors.As(err, &failure) {
+		return code // printed by the command's own frame
+	}
+	if wantsJSON(args) {
+		printJSON(std.out, outcome{Command: commandName(args), ExitCode: code, Message: err.Error()})
+	}
+	printError(std.err, err)
+	return code
+}
+
+func wantsJSON(args []string) bool {
+	for _, arg := range args[1:] {
+		if arg == "--json" || arg == "-json" || arg == "--json=true" {
+			return true
+		}
+	}
+	return false
+}
+
+func commandName(args []string) string {
+	if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+		return args[1]
+	}
+	return ""
+}
+
+func printJSON(w io.Writer, value any) {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // standard output is gone: there is nobody left to tell
+}
+
+func printError(w io.Writer, err error) {
+	var usage usageError
+	fmt.Fprintf(w, "mpsforge: %v\n", err)
+	if errors.As(err, &usage) {
+		fmt.Fprintln(w, "hint: mpsforge help, or mpsforge COMMAND --help, shows the use by example")
+	}
+}
+
+// newApp puts the commands together.
+func newApp(std streams) *cli.App {
+	app := &cli.App{
+		Name:      "mpsforge",
+		Usage:     "make PyTorch's MPS backend safe under threads, and prove it",
+		UsageText: "mpsforge COMMAND [flags]",
+		Description: `Try it:
+  mpsforge run                     everything: get PyTorch, apply the series, verify, report
+  mpsforge doctor                  what this machine can and can not do
+
+Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verification failed,
+5 something needed is missing here, 130 interrupted.`,
+		Writer:          std.out,
+		ErrWriter:       std.err,
+		HideVersion:     true,
+		HideHelpCommand: false,
+		// urfave/cli calls os.Exit for errors that carry a code unless this is set; Main does that, after its defers.
+		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   onUsageError,
+		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); name != "" {
+				return usagef("there is no command %q", name)
+			}
+			return cli.ShowAppHelp(c)
+		},
+		Commands: []*cli.Command{
+			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), lintCommand(std),
+			verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), doctorCommand(std), versionCommand(std),
+		},
+	}
+	hardenCommands(app.Commands)
+	return app
+}
+
+func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err.Error()} }
+
+// hardenCommands sets what urfave/cli wants on each command anew.
+func hardenCommands(commands []*cli.Command) {
+	for _, command := range commands {
+		command.OnUsageError = onUsageError
+		hardenCommands(command.Subcommands)
+	}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/fork"
+)
+
+func recoverCommand(std streams) *cli.Command {
+	return newCommand(std, spec{
+		name: "recover", usage: "finish or undo what a kill left open",
+		about: `Without a flag it does what loses nothing, and says so when you must choose. apply and unapply do the same by
+themselves.
+
+  mpsforge recover                        end an interrupted run
+  mpsforge recover --rollback             undo it; overwrites the files that it concerned
+  mpsforge recover --finish               complete it; overwrites the files that it concerned
+  mpsforge recover --remove-index-lock    a killed git left index.lock, and no git runs`,
+		flags: checkoutFlags(
+			&cli.BoolFlag{Name: "finish", Usage: "complete the interrupted run"},
+			&cli.BoolFlag{Name: "rollback", Usage: "undo the interrupted run"},
+			&cli.BoolFlag{Name: "remove-index-lock", Usage: "remove a left-over index.lock first; only when no git runs in the checkout"}),
+		action: func(ctx context.Context, c call) (result, error) {
+			direction := fork.Automatic
+			switch {
+			case c.Bool("finish") && c.Bool("rollback"):
+				return result{}, usagef("--finish and --rollback exclude each other")
+			case c.Bool("finish"):
+				direction = fork.Finish
+			case c.Bool("rollback"):
+				direction = fork.RollBack
+			}
+			checkout, _, err := c.openCheckout(ctx)
+			if err != nil {
+				return result{}, err
+			}
+			defer checkout.Close()
+			recovery, err := checkout.Recover(ctx, direction, c.Bool("remove-index-lock"))
+			if err != nil {
+				return result{}, err
+			}
+			message := recovery.Did
+			if message == "" {
+				message = "nothing to do"
+			}
+			return result{value: recovery, message: message, text: func(w io.Writer) {
+				fmt.Fprintf(w, "%s: %s\n", recovery.Checkout, message)
+			}}, nil
+		},
+	})
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"mpsforge/patches"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"mpsforge": func() { os.Exit(Main()) },
+		"code":     func() { os.Exit(code(os.Args[1:])) },
+		"field":    func() { os.Exit(field(os.Args[1])) },
+	})
+}
+
+// code runs a program and tells its exit code on standard error: scripts know only zero and the rest.
+func code(args []string) int {
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Fprintf(os.Stderr, "[exit %d]\n", command.ProcessState.ExitCode())
+	return 0
+}
+
+// field prints the value at a dotted path of the JSON object on standard input; numbers index lists.
+func field(path string) int {
+	var value any
+	if err := json.NewDecoder(os.Stdin).Decode(&value); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for _, key := range strings.Split(path, ".") {
+		switch inside := value.(type) {
+		case map[string]any:
+			value = inside[key]
+		case []any:
+			index, err := strconv.Atoi(key)
+			if err != nil || index >= len(inside) {
+				fmt.Fprintf(os.Stderr, "no %s in a list of %d\n", key, len(inside))
+				return 1
+			}
+			value = inside[index]
+		default:
+			value = nil
+		}
+	}
+	fmt.Println(value)
+	return 0
+}
+
+// TestScripts runs the behaviour of the commands as written in testdata/script.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(env *testscript.Env) error {
+			// Nothing of the machine's or the user's may show through.
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(env.WorkDir, "gitconfig"))
+			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			env.Setenv("MPSFORGE_CACHE", filepath.Join(env.WorkDir, "cache"))
+			env.Setenv("LC_ALL", "C")
+			return os.WriteFile(filepath.Join(env.WorkDir, "gitconfig"), []byte("[user]\nname = Test\nemail = test@example.invalid\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n"), 0o644)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"project": project, "same": same,
+		},
+	})
+}
+
+// project makes a small stand-in for PyTorch in ./upstream, tagged v2.9.1, a series of three patches for it in
+// ./patches, which MPSFORGE_PATCHES then names, and a clone at the tag in ./pytorch.
+func project(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: project")
+	}
+	up := ts.MkAbs("upstream")
+	git := func(dir string, args ...string) string {
+		command := exec.Command("git", append([]string{"-C", dir}, args...)...)
+		command.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "GIT_CONFIG_GLOBAL="+ts.Getenv("GIT_CONFIG_GLOBAL"), "GIT_CONFIG_NOSYSTEM=1",
+			"GIT_AUTHOR_DATE=2026-01-02T03:04:05+0100", "GIT_COMMITTER_DATE=2026-01-02T03:04:05+0100")
+		output, err := command.CombinedOutput()
+		if err != nil {
+			ts.Fatalf("git %v: %v\n%s", args, err, output)
+		}
+		return strings.TrimSpace(string(output))
+	}
+	write := func(name, content string) {
+		path := filepath.Join(up, name)
+		ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+		ts.Check(os.WriteFile(path, []byte(content), 0o644))
+	}
+	commit := func(subject string) {
+		git(up, "add", "-A")
+		git(up, "commit", "-q", "-m", subject+"\n\nWhy it is needed.\n\nUpstream-Status: Pending\nScenario: none")
+	}
+	ts.Check(os.MkdirAll(up, 0o755))
+	git(up, "init", "-q")
+	numbered := func(n int, changed map[int]string) string {
+		var b strings.Builder
+		for i := 1; i <= n; i++ {
+			if text, found := changed[i]; found {
+				b.WriteString(text)
+			} else {
+				fmt.Fprintf(&b, "line %d\n", i)
+			}
+		}
+		return b.String()
+	}
+	write("aten/stream.mm", numbered(60, nil))
+	write("aten/event.mm", numbered(20, nil))
+	write("aten/old.mm", numbered(10, nil))
+	write("untouched.txt", "stays\n")
+	commit("PyTorch")
+	git(up, "tag", "v2.9.1")
+	write("aten/slots.h", "#pragma once\n")
+	commit("[MPS] Add slots")
+	write("aten/stream.mm", numbered(60, map[int]string{10: "line ten\n", 50: "line fifty\nand one more\n"}))
+	write("aten/event.mm", numbered(20, map[int]string{5: ""}))
+	commit("[MPS] Change streams")
+	git(up, "mv", "aten/old.mm", "aten/new.mm")
+	git(up, "rm", "-q", "aten/slots.h")
+	write("aten/stream.mm", numbered(60, map[int]string{10: "line ten\n", 30: "line thirty\n", 50: "line fifty\nand one more\n"}))
+	commit("[MPS] Tidy up")
+
+	dir := ts.MkAbs("patches/v2.9.1")
+	ts.Check(os.MkdirAll(dir, 0o755))
+	out := ts.MkAbs("mails")
+	git(up, "format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "-o", out, "v2.9.1..HEAD")
+	mails, err := filepath.Glob(filepath.Join(out, "*.patch"))
+	ts.Check(err)
+	slices.Sort(mails)
+	names := []string{"slots", "streams", "tidy"}
+	for i, mail := range mails {
+		ts.Check(os.Rename(mail, filepath.Join(dir, names[i]+".patch")))
+	}
+	ts.Check(os.WriteFile(filepath.Join(dir, "series"), []byte("slots.patch\nstreams.patch\ntidy.patch\n"), 0o644))
+	base := git(up, "rev-parse", "v2.9.1^{commit}")
+	paths := []string{"aten/stream.mm", "aten/event.mm", "aten/old.mm", "aten/slots.h", "aten/new.mm"}
+	baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: "v2.9.1", Tag: "v2.9.1", Commit: base, Tree: git(up, "rev-parse", base+"^{tree}")},
+		paths, nil, func(path string) (string, []byte, error) {
+			command := exec.Command("git", "-C", up, "cat-file", "blob", base+":"+path)
+			content, err := command.Output()
+			if err != nil {
+				return "", nil, os.ErrNotExist
+			}
+			return "100644", content, nil
+		})
+	ts.Check(err)
+	for name, write := range map[string]func(*os.File) error{
+		"baseline.json": func(f *os.File) error { return baseline.Write(f) },
+		"digests.json":  func(f *os.File) error { return digests.Write(f) },
+	} {
+		file, err := os.Create(filepath.Join(dir, name))
+		ts.Check(err)
+		ts.Check(write(file))
+		ts.Check(file.Close())
+	}
+	git(ts.MkAbs("."), "clone", "-q", "--no-local", "upstream", "pytorch")
+	git(ts.MkAbs("pytorch"), "checkout", "-q", "-b", "work", "v2.9.1")
+	git(up, "checkout", "-q", "-b", "wanted", "main")
+	git(up, "checkout", "-q", "--detach", "v2.9.1")
+	ts.Setenv("MPSFORGE_PATCHES", ts.MkAbs("patches"))
+	ts.Setenv("BASE", base)
+	ts.Setenv("WANTED", git(up, "rev-parse", "wanted^{tree}"))
+}
+
+// same compares a git revision's tree in a repository with an expected tree id: same REPO REVISION TREE.
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: same REPO REVISION TREE")
+	}
+	command := exec.Command("git", "-C", ts.MkAbs(args[0]), "rev-parse", args[1]+"^{tree}")
+	output, err := command.CombinedOutput()
+	if err != nil {
+		ts.Fatalf("%v\n%s", err, output)
+	}
+	if got := strings.TrimSpace(string(output)); (got == args[2]) == neg {
+		ts.Fatalf("tree of %s is %s, compared with %s", args[1], got, args[2])
+	}
+}

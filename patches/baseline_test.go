@@ -1,0 +1,225 @@
+package patches
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// reader reads from a tree in memory, as RecordBaseline wants it.
+func reader(tree map[string]string) func(string) (string, []byte, error) {
+	return func(path string) (string, []byte, error) {
+		text, ok := tree[path]
+		if !ok {
+			return "", nil, fs.ErrNotExist
+		}
+		return "100644", []byte(text), nil
+	}
+}
+
+// The embedded baselines load and lint without an error.
+func TestEmbeddedSeries(t *testing.T) {
+	names, err := Baselines(Embedded())
+	if err != nil || !slices.Equal(names, []string{"v2.6.0", "v2.9.1"}) {
+		t.Fatalf("baselines %v, %v", names, err)
+	}
+	for _, name := range names {
+		s, err := Load(Embedded(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Baseline.Name != name || s.Digest() == "" {
+			t.Errorf("%s: %+v", name, s.Baseline)
+		}
+		result, err := Lint(Embedded(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range result.Of(SeverityError) {
+			t.Error(f)
+		}
+		if result.Verified+result.Unverified != result.Hunks {
+			t.Errorf("%s: %d hunks, %d verified, %d unverified", name, result.Hunks, result.Verified, result.Unverified)
+		}
+	}
+	if licence, err := fs.ReadFile(Embedded(), "LICENSE"); err != nil || !bytes.Contains(licence, []byte("Redistributions of source code")) {
+		t.Errorf("PyTorch's notice is not carried: %v", err)
+	}
+}
+
+// What Write writes is what the files hold: reading and writing them again changes no byte.
+func TestWriteIsStable(t *testing.T) {
+	for _, name := range []string{"v2.6.0", "v2.9.1"} {
+		s, err := Load(Embedded(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for file, write := range map[string]func(*bytes.Buffer) error{
+			baselineFile: func(b *bytes.Buffer) error { return s.Baseline.Write(b) },
+			digestsFile:  func(b *bytes.Buffer) error { return s.Digests.Write(b) },
+		} {
+			want, err := fs.ReadFile(Embedded(), name+"/"+file)
+			if errors.Is(err, fs.ErrNotExist) && file == digestsFile {
+				continue // not recorded yet: its hunks count as unverified
+			}
+			var got bytes.Buffer
+			if err := errors.Join(err, write(&got)); err != nil || !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("%s/%s changes when written again (%v)", name, file, err)
+			}
+		}
+	}
+}
+
+// The facts of a file: digests are of lines without their newline, and the last line may lack one.
+func TestDigestFile(t *testing.T) {
+	got := DigestFile("f", "100644", []byte("\nx"))
+	if got.Lines != 2 || got.EOFNewline || got.Size != 2 || got.Blob != BlobID([]byte("\nx")) {
+		t.Errorf("%+v", got)
+	}
+	if got.LineDigests[0] != "e3b0c44298fc" || got.LineDigests[1] != LineDigest("x\n") {
+		t.Errorf("digests %v", got.LineDigests)
+	}
+	if empty := DigestFile("f", "100644", nil); empty.Lines != 0 || !empty.EOFNewline {
+		t.Errorf("empty: %+v", empty)
+	}
+	if id := BlobID(nil); id != "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391" { // git's well-known empty blob
+		t.Errorf("empty blob is %s", id)
+	}
+}
+
+// Recording keeps what is absent apart from what cannot be read.
+func TestRecordBaseline(t *testing.T) {
+	b, d, err := RecordBaseline(Baseline{Name: "v1", Tag: "v1"}, []string{"new", "f"}, []string{"f", "g"}, reader(map[string]string{"f": "x\n", "g": "y\n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if blob := b.Touched["f"]; len(b.Touched) != 2 || b.Touched["new"] != nil || blob == nil || *blob != BlobID([]byte("x\n")) {
+		t.Errorf("touched %v", b.Touched)
+	}
+	if !slices.Equal(b.Absent, []string{"new"}) || len(d.Files) != 2 || d.Tag != "v1" {
+		t.Errorf("absent %v, digests %+v", b.Absent, d)
+	}
+	broken := func(string) (string, []byte, error) { return "", nil, fs.ErrPermission }
+	if _, _, err := RecordBaseline(Baseline{}, []string{"f"}, nil, broken); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("an unreadable file gives %v", err)
+	}
+}
+
+// Digests taken from a real PyTorch 2.6.0 tree: seven files are byte for byte those of v2.9.1 (baseline/README.md).
+func TestRecordFromPyTorch(t *testing.T) {
+	root := os.Getenv("MPSFORGE_PYTORCH_V260")
+	if root == "" {
+		t.Skip("MPSFORGE_PYTORCH_V260 does not name a tree of PyTorch 2.6.0")
+	}
+	s, err := Load(Embedded(), "v2.9.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := map[string]string{}
+	var paths []string
+	for _, f := range s.Digests.Files {
+		near[f.Path] = f.Blob
+		paths = append(paths, f.Path)
+	}
+	_, d, err := RecordBaseline(Baseline{Name: "v2.6.0", Tag: "v2.6.0"}, nil, paths, func(path string) (string, []byte, error) {
+		content, err := os.ReadFile(filepath.Join(root, path))
+		return "100644", content, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var equal []string
+	for _, f := range d.Files {
+		if f.Blob == near[f.Path] {
+			equal = append(equal, filepath.Base(f.Path))
+		}
+	}
+	t.Logf("%d of %d files exist in 2.6.0", len(d.Files), len(paths))
+	want := "Bucketization.mm CrossKernel.mm MPSAllocatorInterface.h MPSEvent.h MPSEvent.mm MPSGuardImpl.mm Quantized.mm"
+	if slices.Sort(equal); strings.Join(equal, " ") != want {
+		t.Errorf("equal files: %v, want %s", equal, want)
+	}
+}
+
+// A series is identified by names, contents and order, and can be cut.
+func TestSeries(t *testing.T) {
+	fsys := fixture(nil, "one", good(created("b", "x\n")), "two", good(created("a", "x\n")))
+	fsys["v1.0.0/series"].Data = []byte("# heading\n\none.patch   # why\ntwo.patch\n")
+	s, err := Load(fsys, "v1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.TouchedPaths(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("touched %v", got)
+	}
+	until, err := s.Until("one.patch")
+	if err != nil || len(until.Patches) != 1 || until.Digest() == s.Digest() || len(s.Patches) != 2 {
+		t.Errorf("until one: %v, %v", until, err)
+	}
+	if _, err := s.Until("three"); err == nil || !strings.Contains(err.Error(), "one, two") {
+		t.Errorf("until an unknown patch: %v", err)
+	}
+	slices.Reverse(s.Patches)
+	if forward, err := Load(fsys, "v1.0.0"); err != nil || forward.Digest() == s.Digest() {
+		t.Errorf("the order does not count: %v", err)
+	}
+}
+
+// Load names the file and the line of what it cannot read.
+func TestLoadRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(fstest.MapFS)
+		say    string
+	}{
+		"baseline outside":     {nil, "is not the name of one"},
+		"no such baseline":     {nil, "there are: v1.0.0"},
+		"missing patch":        {func(f fstest.MapFS) { delete(f, "v1.0.0/one.patch") }, "v1.0.0/series:1"},
+		"damaged patch":        {func(f fstest.MapFS) { f["v1.0.0/one.patch"].Data = []byte("x") }, "one.patch:1"},
+		"bad line":             {func(f fstest.MapFS) { f["v1.0.0/series"].Data = []byte("one.patch -R\n") }, "series:1"},
+		"misspelt field":       {func(f fstest.MapFS) { f["v1.0.0/baseline.json"].Data = []byte(`{"schema":1,"nmae":"x"}`) }, "nmae"},
+		"digests do not count": {func(f fstest.MapFS) { f["v1.0.0/digests.json"].Data = []byte(`{"files":[{"path":"f","lines":2}]}`) }, "2 lines"},
+	} {
+		fsys := fixture(nil, "one", good(created("b", "x\n")))
+		baseline := "v1.0.0"
+		switch name {
+		case "baseline outside":
+			baseline = "../v1.0.0"
+		case "no such baseline":
+			baseline = "v9"
+		default:
+			c.change(fsys)
+		}
+		if _, err := Load(fsys, baseline); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v, want %q", name, err, c.say)
+		}
+	}
+}
+
+// Baselines come oldest first by number, not by letter.
+func TestBaselinesOrder(t *testing.T) {
+	fsys := fstest.MapFS{"v2.10.0/baseline.json": {}, "v2.9.1/baseline.json": {}, "v2.6.0/baseline.json": {}, "x/other": {}}
+	if got, err := Baselines(fsys); err != nil || !slices.Equal(got, []string{"v2.6.0", "v2.9.1", "v2.10.0"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// Paths that lead out of the tree or into .git, also on file systems that fold case or drop characters.
+func TestCheckPath(t *testing.T) {
+	for _, bad := range []string{"", "/x", "../x", "a/../b", "a//b", "a/", "./a", ".git/config", "a/.GiT/x", ".git./x", ".git /x",
+		"git~1/x", ".g\u200cit/config", `a\..\b`, "C:x", "a\nb", "a\xff"} {
+		if CheckPath(bad) == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	for _, fine := range []string{"a", "aten/src/ATen/mps/MPSStream.h", ".gitignore", ".github/x.yml", "a b", "ümlaut", "a..b"} {
+		if err := CheckPath(fine); err != nil {
+			t.Error(err)
+		}
+	}
+}

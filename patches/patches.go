@@ -1,0 +1,201 @@
+// Package patches holds the patch series of each PyTorch baseline and the code that reads, prints and checks them:
+// one mail of git format-patch a file, in the order of a quilt-like series file, against a baseline of which only
+// facts (blob ids, line digests) are stored. It reads from an fs.FS and never looks at a checkout.
+package patches
+
+import (
+	"cmp"
+	"crypto/sha1"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"go/version"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+//go:embed LICENSE v[0-9]*
+var embedded embed.FS
+
+// Embedded returns the series that this binary carries, one directory a baseline, and PyTorch's LICENSE notice.
+func Embedded() fs.FS { return embedded }
+
+// DefaultBaseline is the baseline that counts when nothing names another.
+const DefaultBaseline = "v2.9.1"
+
+// ErrUnknownBaseline is returned, wrapped, for a name that no series is for.
+var ErrUnknownBaseline = errors.New("no such baseline")
+
+// Series is a baseline and the patches that stand on it, in the order of application.
+type Series struct {
+	Baseline Baseline
+	Digests  Digests
+	Patches  []*Patch
+}
+
+// Baselines lists the baselines below fsys, oldest first: the directories that hold a baseline.json.
+func Baselines(fsys fs.FS) ([]string, error) {
+	found, err := fs.Glob(fsys, "*/"+baselineFile)
+	if err != nil {
+		return nil, fmt.Errorf("list the baselines: %w", err)
+	}
+	for i, f := range found {
+		found[i] = strings.TrimSuffix(f, "/"+baselineFile)
+	}
+	// go/version orders go2.9.1 before go2.10.0, which is the order of PyTorch's tags as well.
+	slices.SortFunc(found, func(a, b string) int {
+		return cmp.Or(version.Compare("go"+strings.TrimPrefix(a, "v"), "go"+strings.TrimPrefix(b, "v")), cmp.Compare(a, b))
+	})
+	return found, nil
+}
+
+// Load reads a baseline and parses its series; the first fault is the error. It does not check the patches against
+// the baseline: Lint does.
+func Load(fsys fs.FS, baseline string) (*Series, error) {
+	dir, err := baselineDir(fsys, baseline)
+	if err != nil {
+		return nil, err
+	}
+	s := new(Series)
+	if s.Baseline, err = readBaseline(dir); err != nil {
+		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
+	}
+	if s.Digests, err = readDigests(dir); err != nil {
+		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
+	}
+	text, err := fs.ReadFile(dir, seriesFile)
+	if err != nil {
+		return nil, fmt.Errorf("baseline %s: read the series: %w", baseline, err)
+	}
+	entries, faults := parseSeries(string(text))
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("%s/%s:%d: %s; %s", baseline, seriesFile, faults[0].line, faults[0].why, faults[0].do)
+	}
+	for _, e := range entries {
+		raw, err := fs.ReadFile(dir, e.name+suffix)
+		if err != nil {
+			return nil, fmt.Errorf("%s/%s:%d: read the listed patch: %w", baseline, seriesFile, e.line, err)
+		}
+		p, err := Parse(e.name, raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", baseline, err)
+		}
+		s.Patches = append(s.Patches, p)
+	}
+	return s, nil
+}
+
+// baselineDir is the directory of a baseline; the name comes from a flag, so it must not lead elsewhere.
+func baselineDir(fsys fs.FS, baseline string) (fs.FS, error) {
+	if !fs.ValidPath(baseline) || baseline == "." || strings.Contains(baseline, "/") {
+		return nil, fmt.Errorf("%w: %q is not the name of one; give one like %s", ErrUnknownBaseline, baseline, DefaultBaseline)
+	}
+	if info, err := fs.Stat(fsys, baseline); err != nil || !info.IsDir() {
+		known, _ := Baselines(fsys)
+		return nil, fmt.Errorf("%w: %s; there are: %s", ErrUnknownBaseline, baseline, strings.Join(known, ", "))
+	}
+	return fs.Sub(fsys, baseline)
+}
+
+// Digest identifies the series: the SHA-256, in hex, over a line "name NUL sha256-of-the-patch LF" for each patch in
+// order.
+func (s *Series) Digest() string {
+	h := sha256.New()
+	for _, p := range s.Patches {
+		fmt.Fprintf(h, "%s\x00%s\n", p.Name, p.SHA256)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// TouchedPaths lists the paths that the series adds, changes, renames (both names) or deletes, sorted.
+func (s *Series) TouchedPaths() []string {
+	var paths []string
+	for _, p := range s.Patches {
+		for _, f := range p.Files {
+			paths = append(paths, f.paths()...)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// Until returns the series up to the named patch, that one included. The name may carry its suffix .patch.
+func (s *Series) Until(name string) (*Series, error) {
+	i := slices.IndexFunc(s.Patches, func(p *Patch) bool { return p.Name == strings.TrimSuffix(name, suffix) })
+	if i < 0 {
+		var names []string
+		for _, p := range s.Patches {
+			names = append(names, p.Name)
+		}
+		return nil, fmt.Errorf("no patch %q in the series of %s; it has: %s", name, s.Baseline.Name, strings.Join(names, ", "))
+	}
+	until := *s
+	until.Patches = slices.Clone(s.Patches[:i+1])
+	return &until, nil
+}
+
+const (
+	suffix       = ".patch"
+	seriesFile   = "series"
+	baselineFile = "baseline.json"
+	digestsFile  = "digests.json"
+)
+
+// entry is one line of a series file; name comes without the suffix.
+type entry struct {
+	name string
+	line int
+}
+
+// seriesFault is a line of a series file that breaks its format.
+type seriesFault struct {
+	line    int
+	why, do string
+}
+
+var (
+	slug    = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*\.patch$`)
+	ordinal = regexp.MustCompile(`^[0-9]+(-|\.)`)
+)
+
+// parseSeries reads quilt's series format without its options: a name a line, comments, blank lines.
+func parseSeries(text string) (entries []entry, faults []seriesFault) {
+	seen := map[string]int{}
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		fields := strings.Fields(line)
+		if i := slices.IndexFunc(fields, func(f string) bool { return f[0] == '#' }); i >= 0 {
+			fields = fields[:i]
+		}
+		fault := func(do, why string, args ...any) {
+			faults = append(faults, seriesFault{n, fmt.Sprintf(why, args...), do})
+		}
+		switch {
+		case len(fields) == 0:
+		case len(fields) > 1:
+			fault("write one file name a line", "%q after the name: quilt's options are not part of this format", fields[1])
+		case !slug.MatchString(fields[0]):
+			fault("name the file like stream-slots.patch", "%q is not a slug (small letters, digits, single hyphens) ending in .patch", fields[0])
+		case ordinal.MatchString(fields[0]):
+			fault("drop the number; the series file holds the order", "%q begins with a number", fields[0])
+		case seen[fields[0]] > 0:
+			fault("delete one of the two lines", "%q is listed on line %d already", fields[0], seen[fields[0]])
+		default:
+			seen[fields[0]] = n
+			entries = append(entries, entry{strings.TrimSuffix(fields[0], suffix), n})
+		}
+	}
+	return entries, faults
+}
+
+// BlobID is the id that git gives a blob of this content (SHA-1 repositories, as PyTorch's is).
+func BlobID(content []byte) string {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(content))
+	h.Write(content)
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
