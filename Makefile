@@ -2,6 +2,8 @@
 # make test   everything that CI runs, with seconds per part
 # make bench  ratios against git on the real tree
 GO       ?= go
+# urfave/cli documents itself through a Markdown library unless told not to; without it the program starts faster.
+TAGS     := urfave_cli_no_docs
 BUILD    := build
 MPSFORGE := $(BUILD)/mpsforge
 # The real trees are kept in the cache folder, so that test, demo and bench fetch them once.
@@ -21,7 +23,7 @@ build: $(MPSFORGE)
 .PHONY: $(MPSFORGE)
 $(MPSFORGE):
 	@mkdir -p $(BUILD)
-	$(GO) build -trimpath -o $@ ./cmd/mpsforge
+	$(GO) build -trimpath -tags $(TAGS) -o $@ ./cmd/mpsforge
 
 # PyTorch v2.9.1 where GitHub can be reached, else Debian's 2.6.0.
 demo: build

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"mpsforge/fork/git"
@@ -54,7 +56,7 @@ func (c *Checkout) Apply(ctx context.Context, series *patches.Series, options Op
 			if err != nil {
 				return "", nil, nil, err
 			}
-			applied = append(applied, Applied{Name: series.Patches[i].Name, SHA256: series.Patches[i].SHA256, Commit: head})
+			applied = append(applied, Applied{Name: series.Patches[i].Name, SHA256: series.Patches[i].SHA256, Commit: head, Paths: series.Patches[i].Paths()})
 			names = append(names, series.Patches[i].Name)
 		}
 		return head, applied, names, nil
@@ -101,8 +103,9 @@ func position[T any](list []T, name string, nameOf func(T) string) (int, error) 
 		return len(list), nil
 	}
 	var known []string
+	name = strings.TrimSuffix(name, ".patch")
 	for i, element := range list {
-		if nameOf(element) == name || nameOf(element) == name+".patch" {
+		if nameOf(element) == name {
 			return i + 1, nil
 		}
 		known = append(known, nameOf(element))
@@ -161,7 +164,7 @@ func (c *Checkout) change(ctx context.Context, command string, series *patches.S
 		return nil, err
 	}
 	if len(drifts) > 0 {
-		return nil, dirtyError(c.Dir(), command, drifts)
+		return nil, c.dirtyError(ctx, command, drifts)
 	}
 	if lock, held := c.repository.IndexLock(); held {
 		return nil, fmt.Errorf("%w: %s is there; another git command is running in %s, or one was killed (then remove that file)", git.ErrLocked, lock, c.Dir())
@@ -197,13 +200,16 @@ func (c *Checkout) between(ctx context.Context, from, to string, result *Change)
 	return changes, nil
 }
 
-func dirtyError(dir, command string, drifts []Drift) error {
+func (c *Checkout) dirtyError(ctx context.Context, command string, drifts []Drift) error {
 	var lines strings.Builder
 	for _, drift := range drifts {
 		lines.WriteString("\n  " + drift.String())
 	}
-	return fmt.Errorf("%w: %s of %s would overwrite:%s\nnothing was changed; commit elsewhere, stash (git stash -u) or restore them, then run %s again",
-		ErrDirty, command, dir, lines.String(), command)
+	mend := "commit elsewhere, stash (git stash -u) or restore them"
+	if sparse, err := c.repository.IsSparse(ctx); err == nil && sparse {
+		mend = "the checkout is sparse: bring the folders in (git sparse-checkout disable, or git sparse-checkout add)"
+	}
+	return fmt.Errorf("%w: %s of %s would overwrite:%s\nnothing was changed; %s, then run %s again", ErrDirty, command, c.Dir(), lines.String(), mend, command)
 }
 
 func (c *Checkout) foreignHead() error {
@@ -352,6 +358,9 @@ func (c *Checkout) move(ctx context.Context, command, head string, applied []App
 	ctx = context.WithoutCancel(ctx)
 	begun := *c.state
 	begun.Head = c.repository.Head
+	if err := c.noteEntries(ctx, &begun, pathsOf(changes)); err != nil {
+		return err
+	}
 	begun.Pending = &Pending{Command: command, To: head, Applied: applied}
 	if err := c.record(ctx, command+": begin", &begun, ""); err != nil {
 		return fmt.Errorf("%w\nnothing was changed; if another mpsforge ran at the same time, run %s again", err, command)
@@ -367,6 +376,9 @@ func (c *Checkout) finishMove(ctx context.Context, command string, changes []git
 	}
 	done := *c.state
 	done.Pending, done.Applied, done.Head = nil, pending.Applied, pending.To
+	if err := c.noteEntries(ctx, &done, slices.Collect(maps.Keys(c.state.Entries))); err != nil {
+		return errors.Join(err, c.rollBack(ctx, command, changes))
+	}
 	if err := c.record(ctx, command, &done, pending.To); err != nil {
 		return errors.Join(err, c.rollBack(ctx, command, changes))
 	}
@@ -396,18 +408,36 @@ func (c *Checkout) moveWorkTree(ctx context.Context, to string, changes []git.Ch
 	if err != nil {
 		return err
 	}
-	var paths []string
+	// git restore refuses paths that neither the commit nor the index has. Such are files of a folder whose place a file
+	// takes, which git drops by itself, and files whose removal an interrupted run had finished.
+	var paths, absent, gone []string
 	for _, change := range changes {
-		// Where a file takes a folder's place, git drops the files of the folder by itself and then would not find them.
-		_, blocker, err := c.objects.Find(ctx, commit.Tree, change.Path)
-		if err != nil {
+		entry, blocker, err := c.objects.Find(ctx, commit.Tree, change.Path)
+		switch {
+		case err != nil:
 			return err
-		}
-		if blocker == "" {
+		case blocker != "":
+		case entry == git.Entry{}:
+			absent = append(absent, change.Path)
+		default:
 			paths = append(paths, change.Path)
 		}
 	}
-	return c.repository.MoveWorkTree(ctx, to, paths)
+	index, err := c.repository.IndexEntries(ctx, absent)
+	if err != nil {
+		return err
+	}
+	for _, path := range absent {
+		if len(index[path]) > 0 {
+			paths = append(paths, path)
+		} else {
+			gone = append(gone, path)
+		}
+	}
+	if err := c.repository.MoveWorkTree(ctx, to, paths); err != nil {
+		return err
+	}
+	return c.repository.RemoveUntracked(ctx, gone)
 }
 
 func pathsOf(changes []git.Change) []string {

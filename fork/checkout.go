@@ -35,9 +35,14 @@ type Checkout struct {
 	stateID    string
 }
 
-// Open opens the work tree whose top is dir. Close it after use.
-func Open(ctx context.Context, dir string) (*Checkout, error) {
-	repository, err := git.Open(ctx, dir)
+// Open opens the work tree whose top is dir; hint is a series that is likely to be asked about, or nil. Close it after
+// use.
+func Open(ctx context.Context, dir string, hint *patches.Series) (*Checkout, error) {
+	var paths []string
+	if hint != nil {
+		paths = hint.TouchedPaths()
+	}
+	repository, err := git.Open(ctx, dir, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +133,14 @@ func (c *Checkout) compareDigests(ctx context.Context, series *patches.Series, i
 		}
 		return nil
 	}
-	for _, file := range series.Digests.Files {
+	digests, err := series.Digests()
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(digests.Files) == 0 {
+		return 0, nil, fmt.Errorf("%w: the baseline %s has no digests to compare with", ErrWrongBaseline, series.Baseline.Name)
+	}
+	for _, file := range digests.Files {
 		if err := check(file.Path, file.Blob); err != nil {
 			return 0, nil, err
 		}
@@ -149,7 +161,7 @@ func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) er
 		return err
 	}
 	text := fmt.Sprintf("HEAD of %s is %s, baseline %s is %s", c.Dir(), c.repository.Head, baseline.Name, baseline.Commit)
-	if len(differing) == 0 {
+	if len(differing) == 0 && same > 0 {
 		return fmt.Errorf("%w: %s\nall %d files that the baseline's digests know are equal; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s",
 			ErrWrongBaseline, text, same, baseline.Name, c.Dir())
 	}

@@ -107,7 +107,7 @@ func (r repo) clone(at string) repo {
 
 func (r repo) open() *fork.Checkout {
 	r.t.Helper()
-	checkout, err := fork.Open(context.Background(), r.dir)
+	checkout, err := fork.Open(context.Background(), r.dir, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

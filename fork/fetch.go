@@ -93,7 +93,7 @@ func fetchLocal(ctx context.Context, series *patches.Series, options FetchOption
 
 // adopt records the base of a git work tree that is there already.
 func adopt(ctx context.Context, series *patches.Series, dir string) (*Fetched, error) {
-	checkout, err := Open(ctx, dir)
+	checkout, err := Open(ctx, dir, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -109,17 +109,21 @@ func adopt(ctx context.Context, series *patches.Series, dir string) (*Fetched, e
 	if checkout.state != nil {
 		return nil, fmt.Errorf("%s is recorded as %s already", checkout.Dir(), checkout.state.Baseline)
 	}
-	if err := checkout.settleBase(ctx, series, "adopted from "+checkout.Dir()); err != nil {
+	if err := checkout.settleBase(ctx, series, "adopted from "+checkout.Dir(), ""); err != nil {
 		return nil, err
 	}
 	return checkout.fetched(ctx, false)
 }
 
 // settleBase verifies that HEAD is the baseline and records it.
-func (c *Checkout) settleBase(ctx context.Context, series *patches.Series, source string) error {
+// vouched is another proof, for the case that the commit and its tree are not known ones, or empty.
+func (c *Checkout) settleBase(ctx context.Context, series *patches.Series, source, vouched string) error {
 	proof, err := c.identify(ctx, series, c.repository.Head)
 	if err != nil {
 		return err
+	}
+	if proof == "" {
+		proof = vouched
 	}
 	if proof == "" {
 		same, differing, err := c.compareDigests(ctx, series, c.repository.Head)
@@ -133,6 +137,9 @@ func (c *Checkout) settleBase(ctx context.Context, series *patches.Series, sourc
 	}
 	state := &State{Schema: stateSchema, Worktree: c.repository.WorktreeID, Baseline: series.Baseline.Name, Base: c.repository.Head,
 		Proof: proof, Source: source, Applied: []Applied{}, Head: c.repository.Head}
+	if err := c.noteEntries(ctx, state, series.TouchedPaths()); err != nil {
+		return err
+	}
 	return c.record(ctx, "fetch", state, "")
 }
 
@@ -163,7 +170,7 @@ func prepare(ctx context.Context, series *patches.Series, dir string) (checkout 
 	refuse := func(why string) error {
 		return fmt.Errorf("%w: %s %s; name another folder with --checkout, or adopt a git work tree with --from %s", ErrNotEmpty, dir, why, dir)
 	}
-	checkout, err = Open(ctx, dir)
+	checkout, err = Open(ctx, dir, nil)
 	if errors.Is(err, git.ErrNotRepository) {
 		return nil, nil, nil, refuse("holds other files")
 	}
@@ -217,18 +224,23 @@ func fetchFiles(ctx context.Context, series *patches.Series, dir, from string, s
 	if err != nil {
 		return nil, err
 	}
-	if want := series.Baseline.Source; want != nil && imported.file == want.File && imported.sha256 != want.SHA256 {
-		return nil, fmt.Errorf("%s has SHA-256 %s, the baseline's %s has %s", from, imported.sha256, want.File, want.SHA256)
+	vouched := ""
+	if want := series.Baseline.Source; want != nil {
+		if imported.sha256 == want.SHA256 {
+			vouched = "the tarball's SHA-256 is " + want.SHA256
+		} else if imported.file == want.File {
+			return nil, fmt.Errorf("%s has SHA-256 %s, the baseline's %s has %s", from, imported.sha256, want.File, want.SHA256)
+		}
 	}
 	source := "folder " + from
 	if imported.sha256 != "" {
 		source = fmt.Sprintf("%s, SHA-256 %s", imported.file, imported.sha256)
 	}
-	return checkOut(ctx, checkout, series, "refs/heads/"+importBranch, source, sink)
+	return checkOut(ctx, checkout, series, "refs/heads/"+importBranch, source, vouched, sink)
 }
 
 // checkOut verifies a fetched commit, writes the work tree and records the base.
-func checkOut(ctx context.Context, checkout *Checkout, series *patches.Series, ref, source string, sink events.Sink) (*Fetched, error) {
+func checkOut(ctx context.Context, checkout *Checkout, series *patches.Series, ref, source, vouched string, sink events.Sink) (*Fetched, error) {
 	finish := events.Step(sink, "check out")
 	defer finish(events.Failed, "")
 	progress := gitProgress(sink, "check out")
@@ -236,14 +248,14 @@ func checkOut(ctx context.Context, checkout *Checkout, series *patches.Series, r
 		return nil, err
 	}
 	dir, former := checkout.Dir(), checkout.stateID
-	reopened, err := git.Open(ctx, dir)
+	reopened, err := git.Open(ctx, dir, nil)
 	if err != nil {
 		return nil, err
 	}
 	objects := reopened.Objects()
 	defer objects.Close()
 	settled := &Checkout{repository: reopened, objects: objects, stateID: former}
-	if err := settled.settleBase(ctx, series, source); err != nil {
+	if err := settled.settleBase(ctx, series, source, vouched); err != nil {
 		return nil, err
 	}
 	finish(events.OK, "")
@@ -290,5 +302,5 @@ func fetchClone(ctx context.Context, series *patches.Series, options FetchOption
 		}
 		finish(events.OK, "")
 	}
-	return checkOut(ctx, checkout, series, tag, "tag "+baseline.Tag+" of "+url, sink)
+	return checkOut(ctx, checkout, series, tag, "tag "+baseline.Tag+" of "+url, "", sink)
 }

@@ -29,8 +29,10 @@ type State struct {
 	Source  string    `json:"source"`  // where the tree came from
 	Applied []Applied `json:"applied"` // in order
 	// Head is the commit that HEAD was left at: the base or the last applied patch's commit.
-	Head    string   `json:"head"`
-	Pending *Pending `json:"pending,omitempty"`
+	Head string `json:"head"`
+	// Entries are the files that the series touches, as Head has them: a status then needs no tree. May be empty.
+	Entries map[string]git.Entry `json:"entries"`
+	Pending *Pending             `json:"pending,omitempty"`
 }
 
 // Applied is one patch of the series as a commit.
@@ -38,6 +40,8 @@ type Applied struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"` // of the patch file
 	Commit string `json:"commit"`
+	// Paths are the files that the patch touches, both names of a renamed one.
+	Paths []string `json:"paths"`
 }
 
 // Pending is a change that was begun. It is recorded before the work tree is touched and replaced, together with the
@@ -107,6 +111,24 @@ func addState(ctx context.Context, objects *git.Objects, state *State, former st
 		}
 	}
 	return objects.AddCommit(commit)
+}
+
+// noteEntries fills in Entries for the given paths and those of the applied patches.
+func (c *Checkout) noteEntries(ctx context.Context, state *State, paths []string) error {
+	head, err := c.objects.Commit(ctx, state.Head)
+	if err != nil {
+		return err
+	}
+	state.Entries = map[string]git.Entry{}
+	for _, applied := range state.Applied {
+		paths = append(paths, applied.Paths...)
+	}
+	for _, path := range paths {
+		if state.Entries[path], _, err = c.objects.Find(ctx, head.Tree, path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // record writes a state and moves the state ref to it, together with HEAD when head is not empty.

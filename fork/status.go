@@ -147,36 +147,26 @@ func (c *Checkout) describeMove(ctx context.Context) (string, error) {
 
 // touchedDrift compares every path that the series or the applied patches touch with HEAD.
 func (c *Checkout) touchedDrift(ctx context.Context, series *patches.Series) ([]Drift, error) {
-	head, err := c.objects.Commit(ctx, c.repository.Head)
-	if err != nil {
-		return nil, err
-	}
 	touched := map[string]bool{}
 	for _, path := range series.TouchedPaths() {
 		touched[path] = true
 	}
-	if c.state.Head != c.state.Base {
-		base, err := c.objects.Commit(ctx, c.state.Base)
-		if err != nil {
-			return nil, err
-		}
-		left, err := c.objects.Commit(ctx, c.state.Head)
-		if err != nil {
-			return nil, err
-		}
-		changes, err := c.objects.Diff(ctx, base.Tree, left.Tree)
-		if err != nil {
-			return nil, err
-		}
-		for _, change := range changes {
-			touched[change.Path] = true
+	for _, applied := range c.state.Applied {
+		for _, path := range applied.Paths {
+			touched[path] = true
 		}
 	}
 	changes := make([]git.Change, 0, len(touched))
 	for path := range touched {
-		entry, _, err := c.objects.Find(ctx, head.Tree, path)
-		if err != nil {
-			return nil, err
+		entry, known := c.state.Entries[path]
+		if !known || c.repository.Head != c.state.Head {
+			head, err := c.objects.Commit(ctx, c.repository.Head)
+			if err != nil {
+				return nil, err
+			}
+			if entry, _, err = c.objects.Find(ctx, head.Tree, path); err != nil {
+				return nil, err
+			}
 		}
 		changes = append(changes, git.Change{Path: path, Old: entry, New: entry})
 	}

@@ -41,11 +41,11 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 	if proof, err := c.identify(ctx, series, c.state.Base); err != nil {
 		return nil, err
 	} else if proof == "" {
-		same, differing, err := c.compareDigests(ctx, series, c.state.Base)
+		_, differing, err := c.compareDigests(ctx, series, c.state.Base)
 		if err != nil {
 			return nil, err
 		}
-		if len(differing) > 0 || same == 0 {
+		if len(differing) > 0 {
 			exact.Deviations = append(exact.Deviations, fmt.Sprintf("the recorded base %s is not the baseline: %d known files differ", c.state.Base, len(differing)))
 		}
 	}
@@ -110,7 +110,11 @@ func (c *Checkout) RecordBaseline(ctx context.Context, series *patches.Series, e
 	}
 	identity := series.Baseline
 	identity.Commit, identity.Tree = c.state.Base, base.Tree
-	for _, file := range series.Digests.Files {
+	digests, err := series.Digests()
+	if err != nil {
+		return patches.Baseline{}, patches.Digests{}, err
+	}
+	for _, file := range digests.Files {
 		extra = append(extra, file.Path)
 	}
 	extra = append(extra, series.Baseline.Absent...)

@@ -140,6 +140,7 @@ type linter struct {
 	dir        fs.FS
 	result     LintResult
 	series     Series
+	digests    Digests
 	files      files          // as the patches so far leave them
 	unread     string         // the first patch that could not be parsed: after it nothing is known
 	operations map[string]int // changed lines per operations/*.mm
@@ -164,10 +165,10 @@ func (l *linter) readFacts(baseline string) {
 	} else if name := l.series.Baseline.Name; name != baseline {
 		l.add(baselineFile, 0, RuleBaseline, SeverityError, "make name and directory the same", "the name is %q, the directory is %s", name, baseline)
 	}
-	if l.series.Digests, err = readDigests(l.dir); err != nil {
+	if l.digests, err = readDigests(l.dir); err != nil {
 		l.add(digestsFile, 0, RuleBaseline, SeverityError, "", "%v", err)
 	}
-	l.files = newFiles(l.series.Baseline, l.series.Digests)
+	l.files = newFiles(l.series.Baseline, l.digests)
 }
 
 // lintSeries checks the series file against the directory and returns the entries that have a file.
@@ -425,7 +426,7 @@ func (l *linter) lintTotals() {
 
 // lintBaseline checks that baseline.json and digests.json speak of the same baseline, and of what the series touches.
 func (l *linter) lintBaseline() {
-	b, d := l.series.Baseline, l.series.Digests
+	b, d := l.series.Baseline, l.digests
 	fault := func(file, message string, args ...any) {
 		l.add(file, 0, RuleBaseline, SeverityError, "run mpsforge baseline record", message, args...)
 	}

@@ -29,6 +29,16 @@ func (p *Patch) Changed() int {
 	return n
 }
 
+// Paths lists the paths that the patch adds, changes, renames (both names) or deletes, sorted.
+func (p *Patch) Paths() []string {
+	paths := []string{}
+	for _, f := range p.Files {
+		paths = append(paths, f.paths()...)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
 // File is the change of one file. The embedded gitdiff.File has the modes as git's octal numbers, not as bits of os.
 type File struct {
 	*gitdiff.File

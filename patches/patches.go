@@ -32,8 +32,20 @@ var ErrUnknownBaseline = errors.New("no such baseline")
 // Series is a baseline and the patches that stand on it, in the order of application.
 type Series struct {
 	Baseline Baseline
-	Digests  Digests
 	Patches  []*Patch
+	dir      fs.FS // of the baseline; nil for a series made in memory
+}
+
+// Digests reads the line digests of the baseline. They are large, and few commands need them.
+func (s *Series) Digests() (Digests, error) {
+	if s.dir == nil {
+		return Digests{}, nil
+	}
+	digests, err := readDigests(s.dir)
+	if err != nil {
+		return Digests{}, fmt.Errorf("baseline %s: %w", s.Baseline.Name, err)
+	}
+	return digests, nil
 }
 
 // Baselines lists the baselines below fsys, oldest first: the directories that hold a baseline.json.
@@ -59,11 +71,8 @@ func Load(fsys fs.FS, baseline string) (*Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := new(Series)
+	s := &Series{dir: dir}
 	if s.Baseline, err = readBaseline(dir); err != nil {
-		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
-	}
-	if s.Digests, err = readDigests(dir); err != nil {
 		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
 	}
 	text, err := fs.ReadFile(dir, seriesFile)
@@ -114,9 +123,7 @@ func (s *Series) Digest() string {
 func (s *Series) TouchedPaths() []string {
 	var paths []string
 	for _, p := range s.Patches {
-		for _, f := range p.Files {
-			paths = append(paths, f.paths()...)
-		}
+		paths = append(paths, p.Paths()...)
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)

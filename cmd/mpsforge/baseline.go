@@ -37,6 +37,10 @@ func baselineShow(std streams) *cli.Command {
 				return result{}, err
 			}
 			baseline := series.Baseline
+			digests, err := series.Digests()
+			if err != nil {
+				return result{}, err
+			}
 			return result{value: baseline, text: func(w io.Writer) {
 				fmt.Fprintf(w, "%s: tag %s\n  commit   %s\n", baseline.Name, baseline.Tag, baseline.Commit)
 				if baseline.Tree != "" {
@@ -45,7 +49,7 @@ func baselineShow(std streams) *cli.Command {
 				if source := baseline.Source; source != nil {
 					fmt.Fprintf(w, "  source   %s %s (%s), %s\n           SHA-256 %s\n", source.Package, source.Version, source.Suite, source.File, source.SHA256)
 				}
-				fmt.Fprintf(w, "  digests  of %d files; %d paths known to be absent\n  touched  %d paths\n", len(series.Digests.Files), len(baseline.Absent), len(baseline.Touched))
+				fmt.Fprintf(w, "  digests  of %d files; %d paths known to be absent\n  touched  %d paths\n", len(digests.Files), len(baseline.Absent), len(baseline.Touched))
 			}}, nil
 		},
 	})

@@ -169,16 +169,21 @@ func (c call) series(recorded string) (*patches.Series, error) {
 
 // openCheckout opens the checkout and the series that belongs to it.
 func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series, error) {
-	checkout, err := fork.Open(ctx, c.String("checkout"))
+	series, err := c.series("")
+	if err != nil {
+		return nil, nil, err
+	}
+	checkout, err := fork.Open(ctx, c.String("checkout"), series)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%w\nget one with: mpsforge fetch --checkout %s; or name another with --checkout", err, c.String("checkout"))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	series, err := c.series(checkout.Baseline())
-	if err != nil {
-		return nil, nil, errors.Join(err, checkout.Close())
+	if recorded := checkout.Baseline(); recorded != "" && recorded != series.Baseline.Name {
+		if series, err = c.series(recorded); err != nil {
+			return nil, nil, errors.Join(err, checkout.Close())
+		}
 	}
 	return checkout, series, nil
 }

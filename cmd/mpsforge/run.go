@@ -38,7 +38,7 @@ func runCommand(std streams) *cli.Command {
 
 // ensureCheckout fetches unless the checkout is there. A fetch that was cut off is taken up again.
 func (c call) ensureCheckout(ctx context.Context) error {
-	checkout, err := fork.Open(ctx, c.String("checkout"))
+	checkout, err := fork.Open(ctx, c.String("checkout"), nil)
 	if err == nil {
 		ready := checkout.Ready()
 		if err := checkout.Close(); err != nil {

@@ -24,12 +24,16 @@ import (
 type Objects struct {
 	repository *Repository
 	storage    *filesystem.Storage
+	sources    []*filesystem.ObjectStorage // where objects are looked for, in this order
 	pending    map[plumbing.Hash]*plumbing.MemoryObject
 	order      []plumbing.Hash // of pending: blobs before their trees before their commits
 }
 
 // Entry is one entry of a tree. Mode is six octal digits as git prints them; an absent entry is the zero Entry.
-type Entry struct{ Mode, ID string }
+type Entry struct {
+	Mode string `json:"mode,omitempty"`
+	ID   string `json:"id,omitempty"`
+}
 
 // Modes of tree entries.
 const (
@@ -57,13 +61,30 @@ type Commit struct {
 // Objects opens the object store directly, which works in layouts that go-git's PlainOpen refuses (worktreeConfig,
 // sparse checkout, alternates; shared/facts/tooling.md D.3).
 func (r *Repository) Objects() *Objects {
-	dot := dotgit.NewRepositoryFilesystem(osfs.New(r.Dir), osfs.New(r.CommonDir))
-	storage := filesystem.NewStorageWithOptions(dot, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{AlternatesFS: osfs.New("/")})
-	return &Objects{repository: r, storage: storage, pending: map[plumbing.Hash]*plumbing.MemoryObject{}}
+	layout := dotgit.NewRepositoryFilesystem(osfs.New(r.Dir), osfs.New(r.CommonDir))
+	options := filesystem.Options{AlternatesFS: osfs.New("/")}
+	storage := filesystem.NewStorageWithOptions(layout, cache.NewObjectLRU(8*cache.MiByte), options)
+	objects := &Objects{repository: r, storage: storage, pending: map[plumbing.Hash]*plumbing.MemoryObject{}}
+	// The storage would open its alternates, with their pack indexes, anew for each object that it does not have. An
+	// alternate that can not be opened this way, such as one with a relative path, is left to catFile.
+	dot := dotgit.NewWithOptions(layout, dotgit.Options{AlternatesFS: options.AlternatesFS})
+	if alternates, err := dot.Alternates(); err == nil {
+		for _, alternate := range alternates {
+			objects.sources = append(objects.sources, filesystem.NewObjectStorage(alternate, cache.NewObjectLRU(8*cache.MiByte)))
+		}
+	}
+	objects.sources = append(objects.sources, &storage.ObjectStorage)
+	return objects
 }
 
 // Close releases the open pack files.
-func (o *Objects) Close() error { return o.storage.Close() }
+func (o *Objects) Close() error {
+	var errs []error
+	for _, source := range o.sources {
+		errs = append(errs, source.Close())
+	}
+	return errors.Join(errs...)
+}
 
 // read gives an object's content.
 func (o *Objects) read(ctx context.Context, kind plumbing.ObjectType, id string) ([]byte, error) {
@@ -73,7 +94,11 @@ func (o *Objects) read(ctx context.Context, kind plumbing.ObjectType, id string)
 		encoded = pending
 	} else {
 		var err error
-		encoded, err = o.storage.EncodedObject(kind, hash)
+		for _, source := range o.sources {
+			if encoded, err = source.EncodedObject(kind, hash); !errors.Is(err, plumbing.ErrObjectNotFound) {
+				break
+			}
+		}
 		if errors.Is(err, plumbing.ErrObjectNotFound) {
 			return o.repository.catFile(ctx, kind.String(), id)
 		}
@@ -174,10 +199,10 @@ func (o *Objects) Find(ctx context.Context, tree, name string) (entry Entry, blo
 	return Entry{}, "", nil
 }
 
-// add keeps an object in memory and gives its id. Objects that the repository has are not kept.
+// add keeps an object in memory and gives its id.
 func (o *Objects) add(kind plumbing.ObjectType, data []byte) (string, error) {
 	hash := plumbing.ComputeHash(kind, data)
-	if _, found := o.pending[hash]; found || o.storage.HasEncodedObject(hash) == nil {
+	if _, found := o.pending[hash]; found {
 		return hash.String(), nil
 	}
 	memory := &plumbing.MemoryObject{}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -39,6 +40,9 @@ type Repository struct {
 	Head       string // commit id of HEAD when opened
 	StateIDs   []string
 	WorktreeID string // "main", or the linked work tree's name
+
+	prefetched map[string][]IndexEntry // of the paths in hinted
+	hinted     map[string]bool
 }
 
 // pins keep a user's configuration from changing what the commands do or print.
@@ -102,8 +106,9 @@ func stateRef(worktreeID string) string { return "refs/mpsforge/" + worktreeID +
 // StateRef is the full name of this work tree's state ref.
 func (r *Repository) StateRef() string { return stateRef(r.WorktreeID) }
 
-// Open finds the work tree that dir is the top of.
-func Open(ctx context.Context, dir string) (*Repository, error) {
+// Open finds the work tree that dir is the top of. The index entries of the hinted paths are read at the same time, for
+// the first call of IndexEntries.
+func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open checkout %s: %w", dir, err)
@@ -111,6 +116,15 @@ func Open(ctx context.Context, dir string) (*Repository, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("open checkout %s: not a folder", dir)
 	}
+	prefetched := make(chan map[string][]IndexEntry, 1)
+	go func() {
+		early := Repository{WorkTree: dir}
+		entries, err := early.IndexEntries(ctx, hint)
+		if err != nil {
+			entries = nil // not a repository, or no index: whoever needs the entries asks again and sees the error
+		}
+		prefetched <- entries
+	}()
 	// One process for all of it: a start of git costs as much as the rest of a status.
 	places := []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir", "--show-object-format"}
 	output, err := runCommand(ctx, Command(dir, append(places, "HEAD^{commit}", "--glob=refs/mpsforge/*/state")...))
@@ -143,6 +157,12 @@ func Open(ctx context.Context, dir string) (*Repository, error) {
 		repository.Head, repository.StateIDs = lines[4], lines[5:]
 	} else if states, err := runCommand(ctx, Command(dir, "rev-parse", "--glob=refs/mpsforge/*/state")); err == nil {
 		repository.StateIDs = strings.Fields(string(states))
+	}
+	if repository.prefetched = <-prefetched; repository.prefetched != nil {
+		repository.hinted = map[string]bool{}
+		for _, path := range hint {
+			repository.hinted[path] = true
+		}
 	}
 	return repository, nil
 }
@@ -206,6 +226,11 @@ func (r *Repository) IndexEntries(ctx context.Context, paths []string) (map[stri
 	if len(paths) == 0 {
 		return map[string][]IndexEntry{}, nil
 	}
+	if r.prefetched != nil && !slices.ContainsFunc(paths, func(path string) bool { return !r.hinted[path] }) {
+		entries := r.prefetched
+		r.prefetched = nil // it is the index of a moment ago: good for one answer
+		return entries, nil
+	}
 	output, err := runCommand(ctx, r.command(append([]string{"ls-files", "--stage", "-z", "--"}, paths...)...))
 	if err != nil {
 		return nil, fmt.Errorf("read the index: %w", err)
@@ -250,6 +275,29 @@ func (r *Repository) MoveWorkTree(ctx context.Context, to string, paths []string
 		return fmt.Errorf("move the work tree to %s: %w", to, err)
 	}
 	return nil
+}
+
+// RemoveUntracked removes files that are not in the index; those that are not there are passed over.
+func (r *Repository) RemoveUntracked(ctx context.Context, paths []string) error {
+	var there []string
+	for _, path := range paths {
+		if _, err := os.Lstat(filepath.Join(r.WorkTree, filepath.FromSlash(path))); err == nil {
+			there = append(there, path)
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	if _, err := runCommand(ctx, r.command(append([]string{"clean", "--force", "--quiet", "-x", "--"}, there...)...)); err != nil {
+		return fmt.Errorf("remove files: %w", err)
+	}
+	return nil
+}
+
+// IsSparse tells whether the work tree leaves out a part of the files on purpose.
+func (r *Repository) IsSparse(ctx context.Context) (bool, error) {
+	output, err := runCommand(ctx, r.command("config", "--type=bool", "--default=false", "core.sparseCheckout"))
+	return strings.TrimSpace(string(output)) == "true", err
 }
 
 // RefUpdate moves one ref. Old is what it must hold before; NoObject if it must not exist.

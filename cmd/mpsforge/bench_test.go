@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The benchmarks run fresh processes of mpsforge and git by turns on a real PyTorch tree and report ratios of medians:
+// absolute times on a shared machine are noise. `make bench` sets MPSFORGE_BENCH_TREE to a checkout of v2.6.0.
+
+// bench is a clone of the real tree, and the two programs.
+type bench struct {
+	b              *testing.B
+	mpsforge, tree string
+	patch          string           // of the series, which has one
+	peak           map[string]int64 // largest resident set in KiB, by program
+}
+
+func newBench(b *testing.B) *bench {
+	b.Helper()
+	source := os.Getenv("MPSFORGE_BENCH_TREE")
+	if source == "" {
+		b.Skip("SKIP: MPSFORGE_BENCH_TREE names no checkout of v2.6.0; run it through make bench")
+	}
+	dir := b.TempDir()
+	patch, err := filepath.Abs("../../patches/v2.6.0/stream-slots.patch")
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := &bench{b: b, mpsforge: filepath.Join(dir, "mpsforge"), tree: filepath.Join(dir, "tree"), patch: patch, peak: map[string]int64{}}
+	x.must("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", x.mpsforge, ".")
+	x.must("git", "clone", "-q", "--shared", "--no-checkout", source, x.tree)
+	x.must("git", "-C", x.tree, "checkout", "-q", "--detach", benchBase)
+	x.ours("fetch", "--baseline", "v2.6.0", "--from", x.tree)
+	return x
+}
+
+// benchBase is the commit of baseline v2.6.0.
+const benchBase = "610e1c4c7c6c48dbf4d9a5922e3ece353390e06a"
+
+func (x *bench) must(name string, args ...string) time.Duration {
+	x.b.Helper()
+	command := exec.Command(name, args...)
+	started := time.Now()
+	output, err := command.CombinedOutput()
+	took := time.Since(started)
+	if err != nil {
+		x.b.Fatalf("%v: %v\n%s", command, err, output)
+	}
+	if usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		x.peak[name] = max(x.peak[name], usage.Maxrss)
+	}
+	return took
+}
+
+func (x *bench) ours(args ...string) time.Duration {
+	return x.must(x.mpsforge, append(args, "--checkout", x.tree, "--quiet")...)
+}
+
+func (x *bench) git(args ...string) time.Duration {
+	return x.must("git", append([]string{"-C", x.tree, "-c", "user.name=a", "-c", "user.email=a@example.invalid"}, args...)...)
+}
+
+// report gives the ratio of the medians and the peak memory.
+func (x *bench) report(ours, theirs []time.Duration) {
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	mine, other := ours[len(ours)/2], theirs[len(theirs)/2]
+	x.b.ReportMetric(0, "ns/op") // the sum of both and of the preparation: it would mislead
+	x.b.ReportMetric(mine.Seconds()*1000, "mpsforge-ms")
+	x.b.ReportMetric(other.Seconds()*1000, "git-ms")
+	x.b.ReportMetric(float64(mine)/float64(other), "ratio")
+	x.b.ReportMetric(float64(x.peak[x.mpsforge])/1024, "peak-MB")
+}
+
+// BenchmarkApply compares apply of the series with git am of the same patches, work tree included. Aim: 0.7.
+func BenchmarkApply(b *testing.B) {
+	x := newBench(b)
+	var ours, theirs []time.Duration
+	for range b.N {
+		ours = append(ours, x.ours("apply"))
+		x.ours("unapply")
+		theirs = append(theirs, x.git("am", "-q", "--keep-cr", "--keep-non-patch", x.patch))
+		x.git("reset", "-q", "--keep", benchBase)
+	}
+	x.report(ours, theirs)
+}
+
+const touched = "aten/src/ATen/mps/MPSStreamSlots.h"
+
+// BenchmarkStatusApplied compares status with git status of the same paths, the series applied. Aim: 1.
+func BenchmarkStatusApplied(b *testing.B) {
+	x := newBench(b)
+	x.ours("apply")
+	x.compareStatus()
+}
+
+// BenchmarkStatusFresh does the same where nothing was ever applied.
+func BenchmarkStatusFresh(b *testing.B) {
+	x := newBench(b)
+	x.compareStatus()
+}
+
+func (x *bench) compareStatus() {
+	var ours, theirs []time.Duration
+	for range x.b.N {
+		ours = append(ours, x.ours("status"))
+		theirs = append(theirs, x.git("status", "--porcelain", "--", touched))
+	}
+	x.report(ours, theirs)
+}
+
+// BenchmarkLint measures lint of all series. Aim: 500 ms. There is no peer; git apply --stat of the same patch is shown.
+func BenchmarkLint(b *testing.B) {
+	x := newBench(b)
+	var ours, theirs []time.Duration
+	for range b.N {
+		ours = append(ours, x.must(x.mpsforge, "lint", "--quiet"))
+		theirs = append(theirs, x.git("apply", "--stat", x.patch))
+	}
+	x.report(ours, theirs)
+}
