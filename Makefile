@@ -9,7 +9,7 @@ MPSFORGE := $(BUILD)/mpsforge
 # The real trees are kept in the cache folder, so that test, demo and bench fetch them once.
 CACHE    := $(or $(MPSFORGE_CACHE),$(HOME)/.cache/mpsforge)
 TREE26   := $(CACHE)/trees/v2.6.0
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@2026.1
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # part NAME,COMMAND runs a command and prints how long it took.
 define part

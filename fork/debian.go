@@ -71,14 +71,14 @@ func debianSource(ctx context.Context, source patches.Source, cache string, sink
 		apt := run.Command{Name: "apt-get", Args: append([]string{"--quiet", "--yes"}, args...), Dir: download,
 			Env: run.Environment([]string{"APT_CONFIG=" + configuration, "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive"}, nil)}
 		if _, err := apt.Run(ctx); err != nil {
-			return "", fmt.Errorf("%w\n%s", err, byHand)
+			return "", fmt.Errorf("%w: %w\n%s", ErrUnavailable, err, byHand)
 		}
 		sink.Emit(events.StepProgress{Step: "download", Note: source.File})
 	}
 	got := filepath.Join(download, source.File)
 	sum, err := fileSHA256(got)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("%s serves another version of %s now (no %s); %s", source.Suite, source.Package, source.File, byHand)
+		return "", fmt.Errorf("%w: %s serves another version of %s now (no %s); %s", ErrUnavailable, source.Suite, source.Package, source.File, byHand)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the downloaded tarball: %w", err)

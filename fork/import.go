@@ -286,6 +286,9 @@ func decompress(ctx context.Context, compressed io.Reader) (io.Reader, func() er
 	return buffered, nothing, nil
 }
 
+// ErrUnavailable is returned, wrapped, when no mirror serves what is needed.
+var ErrUnavailable = errors.New("it can not be downloaded")
+
 // ErrEnvironment is returned, wrapped, when a program that this machine lacks is needed.
 var ErrEnvironment = errors.New("a needed program is missing")
 

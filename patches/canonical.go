@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,6 +36,32 @@ func Fix(raw []byte) ([]byte, error) {
 		return nil, err
 	}
 	return Canonical(p)
+}
+
+// FixDir brings the patch files that a baseline's series below dir lists into canonical form and names those it
+// rewrote. A file that can not be read as a patch is left alone: Lint says what is wrong with it.
+func FixDir(dir, baseline string) (rewritten []string, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, baseline, seriesFile))
+	if err != nil {
+		return nil, fmt.Errorf("fix %s: read the series: %w", baseline, err)
+	}
+	entries, _ := parseSeries(string(text))
+	for _, entry := range entries {
+		path := filepath.Join(dir, baseline, entry.name+suffix)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return rewritten, fmt.Errorf("fix: %w", err)
+		}
+		fixed, err := Fix(raw)
+		if err != nil || bytes.Equal(fixed, raw) {
+			continue
+		}
+		if err := os.WriteFile(path, fixed, 0o644); err != nil {
+			return rewritten, fmt.Errorf("fix: %w", err)
+		}
+		rewritten = append(rewritten, path)
+	}
+	return rewritten, nil
 }
 
 // writeMail prints the mail's header and the message.

@@ -129,21 +129,6 @@ func (s *Series) TouchedPaths() []string {
 	return slices.Compact(paths)
 }
 
-// Until returns the series up to the named patch, that one included. The name may carry its suffix .patch.
-func (s *Series) Until(name string) (*Series, error) {
-	i := slices.IndexFunc(s.Patches, func(p *Patch) bool { return p.Name == strings.TrimSuffix(name, suffix) })
-	if i < 0 {
-		var names []string
-		for _, p := range s.Patches {
-			names = append(names, p.Name)
-		}
-		return nil, fmt.Errorf("no patch %q in the series of %s; it has: %s", name, s.Baseline.Name, strings.Join(names, ", "))
-	}
-	until := *s
-	until.Patches = slices.Clone(s.Patches[:i+1])
-	return &until, nil
-}
-
 const (
 	suffix       = ".patch"
 	seriesFile   = "series"

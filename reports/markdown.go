@@ -54,7 +54,6 @@ func (r *Report) identityTable(b *strings.Builder) {
 		{"tool", strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version + " " + r.Tool.Commit)},
 		{"started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
 		{"machine", fmt.Sprintf("%s, %d cores", r.Machine.System, r.Machine.Cores)},
-		{"compiler", r.Machine.Compiler},
 		{"git", r.Machine.Git},
 		{"real Metal used", metal},
 		{"baseline", r.Identity.Baseline},

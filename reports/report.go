@@ -69,7 +69,6 @@ type Identity struct {
 type Machine struct {
 	System   string `json:"system"` // GOOS/GOARCH
 	Cores    int    `json:"cores"`
-	Compiler string `json:"compiler,omitempty"`
 	Git      string `json:"git,omitempty"`
 	MetalRan bool   `json:"metal_ran"` // whether a real Metal device was used; false on every Linux run
 }

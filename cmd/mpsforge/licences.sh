@@ -7,7 +7,7 @@ printf '==== mpsforge\n\n'
 cat LICENSE
 # Both platforms' modules: some are linked on one only.
 for os in linux darwin; do
-  GOOS=$os CGO_ENABLED=1 go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/mpsforge
+  GOOS=$os CGO_ENABLED=1 go list -tags urfave_cli_no_docs -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/mpsforge
 done | LC_ALL=C sort -u | while read -r path version dir; do
   printf '\n==== %s %s\n\n' "$path" "$version"
   found=

@@ -19,8 +19,10 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 
   mpsforge lint                           all baselines
   mpsforge lint --baseline v2.9.1
-  mpsforge lint --patches ./patches       a folder instead of the series built in`,
-		flags: []cli.Flag{&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to check (default: all)"}, patchesFlag()},
+  mpsforge lint --patches ./patches       a folder instead of the series built in
+  mpsforge lint --patches ./patches --fix rewrite its patch files in canonical form first`,
+		flags: []cli.Flag{&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to check (default: all)"}, patchesFlag(),
+			&cli.BoolFlag{Name: "fix", Usage: "bring the patch files below --patches into canonical form first"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			files, err := c.seriesFiles()
 			if err != nil {
@@ -34,6 +36,20 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 			}
 			if len(names) == 0 {
 				return result{}, fmt.Errorf("%w: --patches %s holds no folder with a baseline.json", patches.ErrUnknownBaseline, c.String("patches"))
+			}
+			if c.Bool("fix") {
+				if c.String("patches") == "" {
+					return result{}, usagef("--fix needs --patches, the folder whose files it may rewrite")
+				}
+				for _, name := range names {
+					fixed, err := patches.FixDir(c.String("patches"), name)
+					if err != nil {
+						return result{}, err
+					}
+					for _, path := range fixed {
+						c.sink.Emit(events.Message{Level: events.Info, Text: "rewrote " + path})
+					}
+				}
 			}
 			var found []*patches.LintResult
 			errors := 0

@@ -88,7 +88,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged):
 		return exitConflict
-	case is(fork.ErrEnvironment, git.ErrNoGit):
+	case is(fork.ErrEnvironment, fork.ErrUnavailable, git.ErrNoGit):
 		return exitEnvironment
 	}
 	return exitFailed

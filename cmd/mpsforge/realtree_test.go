@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mpsforge/fork"
+	"mpsforge/internal/events"
+	"mpsforge/patches"
+)
+
+// peakLimit is the most memory that lint, apply and status may use on the real tree, in KiB.
+const peakLimit = 100 << 10
+
+// realTree gives a fresh work tree of PyTorch 2.6.0, whose source is fetched once into the cache. It skips by name when
+// no mirror serves it.
+func realTree(t *testing.T) (dir string, series *patches.Series) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIP real tree: -short")
+	}
+	series, err := patches.Load(patches.Embedded(), "v2.6.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(cache, "trees", "v2.6.0")
+	if _, err := fork.Fetch(context.Background(), series, fork.FetchOptions{Dir: source, Cache: cache}, events.Discard); err != nil {
+		if errors.Is(err, fork.ErrEnvironment) || errors.Is(err, fork.ErrUnavailable) {
+			t.Skipf("SKIP real tree: Debian's source package of PyTorch 2.6.0 can not be had here: %v", err)
+		}
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "tree")
+	gitIn(t, ".", "clone", "-q", "--shared", "--no-checkout", source, dir)
+	gitIn(t, dir, "checkout", "-q", "--detach", series.Baseline.Commit)
+	return dir, series
+}
+
+func gitIn(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	command := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.invalid"}, args...)...)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, output)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// TestRealTreeGetsTheTreeOfGitAm runs the commands on PyTorch itself: the tree after apply is that of git am, the memory
+// stays small, and after unapply nothing is left.
+func TestRealTreeGetsTheTreeOfGitAm(t *testing.T) {
+	dir, series := realTree(t)
+	binary := filepath.Join(t.TempDir(), "mpsforge")
+	if output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, output)
+	}
+	mpsforge := func(args ...string) map[string]any {
+		t.Helper()
+		command := exec.Command(binary, append(args, "--json")...)
+		var stderr bytes.Buffer
+		command.Stderr = &stderr
+		output, err := command.Output()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", command, err, stderr.String())
+		}
+		if usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok && usage.Maxrss > peakLimit {
+			t.Errorf("%s used %d KiB of memory, the limit is %d", args[0], usage.Maxrss, peakLimit)
+		}
+		var outcome map[string]any
+		if err := json.Unmarshal(output, &outcome); err != nil {
+			t.Fatalf("%s --json: %v\n%s", args[0], err, output)
+		}
+		return outcome
+	}
+	for _, patch := range series.Patches {
+		mail := filepath.Join(t.TempDir(), patch.Name)
+		if err := os.WriteFile(mail, patch.Raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		gitIn(t, dir, "am", "-q", "--keep-cr", "--keep-non-patch", mail)
+	}
+	want := gitIn(t, dir, "rev-parse", "HEAD^{tree}")
+	gitIn(t, dir, "reset", "-q", "--hard", series.Baseline.Commit)
+
+	mpsforge("lint")
+	mpsforge("apply", "--baseline", "v2.6.0", "--checkout", dir)
+	if got := gitIn(t, dir, "rev-parse", "HEAD^{tree}"); got != want {
+		t.Errorf("the tree after apply is %s, git am makes %s", got, want)
+	}
+	status := mpsforge("status", "--checkout", dir)
+	if status["message"] != "applied" {
+		t.Errorf("status says %v after apply", status["message"])
+	}
+	if changed := gitIn(t, dir, "status", "--porcelain"); changed != "" {
+		t.Errorf("git finds changes after apply:\n%s", changed)
+	}
+	mpsforge("unapply", "--checkout", dir)
+	if head := gitIn(t, dir, "rev-parse", "HEAD"); head != series.Baseline.Commit {
+		t.Errorf("HEAD is %s after unapply", head)
+	}
+	if changed := gitIn(t, dir, "status", "--porcelain"); changed != "" {
+		t.Errorf("git finds changes after unapply:\n%s", changed)
+	}
+}
