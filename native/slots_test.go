@@ -1,0 +1,135 @@
+//go:build cgo
+
+package native
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func reference(t *testing.T) *Subject {
+	t.Helper()
+	subject, err := Reference()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject
+}
+
+func TestReferenceLeasesAndReleases(t *testing.T) {
+	slots, err := reference(t).New(Config{WorkerSlots: 2, Policy: Share, WaitMS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slots.Close()
+	first, second, third := slots.Acquire(), slots.Acquire(), slots.Acquire()
+	if want := (Result{Outcome: Leased, Slot: 0, Generation: 1}); first != want {
+		t.Errorf("first = %+v, want %+v", first, want)
+	}
+	if want := (Result{Outcome: Leased, Slot: 1, Generation: 1}); second != want {
+		t.Errorf("second = %+v, want %+v", second, want)
+	}
+	if want := (Result{Outcome: Shared, FirstShare: true}); third != want {
+		t.Errorf("third = %+v, want %+v", third, want)
+	}
+	if !slots.Release(0, 1) || slots.Release(0, 1) {
+		t.Error("a lease must be released exactly once")
+	}
+	want := Statistics{Live: 1, Peak: 2, Leases: 2, Shares: 1, Refused: 1}
+	if got := slots.Statistics(); got != want {
+		t.Errorf("statistics = %+v, want %+v", got, want)
+	}
+	if text := slots.ShareWarning(); !strings.Contains(text, "PYTORCH_MPS_STREAM_POOL_SIZE") {
+		t.Errorf("share warning does not name the variable: %s", text)
+	}
+}
+
+func TestNewRefusesBadConfig(t *testing.T) {
+	for _, config := range []Config{{WorkerSlots: 0}, {WorkerSlots: MaxWorkerSlots + 1}, {WorkerSlots: 1, Policy: 3}} {
+		if _, err := reference(t).New(config); !errors.Is(err, ErrConfig) {
+			t.Errorf("New(%+v) = %v, want ErrConfig", config, err)
+		}
+	}
+}
+
+func TestParseReturnsOneWarningPerVariable(t *testing.T) {
+	bad := "x\ny" // a line break in a value must not make two warnings of one
+	config, warnings := reference(t).Parse(nil, nil, &bad)
+	if want := (Config{WorkerSlots: 31, WaitMS: -1}); config != want || len(warnings) != 1 {
+		t.Errorf("Parse = %+v, %q; want %+v and one warning", config, warnings, want)
+	}
+}
+
+func TestRunHistoryRecordsEveryOperation(t *testing.T) {
+	options := HistoryOptions{
+		Config: Config{WorkerSlots: 3, Policy: Wait, WaitMS: -1}, Seed: 7,
+		Threads: 4, Operations: 500, MaxHeld: 1, StalePercent: 20, HoldYields: 2, StallMS: 20000,
+	}
+	history, err := reference(t).RunHistory(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if history.Stuck != "" || history.Overlaps != 0 {
+		t.Fatalf("stuck %q, overlaps %d", history.Stuck, history.Overlaps)
+	}
+	var leases, refused uint64
+	for _, record := range history.Records {
+		if record.End < record.Start {
+			t.Fatalf("ends before it starts: %+v", record)
+		}
+		switch {
+		case record.Kind == Acquire:
+			leases++
+		case !record.Accepted:
+			refused++
+		}
+	}
+	if least := 4 * 500; len(history.Records) < least {
+		t.Errorf("%d records, want at least %d", len(history.Records), least)
+	}
+	if s := history.Statistics; s.Leases != leases || s.Refused != refused || refused == 0 || s.Live != 0 {
+		t.Errorf("statistics %+v, recorded %d leases and %d refusals", s, leases, refused)
+	}
+}
+
+// A thread that waits for its own second lease never returns: the watchdog must end the run and name it.
+func TestRunHistoryReportsAStall(t *testing.T) {
+	history, err := reference(t).RunHistory(HistoryOptions{
+		Config:  Config{WorkerSlots: 1, Policy: Wait, WaitMS: -1},
+		Threads: 1, Operations: 1000, MaxHeld: 2, StallMS: 200,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(history.Stuck, "thread 0 in acquire") {
+		t.Errorf("Stuck = %q", history.Stuck)
+	}
+}
+
+func TestRunHistoryRefusesNoThreads(t *testing.T) {
+	if _, err := reference(t).RunHistory(HistoryOptions{Config: Config{WorkerSlots: 1}}); !errors.Is(err, ErrConfig) {
+		t.Errorf("err = %v, want ErrConfig", err)
+	}
+}
+
+func TestLoadRefusesWhatIsNoSubject(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "no.so")
+	if err := os.WriteFile(path, []byte("not a library"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("Load = %v, want an error that names the file", err)
+	}
+}
+
+func TestSourcesHoldEveryProgram(t *testing.T) {
+	for _, name := range []string{"slots.h", "slots_reference.cc", "slots_harness.cc", "stress/main.cc", "schedule/main.cc"} {
+		if _, err := fs.Stat(Sources, name); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"mpsforge/fork"
+	"mpsforge/fork/git"
+	"mpsforge/native"
+)
+
+// Diagnosis is what this machine can and can not do.
+type Diagnosis struct {
+	Needs     []Need     `json:"needs"`
+	Stages    []CanRun   `json:"stages"`
+	Variables []Variable `json:"variables"`
+}
+
+// Need is something that a command needs.
+type Need struct {
+	Name    string `json:"name"`
+	Present bool   `json:"present"`
+	Found   string `json:"found"` // what was found, or why it does not do
+	For     string `json:"for"`
+	Mend    string `json:"mend"` // a command, or what to do
+}
+
+// CanRun says whether a stage of verify can run here. Why is empty when it can.
+type CanRun struct {
+	Name string `json:"name"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Variable is an environment variable that mpsforge or the patched PyTorch reads.
+type Variable struct {
+	Name    string `json:"name"`
+	Meaning string `json:"meaning"`
+	Value   string `json:"value"`
+}
+
+// Summary is the diagnosis in one line.
+func (d Diagnosis) Summary() string {
+	missing := 0
+	for _, need := range d.Needs {
+		if !need.Present {
+			missing++
+		}
+	}
+	runnable := 0
+	for _, stage := range d.Stages {
+		if stage.Why == "" {
+			runnable++
+		}
+	}
+	return fmt.Sprintf("%d of %d stages can run, %d needs missing", runnable, len(d.Stages), missing)
+}
+
+// Diagnose looks at the machine, the cache folder and the checkout. It changes nothing but the cache, where probes of
+// the compiler are kept.
+func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
+	var d Diagnosis
+	add := func(name string, err error, found, what, mend string) bool {
+		if err != nil {
+			found = err.Error()
+		}
+		d.Needs = append(d.Needs, Need{Name: name, Present: err == nil, Found: strings.SplitN(found, "\n", 2)[0], For: what, Mend: mend})
+		return err == nil
+	}
+	installer := func(debian, macos string) string {
+		if runtime.GOOS == "darwin" {
+			return macos
+		}
+		return "apt-get install " + debian
+	}
+	version, err := git.Version(ctx)
+	if err == nil && older(version, git.MinimumVersion) {
+		err = fmt.Errorf("%s is older than %s", version, git.MinimumVersion)
+	}
+	add("git", err, version, "every command on a checkout", installer("git", "xcode-select --install"))
+	tools := findCompiler(ctx, cache)
+	haveCompiler := add("C++17 compiler", tools.err, tools.version, "stage conformance", installer("g++", "xcode-select --install"))
+	add("ThreadSanitizer", tools.thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
+	add("AddressSanitizer", tools.address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
+	_, err = native.Reference()
+	haveReference := add("built-in reference", err, "linked in", "stages reference and conformance", "build mpsforge with CGO_ENABLED=1 and a C++ compiler")
+	_, err = exec.LookPath("xz")
+	add("xz", err, "present", "fetch from .tar.xz, Debian's among them", installer("xz-utils", "brew install xz"))
+	_, err = exec.LookPath("apt-get")
+	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)", "only on Debian and its kin; elsewhere get the tarball and use fetch --from FILE")
+	add("cache folder", writable(cache), cache, "downloads and compiled subjects", "set MPSFORGE_CACHE to a folder that can be written")
+	found, err := describeCheckout(ctx, checkoutDir)
+	haveCheckout := add("checkout", err, found, "stages checkout and conformance", "mpsforge fetch --checkout "+checkoutDir)
+
+	for _, s := range stages() {
+		can := CanRun{Name: s.name}
+		switch {
+		case s.run == nil:
+			can.Why = "not part of this version of mpsforge"
+		case s.name == "checkout" && !haveCheckout, s.name == "conformance" && !haveCheckout:
+			can.Why = "no checkout"
+		case s.name == "conformance" && !haveCompiler:
+			can.Why = "no C++17 compiler"
+		case (s.name == "reference" || s.name == "conformance") && !haveReference:
+			can.Why = "built without cgo"
+		}
+		d.Stages = append(d.Stages, can)
+	}
+	for _, variable := range variables {
+		variable.Value = "not set"
+		if value, set := os.LookupEnv(variable.Name); set {
+			variable.Value = strconv.Quote(value)
+		}
+		d.Variables = append(d.Variables, variable)
+	}
+	return d
+}
+
+// variables is the one list of environment variables: mpsforge's own, and those of the patched PyTorch.
+var variables = []Variable{
+	{Name: "MPSFORGE_CHECKOUT", Meaning: "the checkout, instead of ./pytorch"},
+	{Name: "MPSFORGE_PATCHES", Meaning: "folder with series, instead of those built in"},
+	{Name: "MPSFORGE_CACHE", Meaning: "cache folder, instead of the user's"},
+	{Name: "CXX", Meaning: "C++ compiler for the subjects of verify"},
+	{Name: "PYTORCH_MPS_STREAM_POOL_SIZE", Meaning: "patched PyTorch: worker streams and the default one, 2 to 1024, default 32"},
+	{Name: "PYTORCH_MPS_STREAM_POOL_EXHAUSTED", Meaning: "patched PyTorch: share, wait or error when all are taken, default share"},
+	{Name: "PYTORCH_MPS_STREAM_POOL_WAIT_MS", Meaning: "patched PyTorch: longest wait in milliseconds, -1 for ever, default -1"},
+}
+
+func describeCheckout(ctx context.Context, dir string) (string, error) {
+	checkout, err := fork.Open(ctx, dir, nil)
+	if err != nil {
+		return "", err
+	}
+	baseline := checkout.Baseline()
+	if baseline == "" {
+		baseline = "no baseline recorded"
+	}
+	return checkout.Dir() + ", " + baseline, checkout.Close()
+}
+
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	probe, err := os.CreateTemp(dir, ".probe")
+	if err != nil {
+		return err
+	}
+	return errors.Join(probe.Close(), os.Remove(filepath.Clean(probe.Name())))
+}
+
+// older compares version numbers by their leading numeric parts.
+func older(version, minimum string) bool {
+	have, want := strings.Split(version, "."), strings.Split(minimum, ".")
+	for i := range want {
+		if i >= len(have) {
+			return true
+		}
+		a, errA := strconv.Atoi(have[i])
+		b, errB := strconv.Atoi(want[i])
+		if errA != nil || errB != nil || a != b {
+			return errA == nil && errB == nil && a < b
+		}
+	}
+	return false
+}

@@ -1,0 +1,235 @@
+// Package validate is the verification pipeline: its stages, what they check, and the verdicts.
+//
+// Every stage proves first what it looks at (which tree, which series, which loaded library) and gives a verdict or the
+// reason why it has none. A stage that did not run never looks like one that passed.
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"mpsforge/fork"
+	"mpsforge/fork/git"
+	"mpsforge/internal/events"
+	"mpsforge/patches"
+	"mpsforge/reports"
+)
+
+// ErrUnknownStage is returned, wrapped, for a stage name that does not exist.
+var ErrUnknownStage = errors.New("no such stage")
+
+// Options choose what a verification does.
+type Options struct {
+	Series *patches.Series
+	Lint   *patches.LintResult
+	// Checkout is nil when there is none; NoCheckout then says why.
+	Checkout   *fork.Checkout
+	NoCheckout string
+	Stages     []string // empty: all
+	Require    []string // stages that must run
+	Quick      bool
+	KeepGoing  bool
+	Seed       uint64 // 0: taken from the clock
+	Cache      string // folder for compiled subjects
+	Artifacts  string // folder for what a failure leaves
+	Tool       reports.Tool
+}
+
+// pipeline is one run.
+type pipeline struct {
+	Options
+	sink   events.Sink
+	report *reports.Report
+}
+
+// stage is one step of the pipeline.
+type stage struct {
+	name, question string
+	run            func(*pipeline, context.Context, *reports.Stage) error
+}
+
+// stages lists the pipeline in its order. A stage without a function is named in the design but not in this version.
+func stages() []stage {
+	return []stage{
+		{"series", "is the series well-formed and exact for its baseline?", (*pipeline).seriesStage},
+		{"checkout", "is the checkout the baseline plus exactly this series?", (*pipeline).checkoutStage},
+		{"reference", "does the reference slot pool obey SPEC-pool, race-free?", (*pipeline).referenceStage},
+		{"conformance", "does the slot allocator taken from the checkout behave as the reference?", (*pipeline).conformanceStage},
+		{"runtime", "do the checkout's real MPS sources behave, stock and patched?", nil},
+		{"device", "the same scenarios on real Metal", nil},
+		{"python", "do the Python parallel tests pass on device mps?", nil},
+		{"bench", "what do threads gain?", nil},
+	}
+}
+
+// limits is printed with every report.
+var limits = []string{
+	"This version verifies the series, the checkout and the slot allocator (MPSStreamSlots.h). No Metal code ran, neither real nor emulated: the stages runtime, device, python and bench are not part of it yet.",
+	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
+	"Nothing in this report was run on a Mac.",
+}
+
+// errSkip ends a stage without a verdict; its text is the reason.
+type errSkip struct{ reason string }
+
+func (e errSkip) Error() string { return e.reason }
+
+func skipf(format string, args ...any) error { return errSkip{fmt.Sprintf(format, args...)} }
+
+// StageNames lists the stages in their order.
+func StageNames() []string {
+	var names []string
+	for _, s := range stages() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// CheckNames makes sure that every name is one of a stage.
+func CheckNames(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(StageNames(), name) {
+			return fmt.Errorf("%w: %q; there are: %s", ErrUnknownStage, name, strings.Join(StageNames(), ", "))
+		}
+	}
+	return nil
+}
+
+// Run verifies and gives the report. A failed verification is not an error: the report's verdict says it. An error
+// means that there is no report, or that the context ended.
+func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Report, error) {
+	if err := CheckNames(append(slices.Clone(options.Stages), options.Require...)); err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	if options.Seed == 0 {
+		options.Seed = uint64(started.UnixNano())
+	}
+	p := &pipeline{Options: options, sink: sink}
+	p.report = &reports.Report{Schema: reports.Schema, Tool: options.Tool, Started: started.UTC(), Quick: options.Quick, Seed: options.Seed,
+		Identity: p.identity(), Machine: machine(ctx), Limits: limits}
+	stopped := ""
+	for _, s := range stages() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		result := reports.Stage{Name: s.name, Question: s.question}
+		switch {
+		case len(options.Stages) > 0 && !slices.Contains(options.Stages, s.name):
+			result.Verdict, result.Reason = reports.NotRun, "not asked for"
+		case s.run == nil:
+			result.Verdict, result.Reason = reports.Skipped, "not part of this version of mpsforge"
+		case stopped != "" && !options.KeepGoing:
+			result.Verdict, result.Reason = reports.NotRun, stopped+" failed"
+		default:
+			if err := p.runStage(ctx, s, &result); err != nil {
+				return nil, err
+			}
+			if result.Verdict == reports.Failed && stopped == "" {
+				stopped = s.name
+			}
+		}
+		p.report.Stages = append(p.report.Stages, result)
+	}
+	p.report.Seconds = time.Since(started).Seconds()
+	p.report.Conclude(options.Require)
+	return p.report, nil
+}
+
+// runStage runs one stage and turns its error into a verdict. Only the end of the context is an error here.
+func (p *pipeline) runStage(ctx context.Context, s stage, result *reports.Stage) error {
+	finish := events.Step(p.sink, "verify "+s.name)
+	defer finish(events.Failed, "")
+	started := time.Now()
+	err := s.run(p, ctx, result)
+	result.Seconds = time.Since(started).Seconds()
+	var skip errSkip
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &skip) && result.Verdict == "":
+		result.Verdict, result.Reason = reports.Skipped, skip.reason
+	case err != nil:
+		result.Verdict, result.Reason = reports.Failed, err.Error()
+	case result.Verdict == "":
+		result.Verdict, result.Reason = reports.Skipped, "no check of it could run here"
+	}
+	outcome := map[reports.Verdict]events.Outcome{reports.Passed: events.OK, reports.Skipped: events.Skipped}[result.Verdict]
+	if outcome == "" {
+		outcome = events.Failed
+	}
+	finish(outcome, result.Reason)
+	return nil
+}
+
+func (p *pipeline) identity() reports.Identity {
+	identity := reports.Identity{Baseline: p.Series.Baseline.Name, SeriesDigest: p.Series.Digest(), Patches: []string{}}
+	for _, patch := range p.Series.Patches {
+		identity.Patches = append(identity.Patches, patch.Name)
+	}
+	if p.Checkout != nil {
+		identity.Checkout = p.Checkout.Dir()
+		identity.BaseCommit, identity.BaseProof = p.Checkout.Base()
+	}
+	return identity
+}
+
+func machine(ctx context.Context) reports.Machine {
+	m := reports.Machine{System: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU()}
+	// Either may be missing; the stage that needs it says so.
+	m.Git, _ = git.Version(ctx)
+	return m
+}
+
+// seriesStage lints the series.
+func (p *pipeline) seriesStage(_ context.Context, stage *reports.Stage) error {
+	stage.Facts = append(stage.Facts, reports.Fact{Name: "series digest", Value: p.Series.Digest()})
+	stage.Count("patches", int64(p.Lint.Patches))
+	stage.Count("hunks", int64(p.Lint.Hunks))
+	stage.Count("hunks verified", int64(p.Lint.Verified))
+	stage.Count("hunks unverified", int64(p.Lint.Unverified))
+	bad := 0
+	for _, finding := range p.Lint.Findings {
+		if finding.Severity == patches.SeverityError {
+			bad++
+			stage.Add(reports.Check{Name: finding.Rule, Subject: "series", Verdict: reports.Failed, Detail: finding.String()})
+		}
+	}
+	if bad > 0 {
+		return nil
+	}
+	if p.Lint.Patches == 0 {
+		return skipf("the series of %s has no patches", p.Series.Baseline.Name)
+	}
+	stage.Add(reports.Check{Name: "lint", Subject: "series", Verdict: reports.Passed, Detail: fmt.Sprintf("%d patches, %d of %d hunks exact by digest", p.Lint.Patches, p.Lint.Verified, p.Lint.Hunks)})
+	return nil
+}
+
+// checkoutStage compares the checkout with the baseline plus the series.
+func (p *pipeline) checkoutStage(ctx context.Context, stage *reports.Stage) error {
+	if p.Checkout == nil {
+		return skipf("%s", p.NoCheckout)
+	}
+	exact, err := p.Checkout.CheckExact(ctx, p.Series)
+	if err != nil {
+		return err
+	}
+	identity := &p.report.Identity
+	identity.BaseCommit, identity.BaseProof = exact.BaseCommit, exact.BaseProof
+	identity.HeadCommit, identity.HeadTree = exact.HeadCommit, exact.HeadTree
+	stage.Facts = append(stage.Facts,
+		reports.Fact{Name: "base commit", Value: exact.BaseCommit}, reports.Fact{Name: "base tree", Value: exact.BaseTree},
+		reports.Fact{Name: "HEAD tree", Value: exact.HeadTree}, reports.Fact{Name: "expected tree", Value: exact.ExpectedTree})
+	for _, deviation := range exact.Deviations {
+		stage.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Failed, Detail: deviation})
+	}
+	if len(exact.Deviations) == 0 {
+		stage.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Passed, Detail: "the tree of HEAD is the baseline's with the series applied once more; index and tracked files equal HEAD"})
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package validate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+	"mpsforge/native"
+	"mpsforge/reports"
+)
+
+// programTimeout only detects a compiled check that hangs.
+const programTimeout = 20 * time.Minute
+
+// slotOptions say how the slot allocator is checked.
+type slotOptions struct {
+	cache     string // folder for compiled programs
+	artifacts string // folder for what a failure leaves
+	header    string // path of MPSStreamSlots.h; conformance only
+	stamp     string // what the header belongs to, such as the series digest; conformance only
+	seed      uint64
+	quick     bool
+	// patience is how long nothing may happen before a thread counts as stuck. It is never reached by a right subject.
+	patience time.Duration
+	sink     events.Sink
+}
+
+// slotChecker collects the checks of one stage. Its groups run side by side.
+type slotChecker struct {
+	slotOptions
+	stage   string
+	subject string
+
+	mutex  sync.Mutex // guards the rest
+	counts map[string]int64
+	done   int64
+}
+
+func newSlotChecker(o slotOptions, stage *reports.Stage, subject string) *slotChecker {
+	if o.patience == 0 {
+		o.patience = 20 * time.Second
+	}
+	stage.Seeds = append(stage.Seeds, o.seed)
+	return &slotChecker{slotOptions: o, stage: stage.Name, subject: subject, counts: map[string]int64{}}
+}
+
+func (c *slotChecker) count(name string, n int64) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.counts[name] += n
+}
+
+// progress tells the world that a check is done and returns it.
+func (c *slotChecker) progress(check reports.Check) reports.Check {
+	c.mutex.Lock()
+	c.done++
+	done := c.done
+	c.mutex.Unlock()
+	c.sink.Emit(events.StepProgress{Step: "verify " + c.stage, Done: done, Unit: "checks", Note: check.Name})
+	return check
+}
+
+// runGroups runs groups of checks side by side and adds them to the stage in the order given.
+func (c *slotChecker) runGroups(ctx context.Context, stage *reports.Stage, groups ...func() []reports.Check) error {
+	results := make([][]reports.Check, len(groups))
+	var wait sync.WaitGroup
+	for i, group := range groups {
+		wait.Go(func() { results[i] = group() })
+	}
+	wait.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, checks := range results {
+		for _, check := range checks {
+			stage.Add(check)
+		}
+	}
+	for name, n := range c.counts {
+		stage.Count(name, n)
+	}
+	clear(c.counts)
+	return nil
+}
+
+// checkReferenceSlots fills the stage with the checks of the built-in reference.
+func checkReferenceSlots(ctx context.Context, o slotOptions, stage *reports.Stage) error {
+	reference, err := native.Reference()
+	if err != nil {
+		return skipf("%v", err)
+	}
+	stage.Facts = append(stage.Facts, reports.Fact{Name: "identity", Value: reference.Identity()})
+	subject, err := referenceSubject()
+	if err != nil {
+		return err
+	}
+	c := newSlotChecker(o, stage, "reference")
+	tools := findCompiler(ctx, o.cache)
+	return c.runGroups(ctx, stage,
+		func() []reports.Check { return c.checkInProcess(ctx, reference) },
+		func() []reports.Check { return c.checkSanitizers(ctx, tools, subject) })
+}
+
+// checkConformance fills the stage with the checks of the allocator in a checkout's header.
+func checkConformance(ctx context.Context, o slotOptions, stage *reports.Stage) error {
+	if _, err := native.Reference(); err != nil {
+		return skipf("%v", err)
+	}
+	tools := findCompiler(ctx, o.cache)
+	if tools.err != nil {
+		return skipf("%v", tools.err)
+	}
+	header, err := os.ReadFile(o.header)
+	if err != nil {
+		return fmt.Errorf("slot allocator: %w", err)
+	}
+	digest := sha256.Sum256(header)
+	identity := "MPSStreamSlots.h sha256:" + hex.EncodeToString(digest[:]) + " " + o.stamp
+	source, err := headerSubject(header, identity)
+	if err != nil {
+		return err
+	}
+	c := newSlotChecker(o, stage, "checkout")
+	builder := subjectBuilder{o.cache, tools}
+	path, err := builder.build(ctx, source.library())
+	if err != nil {
+		stage.Add(reports.Check{Name: "compile", Subject: c.subject, Rule: "2", Verdict: reports.Failed, Detail: firstLine(err), Output: err.Error()})
+		return nil
+	}
+	subject, err := native.Load(path)
+	if err != nil {
+		return err
+	}
+	found := subject.Identity()
+	stage.Facts = append(stage.Facts, reports.Fact{Name: "identity", Value: found}, reports.Fact{Name: "compiler", Value: tools.version})
+	if found != identity {
+		stage.Add(reports.Check{Name: "identity", Subject: c.subject, Verdict: reports.Failed, Detail: fmt.Sprintf("the loaded library was built from something else: expected %q, found %q", identity, found)})
+		return nil
+	}
+	stage.Add(reports.Check{Name: "identity", Subject: c.subject, Verdict: reports.Passed, Detail: found})
+	// First what runs in processes of its own. A subject that fails there is not let into this one: it could crash it or
+	// hang it.
+	if err := c.runGroups(ctx, stage,
+		func() []reports.Check { return c.checkSchedules(ctx, builder, header) },
+		func() []reports.Check { return c.checkSanitizers(ctx, tools, source) }); err != nil {
+		return err
+	}
+	if stage.Verdict == reports.Failed {
+		stage.Add(reports.Check{Name: "scenarios and histories", Subject: c.subject, Rule: "2, 7, 8, 26", Verdict: reports.NotRun, Detail: "after the failure above the library is not run inside this process"})
+		return nil
+	}
+	return c.runGroups(ctx, stage, func() []reports.Check { return c.checkInProcess(ctx, subject) })
+}
+
+// checkInProcess runs the checks that call the subject from this process.
+func (c *slotChecker) checkInProcess(ctx context.Context, subject *native.Subject) []reports.Check {
+	return append(c.checkScenarios(ctx, subject), c.checkHistories(ctx, subject)...)
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// checkSanitizers runs the stress program under each sanitizer that works here.
+func (c *slotChecker) checkSanitizers(ctx context.Context, tools compiler, subject slotSubject) []reports.Check {
+	builder := subjectBuilder{c.cache, tools}
+	operations, rounds := "300", "2"
+	if !c.quick {
+		operations, rounds = "2000", "20"
+	}
+	var checks []reports.Check
+	for _, sanitizer := range []struct {
+		name, finding string
+		flavour       flavour
+		err           error
+		exit          int
+		env           []string
+	}{
+		{"ThreadSanitizer", "data race", threadProgram, tools.thread, 66, []string{"TSAN_OPTIONS=halt_on_error=1 exitcode=66"}},
+		{"AddressSanitizer", "memory error or undefined behaviour", addressProgram, tools.address, 67, []string{"ASAN_OPTIONS=exitcode=67", "UBSAN_OPTIONS=print_stacktrace=1 exitcode=67"}},
+	} {
+		started := time.Now()
+		check := reports.Check{Name: sanitizer.name, Subject: c.subject, Rule: "2, 8, 27"}
+		finish := func(verdict reports.Verdict, detail string) {
+			check.Verdict, check.Detail, check.Seconds = verdict, detail, time.Since(started).Seconds()
+			checks = append(checks, c.progress(check))
+		}
+		if tools.err != nil {
+			finish(reports.Skipped, tools.err.Error())
+			continue
+		}
+		if sanitizer.err != nil {
+			finish(reports.Skipped, sanitizer.name+" does not work here: "+firstLine(sanitizer.err))
+			continue
+		}
+		target, err := subject.stress(sanitizer.flavour)
+		if err != nil {
+			finish(reports.Failed, err.Error())
+			continue
+		}
+		program, err := builder.build(ctx, target)
+		if err != nil {
+			check.Output = err.Error()
+			finish(reports.Failed, firstLine(err))
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, programTimeout)
+		result, err := run.Command{Name: program, Args: []string{fmt.Sprint(c.seed), operations, rounds, fmt.Sprint(c.patience.Milliseconds())}, Env: run.Environment(sanitizer.env, nil)}.Run(limited)
+		cancel()
+		var summary struct {
+			Histories  int64
+			Operations int64
+			Violation  string
+			Seed       uint64
+		}
+		jsonErr := json.Unmarshal(result.Stdout, &summary)
+		switch {
+		case err == nil && jsonErr == nil:
+			c.count("sanitizer operations", summary.Operations)
+			finish(reports.Passed, fmt.Sprintf("%d histories, %d operations, nothing reported", summary.Histories, summary.Operations))
+		case jsonErr == nil && summary.Violation != "":
+			finish(reports.Failed, fmt.Sprintf("%s (seed %d)", summary.Violation, summary.Seed))
+		case run.ExitCode(err) == sanitizer.exit:
+			check.Output = lastLines(result.Stderr)
+			finish(reports.Failed, sanitizer.finding+" reported")
+		case err != nil:
+			check.Output = lastLines(result.Stderr)
+			finish(reports.Failed, firstLine(err))
+		default:
+			finish(reports.Failed, "cannot read what the program printed: "+jsonErr.Error())
+		}
+	}
+	return checks
+}
+
+func lastLines(text []byte) string { return run.LastLines(string(text), 60) }
+
+// checkSchedules enumerates the interleavings of small cases.
+func (c *slotChecker) checkSchedules(ctx context.Context, builder subjectBuilder, header []byte) []reports.Check {
+	started := time.Now()
+	check := reports.Check{Name: "schedule search", Subject: c.subject, Rule: "2, 8, 26", Verdict: reports.Failed}
+	preemptions := "2"
+	if !c.quick {
+		preemptions = "3"
+	}
+	finish := func(detail string) []reports.Check {
+		check.Detail, check.Seconds = detail, time.Since(started).Seconds()
+		return []reports.Check{c.progress(check)}
+	}
+	target, err := scheduleSearch(header)
+	if err != nil {
+		return finish(err.Error())
+	}
+	program, err := builder.build(ctx, target)
+	if err != nil {
+		check.Output = err.Error()
+		return finish(firstLine(err))
+	}
+	limited, cancel := context.WithTimeout(ctx, programTimeout)
+	defer cancel()
+	result, err := run.Command{Name: program, Args: []string{preemptions}}.Run(limited)
+	var summary struct {
+		Cases         int
+		Interleavings int64
+		Violation     *struct{ Case, Message, Schedule, Trace string }
+	}
+	if jsonErr := json.Unmarshal(result.Stdout, &summary); jsonErr != nil {
+		check.Output = lastLines(result.Stderr)
+		return finish(fmt.Sprintf("no result: %v", err))
+	}
+	c.count("interleavings", summary.Interleavings)
+	if violation := summary.Violation; violation != nil {
+		check.Output = violation.Trace
+		return finish(fmt.Sprintf("case %q: %s; to see it again: %s --replay %s %q %q", violation.Case, violation.Message, program, preemptions, violation.Case, violation.Schedule))
+	}
+	if err != nil {
+		return finish(firstLine(err))
+	}
+	check.Verdict = reports.Passed
+	return finish(fmt.Sprintf("%d cases, %d interleavings, at most %s pre-emptions each", summary.Cases, summary.Interleavings, preemptions))
+}
