@@ -76,6 +76,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 			env.Setenv("MPSFORGE_CACHE", filepath.Join(env.WorkDir, "cache"))
 			env.Setenv("LC_ALL", "C")
+			repository, err := filepath.Abs("../..")
+			if err != nil {
+				return err
+			}
+			env.Setenv("REPOSITORY", repository)
 			return os.WriteFile(filepath.Join(env.WorkDir, "gitconfig"), []byte("[user]\nname = Test\nemail = test@example.invalid\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n"), 0o644)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -1,0 +1,122 @@
+package reports_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mpsforge/reports"
+)
+
+func passed(name string) reports.Check { return reports.Check{Name: name, Verdict: reports.Passed} }
+
+// One failed check fails its stage, whatever came before or after it.
+func TestFailedCheckFailsTheStage(t *testing.T) {
+	var stage reports.Stage
+	stage.Add(passed("one"))
+	stage.Add(reports.Check{Name: "two", Verdict: reports.Failed, Detail: "why"})
+	stage.Add(passed("three"))
+	if stage.Verdict != reports.Failed || stage.Reason != "two: why" {
+		t.Errorf("verdict %q, reason %q", stage.Verdict, stage.Reason)
+	}
+}
+
+// A stage in which every check was skipped has no verdict of its own.
+func TestSkippedChecksAreNoPass(t *testing.T) {
+	var stage reports.Stage
+	stage.Add(reports.Check{Name: "one", Verdict: reports.Skipped})
+	if stage.Verdict != "" {
+		t.Errorf("verdict %q", stage.Verdict)
+	}
+}
+
+func TestConclude(t *testing.T) {
+	for name, c := range map[string]struct {
+		stages   []reports.Verdict // of stages a, b, c
+		required []string
+		want     reports.Verdict
+		missing  string
+	}{
+		"all passed":                         {[]reports.Verdict{reports.Passed, reports.Passed}, nil, reports.Passed, ""},
+		"one failed":                         {[]reports.Verdict{reports.Passed, reports.Failed, reports.NotRun}, nil, reports.Failed, ""},
+		"a skip does not spoil a pass":       {[]reports.Verdict{reports.Passed, reports.Skipped}, nil, reports.Passed, ""},
+		"a skip alone is no pass":            {[]reports.Verdict{reports.Skipped, reports.NotRun}, nil, reports.NotRun, ""},
+		"a required skip":                    {[]reports.Verdict{reports.Passed, reports.Skipped}, []string{"b"}, reports.Skipped, "b"},
+		"a required stage that is not there": {[]reports.Verdict{reports.Passed}, []string{"c"}, reports.Skipped, "c"},
+		"failure outweighs a missing stage":  {[]reports.Verdict{reports.Failed, reports.NotRun}, []string{"b"}, reports.Failed, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var report reports.Report
+			for i, verdict := range c.stages {
+				report.Stages = append(report.Stages, reports.Stage{Name: string(rune('a' + i)), Verdict: verdict})
+			}
+			report.Conclude(c.required)
+			if report.Verdict != c.want || strings.Join(report.Missing, ",") != c.missing {
+				t.Errorf("verdict %q, missing %v", report.Verdict, report.Missing)
+			}
+		})
+	}
+}
+
+func example() *reports.Report {
+	report := &reports.Report{
+		Schema: reports.Schema, Tool: reports.Tool{Name: "mpsforge", Version: "v1"}, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 1.5, Seed: 7,
+		Identity: reports.Identity{Baseline: "v2.9.1", SeriesDigest: "d1", Patches: []string{"one"}},
+		Limits:   []string{"It shows nothing else."},
+		Stages: []reports.Stage{
+			{Name: "series", Question: "well-formed?", Verdict: reports.Passed, Counts: map[string]int64{"patches": 1, "hunks": 2}},
+			{Name: "device", Verdict: reports.Skipped, Reason: "no Metal | device"},
+		},
+	}
+	report.Stages[0].Facts = []reports.Fact{{Name: "digest", Value: "d1"}}
+	report.Stages[0].Add(reports.Check{Name: "lint", Verdict: reports.Failed, Detail: "line\nbreak", Output: "tool's words", Artifact: "kept.json"})
+	report.Conclude(nil)
+	return report
+}
+
+// What is written is read back, and other schemas are refused.
+func TestJSONRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.json")
+	var first, second bytes.Buffer
+	if err := example().WriteJSON(&first); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, first.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	read, err := reports.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.WriteJSON(&second); err != nil {
+		t.Fatal(err)
+	}
+	if first.String() != second.String() {
+		t.Errorf("read back:\n%s\nwritten:\n%s", second.String(), first.String())
+	}
+}
+
+// The Markdown form names verdicts, reasons, counts, failures with their output, and the limits; cells do not break.
+func TestMarkdown(t *testing.T) {
+	var text strings.Builder
+	if err := example().WriteMarkdown(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"### mpsforge: ✗ failed (v2.9.1, 1 patches, 1.5 s)",
+		"| series | ✗ failed | 0.0 | 2 hunks, 1 patches | lint: line break |",
+		`| device | ○ skipped | 0.0 |  | no Metal \| device |`,
+		"- digest: `d1`",
+		"<details><summary>lint</summary>",
+		"tool's words",
+		"kept: `kept.json`",
+		"- It shows nothing else.",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, text.String())
+		}
+	}
+}
