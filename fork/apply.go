@@ -116,10 +116,11 @@ func position[T any](list []T, name string, nameOf func(T) string) (int, error) 
 	return 0, fmt.Errorf("%w: %q; there are: %s", ErrUnknownPatch, name, strings.Join(known, ", "))
 }
 
-// change is the frame of Apply and Unapply: lock, recover, plan in the object store, check the work tree, move it once,
-// move the refs once.
-func (c *Checkout) change(ctx context.Context, command string, series *patches.Series, options Options, sink events.Sink,
-	plan func() (head string, applied []Applied, names []string, err error)) (*Change, error) {
+// planner works out what HEAD becomes, which patches are on it then, and which were put on or taken off.
+type planner func() (head string, applied []Applied, names []string, err error)
+
+// change is the frame of Apply and Unapply: it holds the lock and the process that moves refs.
+func (c *Checkout) change(ctx context.Context, command string, series *patches.Series, options Options, sink events.Sink, plan planner) (*Change, error) {
 	finish := events.Step(sink, command)
 	defer finish(events.Failed, "")
 	if !options.Check {
@@ -128,7 +129,28 @@ func (c *Checkout) change(ctx context.Context, command string, series *patches.S
 			return nil, err
 		}
 		defer unlock()
+		if c.refs, err = c.repository.StartRefs("mpsforge " + command); err != nil {
+			return nil, err
+		}
 	}
+	made, err := c.planAndMove(ctx, command, series, options, sink, plan)
+	if c.refs != nil {
+		err = errors.Join(err, c.refs.Close())
+		c.refs = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	detail := "nothing to do"
+	if len(made.Patches) > 0 {
+		detail = fmt.Sprintf("%d patches, %d files", len(made.Patches), len(made.Paths))
+	}
+	finish(events.OK, detail)
+	return made, nil
+}
+
+// planAndMove plans in the object store, checks the work tree, moves it once and moves the refs once.
+func (c *Checkout) planAndMove(ctx context.Context, command string, series *patches.Series, options Options, sink events.Sink, plan planner) (*Change, error) {
 	if operation := c.repository.OperationInProgress(); operation != "" {
 		return nil, fmt.Errorf("%w: %s is under way in %s; finish or abort it first (git status tells how)", ErrBusy, operation, c.Dir())
 	}
@@ -156,7 +178,6 @@ func (c *Checkout) change(ctx context.Context, command string, series *patches.S
 		return nil, err
 	}
 	if len(names) == 0 {
-		finish(events.OK, "nothing to do")
 		return result, nil
 	}
 	drifts, err := c.drift(ctx, changes)
@@ -174,7 +195,6 @@ func (c *Checkout) change(ctx context.Context, command string, series *patches.S
 			return nil, err
 		}
 	}
-	finish(events.OK, fmt.Sprintf("%d patches, %d files", len(names), len(changes)))
 	return result, nil
 }
 

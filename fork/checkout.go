@@ -33,6 +33,7 @@ type Checkout struct {
 	objects    *git.Objects
 	state      *State // nil when nothing is recorded
 	stateID    string
+	refs       *git.Refs // while Apply or Unapply run
 }
 
 // Open opens the work tree whose top is dir; hint is a series that is likely to be asked about, or nil. Close it after

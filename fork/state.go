@@ -144,7 +144,14 @@ func (c *Checkout) record(ctx context.Context, reason string, state *State, head
 	if head != "" && head != c.repository.Head {
 		updates = append(updates, git.RefUpdate{Name: "HEAD", New: head, Old: c.repository.Head})
 	}
-	if err := c.repository.UpdateRefs(ctx, "mpsforge "+reason, updates...); err != nil {
+	if c.refs != nil {
+		if err = c.refs.Update(updates...); err != nil {
+			c.refs = nil // its process has ended; what undoes the change takes a new one
+		}
+	} else {
+		err = c.repository.UpdateRefs(ctx, "mpsforge "+reason, updates...)
+	}
+	if err != nil {
 		return err
 	}
 	c.state, c.stateID = state, id

@@ -24,7 +24,8 @@ import (
 type Objects struct {
 	repository *Repository
 	storage    *filesystem.Storage
-	sources    []*filesystem.ObjectStorage // where objects are looked for, in this order
+	sources    []*filesystem.ObjectStorage   // where objects are looked for, in this order
+	trees      map[string][]object.TreeEntry // decoded once: a change looks at the same trees again and again
 	pending    map[plumbing.Hash]*plumbing.MemoryObject
 	order      []plumbing.Hash // of pending: blobs before their trees before their commits
 }
@@ -64,7 +65,7 @@ func (r *Repository) Objects() *Objects {
 	layout := dotgit.NewRepositoryFilesystem(osfs.New(r.Dir), osfs.New(r.CommonDir))
 	options := filesystem.Options{AlternatesFS: osfs.New("/")}
 	storage := filesystem.NewStorageWithOptions(layout, cache.NewObjectLRU(8*cache.MiByte), options)
-	objects := &Objects{repository: r, storage: storage, pending: map[plumbing.Hash]*plumbing.MemoryObject{}}
+	objects := &Objects{repository: r, storage: storage, trees: map[string][]object.TreeEntry{}, pending: map[plumbing.Hash]*plumbing.MemoryObject{}}
 	// The storage would open its alternates, with their pack indexes, anew for each object that it does not have. An
 	// alternate that can not be opened this way, such as one with a relative path, is left to catFile.
 	dot := dotgit.NewWithOptions(layout, dotgit.Options{AlternatesFS: options.AlternatesFS})
@@ -163,10 +164,14 @@ func (o *Objects) tree(ctx context.Context, id string) ([]object.TreeEntry, erro
 	if id == "" {
 		return nil, nil
 	}
+	if entries, found := o.trees[id]; found {
+		return entries, nil
+	}
 	var tree object.Tree
 	if err := o.decode(ctx, plumbing.TreeObject, id, &tree); err != nil {
 		return nil, err
 	}
+	o.trees[id] = tree.Entries
 	return tree.Entries, nil
 }
 
@@ -311,7 +316,11 @@ func (o *Objects) editTree(ctx context.Context, id string, changes map[string]En
 		tree.Entries = append(tree.Entries, entry)
 	}
 	sort.Sort(object.TreeEntrySorter(tree.Entries))
-	return o.encode(plumbing.TreeObject, &tree)
+	edited, err := o.encode(plumbing.TreeObject, &tree)
+	if err == nil {
+		o.trees[edited] = tree.Entries
+	}
+	return edited, err
 }
 
 // Change is one path whose entry differs between two trees.

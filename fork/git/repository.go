@@ -266,7 +266,7 @@ func (r *Repository) MoveWorkTree(ctx context.Context, to string, paths []string
 	if len(paths) == 0 {
 		return nil
 	}
-	command := r.command("restore", "--source="+to, "--staged", "--worktree", "--no-overlay", "--pathspec-from-file=-", "--pathspec-file-nul")
+	command := r.command("-c", "core.preloadIndex=false", "restore", "--source="+to, "--staged", "--worktree", "--no-overlay", "--pathspec-from-file=-", "--pathspec-file-nul")
 	command.Stdin = strings.NewReader(strings.Join(paths, "\x00"))
 	if _, err := runCommand(ctx, command); err != nil {
 		if lock, held := r.IndexLock(); held {
@@ -300,27 +300,8 @@ func (r *Repository) IsSparse(ctx context.Context) (bool, error) {
 	return strings.TrimSpace(string(output)) == "true", err
 }
 
-// RefUpdate moves one ref. Old is what it must hold before; NoObject if it must not exist.
-type RefUpdate struct{ Name, New, Old string }
-
 // NoObject is the id that stands for "no object".
 const NoObject = "0000000000000000000000000000000000000000"
-
-// UpdateRefs moves all the refs or none of them. HEAD is followed to its branch.
-func (r *Repository) UpdateRefs(ctx context.Context, reason string, updates ...RefUpdate) error {
-	var script strings.Builder
-	script.WriteString("start\x00")
-	for _, update := range updates {
-		fmt.Fprintf(&script, "update %s\x00%s\x00%s\x00", update.Name, update.New, update.Old)
-	}
-	script.WriteString("prepare\x00commit\x00")
-	command := r.command("update-ref", "-m", reason, "--create-reflog", "-z", "--stdin")
-	command.Stdin = strings.NewReader(script.String())
-	if _, err := runCommand(ctx, command); err != nil {
-		return fmt.Errorf("move refs (%s): %w", reason, err)
-	}
-	return nil
-}
 
 // catFile reads an object through the git binary, which fetches it when it is missing from a partial clone.
 func (r *Repository) catFile(ctx context.Context, kind, id string) ([]byte, error) {
