@@ -36,14 +36,10 @@ type Checkout struct {
 	refs       *git.Refs // while Apply or Unapply run
 }
 
-// Open opens the work tree whose top is dir; hint is a series that is likely to be asked about, or nil. Close it after
-// use.
-func Open(ctx context.Context, dir string, hint *patches.Series) (*Checkout, error) {
-	var paths []string
-	if hint != nil {
-		paths = hint.TouchedPaths()
-	}
-	repository, err := git.Open(ctx, dir, paths)
+// Open opens the work tree whose top is dir. Hint names paths that are likely to be asked about; a good hint saves a
+// process. Close it after use.
+func Open(ctx context.Context, dir string, hint []string) (*Checkout, error) {
+	repository, err := git.Open(ctx, dir, hint)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -110,8 +109,8 @@ var abiHeaders = map[string]string{
 }
 
 var (
-	upstreamStatus = regexp.MustCompile(`^(Pending|Submitted https://\S+|Backport #\d+|Inappropriate \S.*)$`)
-	fixes          = regexp.MustCompile(`^(#\d+|https://github\.com/pytorch/pytorch/issues/\d+)$`)
+	upstreamStatus = lazy(`^(Pending|Submitted https://\S+|Backport #\d+|Inappropriate \S.*)$`)
+	fixes          = lazy(`^(#\d+|https://github\.com/pytorch/pytorch/issues/\d+)$`)
 )
 
 // Lint checks a baseline's series without any checkout: form, message, paths, bounds, and every context and removed
@@ -262,10 +261,10 @@ func (l *linter) lintTrailers(p *Patch) {
 	for _, t := range p.Header.Trailers {
 		last = t.Line
 		switch {
-		case t.Key == "Upstream-Status" && !upstreamStatus.MatchString(t.Value):
+		case t.Key == "Upstream-Status" && !upstreamStatus().MatchString(t.Value):
 			l.error(p, t.Line, RuleTrailers, "write Pending, Submitted https://..., Backport #n or Inappropriate and the reason",
 				"Upstream-Status: %q", t.Value)
-		case t.Key == "Fixes" && !fixes.MatchString(t.Value):
+		case t.Key == "Fixes" && !fixes().MatchString(t.Value):
 			l.error(p, t.Line, RuleTrailers, "write #n or the issue's URL", "Fixes: %q is not an issue of pytorch/pytorch", t.Value)
 		case t.Key == "Scenario" && t.Value == "":
 			l.error(p, t.Line, RuleTrailers, "name the verify scenario", "Scenario: is empty")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"mime"
 	"net/mail"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -51,17 +50,17 @@ const maxHeader = 10000
 const mailDate = "Mon, 2 Jan 2006 15:04:05 -0700"
 
 var (
-	fromLine  = regexp.MustCompile(`^From [0-9a-f]{40} Mon Sep 17 00:00:00 2001\n$`)
-	fromStart = regexp.MustCompile(`^From .*\d\d:\d\d`) // at least all that git mailsplit would split at
-	headerRE  = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)\n$`)
-	inBody    = regexp.MustCompile(`(?i)^(from:|subject:|date:|>from |\[patch\])`)
-	trailerRE = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9-]*): *(.*)$`)
-	statLine  = regexp.MustCompile(`^ (.* \| +\S|\d+ files? changed|(create|delete) mode |mode change |rename |copy )`)
+	fromLine  = lazy(`^From [0-9a-f]{40} Mon Sep 17 00:00:00 2001\n$`)
+	fromStart = lazy(`^From .*\d\d:\d\d`) // at least all that git mailsplit would split at
+	headerRE  = lazy(`^([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)\n$`)
+	inBody    = lazy(`(?i)^(from:|subject:|date:|>from |\[patch\])`)
+	trailerRE = lazy(`^([A-Za-z0-9][A-Za-z0-9-]*): *(.*)$`)
+	statLine  = lazy(`^ (.* \| +\S|\d+ files? changed|(create|delete) mode |mode change |rename |copy )`)
 )
 
 // parseMail reads the mail's lines up to the diff and returns the index of the diff's first line.
 func parseMail(p *parser) (h Header, next int, err error) {
-	if !fromLine.MatchString(p.line(0)) {
+	if !fromLine().MatchString(p.line(0)) {
 		return h, 0, p.fault(RuleParse, 0, "write it with git format-patch", "the first line is not the From line of git format-patch")
 	}
 	headers, at, next, err := mailHeaders(p)
@@ -109,7 +108,7 @@ func mailHeaders(p *parser) (headers map[string]string, at map[string]int, next 
 			}
 			continue
 		}
-		m := headerRE.FindStringSubmatch(line)
+		m := headerRE().FindStringSubmatch(line)
 		if m == nil {
 			return nil, nil, 0, p.fault(RuleParse, i, "write it with git format-patch", "not a mail header")
 		}
@@ -213,7 +212,7 @@ func parseBody(p *parser, i int, h *Header) (next int, err error) {
 		switch {
 		case !utf8.ValidString(line) || strings.ContainsRune(line, 0):
 			return 0, p.fault(RuleMessage, i, "write it in UTF-8", "the message is not UTF-8 text")
-		case fromStart.MatchString(line):
+		case fromStart().MatchString(line):
 			return 0, p.fault(RuleParse, i, "keep one mail a file", "a second mail begins here")
 		case text == "---":
 			if next, err = skipStat(p, i+1); err != nil {
@@ -224,7 +223,7 @@ func parseBody(p *parser, i int, h *Header) (next int, err error) {
 		case strings.HasPrefix(line, "diff -"), strings.HasPrefix(line, "Index: "),
 			strings.HasPrefix(line, "--- ") && text != line[:3]:
 			return 0, p.fault(RuleMessage, i, "indent or reword the line", "git am would take this line of the message for the start of a diff")
-		case first && inBody.MatchString(line):
+		case first && inBody().MatchString(line):
 			return 0, p.fault(RuleMessage, i, "reword the line", "git am would take the first line of the body for a mail header")
 		}
 		lines = append(lines, text)
@@ -237,7 +236,7 @@ func parseBody(p *parser, i int, h *Header) (next int, err error) {
 // because git am drops it.
 func skipStat(p *parser, i int) (next int, err error) {
 	for ; i < len(p.lines) && !p.diffStart(i); i++ {
-		if p.line(i) != "\n" && !statLine.MatchString(p.line(i)) {
+		if p.line(i) != "\n" && !statLine().MatchString(p.line(i)) {
 			return 0, p.fault(RuleMessage, i, "move it above the --- line, and drop that line", "git am would drop this text after ---")
 		}
 	}
@@ -265,7 +264,7 @@ func (h *Header) setBody(lines []string, start int) {
 	}
 	var found []Trailer
 	for i, line := range body[first:] {
-		if m := trailerRE.FindStringSubmatch(line); m != nil {
+		if m := trailerRE().FindStringSubmatch(line); m != nil {
 			found = append(found, Trailer{m[1], m[2], at[first+i]})
 		} else if len(found) > 0 && (line[0] == ' ' || line[0] == '\t') {
 			found[len(found)-1].Value += " " + strings.TrimSpace(line)

@@ -3,7 +3,6 @@ package patches
 import (
 	"crypto/sha256"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,22 +151,22 @@ func (p *parser) fault(rule string, i int, do, why string, args ...any) error {
 const diffGit = "diff --git "
 
 var (
-	extended = regexp.MustCompile(`^(old mode|new mode|new file mode|deleted file mode|similarity index|dissimilarity index|rename from|rename to|copy from|copy to|index|---|\+\+\+) `)
-	hunkRE   = regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@( .*)?\n$`)
-	binaryRE = regexp.MustCompile(`^(literal|delta) \d+\n$`)
-	base85RE = regexp.MustCompile("^[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+\n$")
-	fullID   = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	extended = lazy(`^(old mode|new mode|new file mode|deleted file mode|similarity index|dissimilarity index|rename from|rename to|copy from|copy to|index|---|\+\+\+) `)
+	hunkRE   = lazy(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@( .*)?\n$`)
+	binaryRE = lazy(`^(literal|delta) \d+\n$`)
+	base85RE = lazy("^[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+\n$")
+	fullID   = lazy(`^[0-9a-f]{40}$`)
 )
 
 // diffStart tells whether a file's diff starts on line i: prose that begins with "diff --git" has no header after it.
 func (p *parser) diffStart(i int) bool {
-	return strings.HasPrefix(p.line(i), diffGit) && extended.MatchString(p.line(i+1))
+	return strings.HasPrefix(p.line(i), diffGit) && extended().MatchString(p.line(i+1))
 }
 
 // parseFile reads the diff of one file, which starts on line i.
 func (p *parser) parseFile(i int) (f *File, next int, err error) {
 	start := i
-	for i++; extended.MatchString(p.line(i)); i++ {
+	for i++; extended().MatchString(p.line(i)); i++ {
 	}
 	f = &File{Patch: p.name, Line: start + 1}
 	end := i // of what gitdiff is to read
@@ -204,7 +203,7 @@ func (p *parser) parseFile(i int) (f *File, next int, err error) {
 	case !binary && len(f.HunkLines) == 0 && !f.IsNew && !f.IsDelete && !f.IsRename && !f.IsCopy && !modeChanged(f.File):
 		return nil, 0, p.fault(RuleParse, start, "export the commit again", "the diff that starts here changes nothing")
 	}
-	if fullID.MatchString(f.OldOIDPrefix) && fullID.MatchString(f.NewOIDPrefix) {
+	if fullID().MatchString(f.OldOIDPrefix) && fullID().MatchString(f.NewOIDPrefix) {
 		f.OldID, f.NewID = f.OldOIDPrefix, f.NewOIDPrefix
 	}
 	return f, i, nil
@@ -215,10 +214,10 @@ func (p *parser) parseFile(i int) (f *File, next int, err error) {
 func (p *parser) scanBinary(i int) (next int) {
 	i++
 	for range 2 {
-		if !binaryRE.MatchString(p.line(i)) {
+		if !binaryRE().MatchString(p.line(i)) {
 			return i
 		}
-		for i++; base85RE.MatchString(p.line(i)); i++ {
+		for i++; base85RE().MatchString(p.line(i)); i++ {
 		}
 		if p.line(i) == "\n" {
 			i++
@@ -232,7 +231,7 @@ func (p *parser) scanBinary(i int) (next int) {
 func (p *parser) scanHunk(i int, oldEnd, shift *int64) (next int, err error) {
 	const do = "export the commit again"
 	at := i
-	m := hunkRE.FindStringSubmatch(p.line(i))
+	m := hunkRE().FindStringSubmatch(p.line(i))
 	if m == nil {
 		return 0, p.fault(RuleParse, i, do, "not a hunk header")
 	}

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed LICENSE v[0-9]*
@@ -64,17 +65,31 @@ func Baselines(fsys fs.FS) ([]string, error) {
 	return found, nil
 }
 
+// LoadBaseline reads the facts of a baseline without its patches.
+func LoadBaseline(fsys fs.FS, baseline string) (Baseline, error) {
+	dir, err := baselineDir(fsys, baseline)
+	if err != nil {
+		return Baseline{}, err
+	}
+	facts, err := readBaseline(dir)
+	if err != nil {
+		return Baseline{}, fmt.Errorf("baseline %s: %w", baseline, err)
+	}
+	return facts, nil
+}
+
 // Load reads a baseline and parses its series; the first fault is the error. It does not check the patches against
 // the baseline: Lint does.
 func Load(fsys fs.FS, baseline string) (*Series, error) {
-	dir, err := baselineDir(fsys, baseline)
+	facts, err := LoadBaseline(fsys, baseline)
 	if err != nil {
 		return nil, err
 	}
-	s := &Series{dir: dir}
-	if s.Baseline, err = readBaseline(dir); err != nil {
+	dir, err := fs.Sub(fsys, baseline)
+	if err != nil {
 		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
 	}
+	s := &Series{Baseline: facts, dir: dir}
 	text, err := fs.ReadFile(dir, seriesFile)
 	if err != nil {
 		return nil, fmt.Errorf("baseline %s: read the series: %w", baseline, err)
@@ -136,6 +151,11 @@ const (
 	digestsFile  = "digests.json"
 )
 
+// lazy compiles a pattern when it is first used: compiling all of them takes as long as the rest of the program's start.
+func lazy(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 // entry is one line of a series file; name comes without the suffix.
 type entry struct {
 	name string
@@ -149,8 +169,8 @@ type seriesFault struct {
 }
 
 var (
-	slug    = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*\.patch$`)
-	ordinal = regexp.MustCompile(`^[0-9]+(-|\.)`)
+	slug    = lazy(`^[a-z0-9]+(-[a-z0-9]+)*\.patch$`)
+	ordinal = lazy(`^[0-9]+(-|\.)`)
 )
 
 // parseSeries reads quilt's series format without its options: a name a line, comments, blank lines.
@@ -170,9 +190,9 @@ func parseSeries(text string) (entries []entry, faults []seriesFault) {
 		case len(fields) == 0:
 		case len(fields) > 1:
 			fault("write one file name a line", "%q after the name: quilt's options are not part of this format", fields[1])
-		case !slug.MatchString(fields[0]):
+		case !slug().MatchString(fields[0]):
 			fault("name the file like stream-slots.patch", "%q is not a slug (small letters, digits, single hyphens) ending in .patch", fields[0])
-		case ordinal.MatchString(fields[0]):
+		case ordinal().MatchString(fields[0]):
 			fault("drop the number; the series file holds the order", "%q begins with a number", fields[0])
 		case seen[fields[0]] > 0:
 			fault("delete one of the two lines", "%q is listed on line %d already", fields[0], seen[fields[0]])

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -151,41 +154,55 @@ func (c call) seriesFiles() (fs.FS, error) {
 	return os.DirFS(dir), nil
 }
 
-// series loads the series of the wished baseline, else of the recorded one, else of the default.
+// baselineName is the wished baseline, else the recorded one, else the default.
+func (c call) baselineName(recorded string) string {
+	return cmp.Or(c.String("baseline"), recorded, patches.DefaultBaseline)
+}
+
+// series loads the series of the wished, recorded or default baseline.
 func (c call) series(recorded string) (*patches.Series, error) {
 	files, err := c.seriesFiles()
 	if err != nil {
 		return nil, err
 	}
-	name := c.String("baseline")
-	if name == "" {
-		name = recorded
-	}
-	if name == "" {
-		name = patches.DefaultBaseline
-	}
-	return patches.Load(files, name)
+	return patches.Load(files, c.baselineName(recorded))
 }
 
 // openCheckout opens the checkout and the series that belongs to it.
 func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series, error) {
-	series, err := c.series("")
+	files, err := c.seriesFiles()
 	if err != nil {
 		return nil, nil, err
 	}
-	checkout, err := fork.Open(ctx, c.String("checkout"), series)
+	likely, err := patches.LoadBaseline(files, c.baselineName(""))
+	if err != nil {
+		return nil, nil, err
+	}
+	// The series is parsed while git looks at the checkout.
+	type loaded struct {
+		series *patches.Series
+		err    error
+	}
+	loading := make(chan loaded, 1)
+	go func() {
+		series, err := patches.Load(files, likely.Name)
+		loading <- loaded{series, err}
+	}()
+	checkout, err := fork.Open(ctx, c.String("checkout"), slices.Collect(maps.Keys(likely.Touched)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%w\nget one with: mpsforge fetch --checkout %s; or name another with --checkout", err, c.String("checkout"))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if recorded := checkout.Baseline(); recorded != "" && recorded != series.Baseline.Name {
-		if series, err = c.series(recorded); err != nil {
-			return nil, nil, errors.Join(err, checkout.Close())
-		}
+	found := <-loading
+	if name := c.baselineName(checkout.Baseline()); name != likely.Name {
+		found.series, found.err = patches.Load(files, name)
 	}
-	return checkout, series, nil
+	if found.err != nil {
+		return nil, nil, errors.Join(found.err, checkout.Close())
+	}
+	return checkout, found.series, nil
 }
 
 // cacheDir is where downloads and compiled subjects are kept.

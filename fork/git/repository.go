@@ -116,18 +116,22 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("open checkout %s: not a folder", dir)
 	}
-	prefetched := make(chan map[string][]IndexEntry, 1)
-	go func() {
-		early := Repository{WorkTree: dir}
-		entries, err := early.IndexEntries(ctx, hint)
-		if err != nil {
-			entries = nil // not a repository, or no index: whoever needs the entries asks again and sees the error
-		}
-		prefetched <- entries
-	}()
-	// One process for all of it: a start of git costs as much as the rest of a status.
+	// One process for all that git knows about the place: a start of git costs as much as the rest of a status. It runs
+	// beside the longer one that reads the index.
 	places := []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir", "--show-object-format"}
-	output, err := runCommand(ctx, Command(dir, append(places, "HEAD^{commit}", "--glob=refs/mpsforge/*/state")...))
+	var output []byte
+	looked := make(chan error, 1)
+	go func() {
+		var err error
+		output, err = runCommand(ctx, Command(dir, append(places, "HEAD^{commit}", "--glob=refs/mpsforge/*/state")...))
+		looked <- err
+	}()
+	early := Repository{WorkTree: dir}
+	prefetched, err := early.IndexEntries(ctx, hint)
+	if err != nil {
+		prefetched = nil // not a repository, or no index: whoever needs the entries asks again and sees the error
+	}
+	err = <-looked
 	unborn := false
 	if err != nil && !errors.Is(err, ErrNoGit) && ctx.Err() == nil {
 		placesOutput, placesErr := runCommand(ctx, Command(dir, places...))
@@ -158,7 +162,7 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	} else if states, err := runCommand(ctx, Command(dir, "rev-parse", "--glob=refs/mpsforge/*/state")); err == nil {
 		repository.StateIDs = strings.Fields(string(states))
 	}
-	if repository.prefetched = <-prefetched; repository.prefetched != nil {
+	if repository.prefetched = prefetched; prefetched != nil {
 		repository.hinted = map[string]bool{}
 		for _, path := range hint {
 			repository.hinted[path] = true
