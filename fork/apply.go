@@ -143,7 +143,7 @@ func (c *Checkout) change(ctx context.Context, command string, series *patches.S
 	}
 	detail := "nothing to do"
 	if len(made.Patches) > 0 {
-		detail = fmt.Sprintf("%d patches, %d files", len(made.Patches), len(made.Paths))
+		detail = fmt.Sprintf("patches: %d, files: %d", len(made.Patches), len(made.Paths))
 	}
 	finish(events.OK, detail)
 	return made, nil

@@ -40,7 +40,7 @@ func (r *Report) summary() string {
 	if len(r.Missing) > 0 {
 		text += "; required but not run: " + strings.Join(r.Missing, ", ")
 	}
-	return fmt.Sprintf("%s (%s, %d patches, %.1f s%s)", text, r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
+	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", text, r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
 }
 
 func (r *Report) identityTable(b *strings.Builder) {
@@ -111,7 +111,7 @@ func counts(values map[string]int64) string {
 	sort.Strings(names)
 	parts := make([]string, len(names))
 	for i, name := range names {
-		parts[i] = fmt.Sprintf("%d %s", values[name], name)
+		parts[i] = fmt.Sprintf("%s: %d", name, values[name])
 	}
 	return cell(strings.Join(parts, ", "))
 }

@@ -206,7 +206,7 @@ func (p *pipeline) seriesStage(_ context.Context, stage *reports.Stage) error {
 	if p.Lint.Patches == 0 {
 		return skipf("the series of %s has no patches", p.Series.Baseline.Name)
 	}
-	stage.Add(reports.Check{Name: "lint", Subject: "series", Verdict: reports.Passed, Detail: fmt.Sprintf("%d patches, %d of %d hunks exact by digest", p.Lint.Patches, p.Lint.Verified, p.Lint.Hunks)})
+	stage.Add(reports.Check{Name: "lint", Subject: "series", Verdict: reports.Passed, Detail: fmt.Sprintf("patches: %d, hunks exact by digest: %d of %d", p.Lint.Patches, p.Lint.Verified, p.Lint.Hunks)})
 	return nil
 }
 

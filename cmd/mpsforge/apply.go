@@ -55,12 +55,12 @@ func changeAction(done string, run change) func(context.Context, call) (result, 
 		if err != nil {
 			return result{}, err
 		}
-		message := fmt.Sprintf("%d patches %s, %d files changed", len(made.Patches), done, len(made.Paths))
+		message := fmt.Sprintf("patches %s: %d, files changed: %d", done, len(made.Patches), len(made.Paths))
 		switch {
 		case len(made.Patches) == 0:
 			message = "nothing to do"
 		case made.Check:
-			message = fmt.Sprintf("%d patches can be %s, %d files would change", len(made.Patches), done, len(made.Paths))
+			message = fmt.Sprintf("patches that can be %s: %d, files that would change: %d", done, len(made.Patches), len(made.Paths))
 		}
 		return result{value: made, message: message, text: func(w io.Writer) {
 			for _, name := range made.Patches {

@@ -65,13 +65,13 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 				errors += bad
 				finish(map[bool]events.Outcome{true: events.OK, false: events.Failed}[bad == 0], "")
 			}
-			listed := result{value: found, message: fmt.Sprintf("%d baselines, %d errors", len(found), errors), text: func(w io.Writer) {
+			listed := result{value: found, message: fmt.Sprintf("baselines: %d, errors: %d", len(found), errors), text: func(w io.Writer) {
 				for _, linted := range found {
 					printLint(w, linted)
 				}
 			}}
 			if errors > 0 {
-				return listed, silentError{exitFailed, fmt.Sprintf("lint found %d errors", errors)}
+				return listed, silentError{exitFailed, fmt.Sprintf("lint found errors: %d", errors)}
 			}
 			return listed, nil
 		},
@@ -82,6 +82,6 @@ func printLint(w io.Writer, linted *patches.LintResult) {
 	for _, finding := range linted.Findings {
 		fmt.Fprintln(w, finding)
 	}
-	fmt.Fprintf(w, "%s: %d patches, %d changed lines; %d of %d hunks exact by digest, %d unverified; %d errors\n", linted.Baseline,
+	fmt.Fprintf(w, "%s: patches: %d, changed lines: %d; hunks exact by digest: %d of %d, unverified: %d; errors: %d\n", linted.Baseline,
 		linted.Patches, linted.Total, linted.Verified, linted.Hunks, linted.Unverified, len(linted.Of(patches.SeverityError)))
 }

@@ -108,7 +108,7 @@ func TestStatusLineIsTakenAway(t *testing.T) {
 	if err := command.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, shown())
 	}
-	waitFor(t, "the last line", func() bool { return strings.Contains(shown(), "0 errors") })
+	waitFor(t, "the last line", func() bool { return strings.Contains(shown(), "errors: 0") })
 	if !strings.Contains(shown(), "lint v2.9.1 …\r\x1b[Klint v2.9.1: ok") {
 		t.Errorf("the status line is not written over:\n%q", shown())
 	}
