@@ -177,8 +177,8 @@ func (c *Checkout) planAndMove(ctx context.Context, command string, series *patc
 	if err != nil {
 		return nil, err
 	}
-	if len(names) == 0 {
-		return result, nil
+	if len(names) == 0 || options.Check && recovered != "" {
+		return result, nil // the files of an interrupted run would be taken for a user's changes
 	}
 	drifts, err := c.drift(ctx, changes)
 	if err != nil {
@@ -233,8 +233,8 @@ func (c *Checkout) dirtyError(ctx context.Context, command string, drifts []Drif
 }
 
 func (c *Checkout) foreignHead() error {
-	return fmt.Errorf("%w: HEAD of %s is %s, mpsforge left it at %s; commits of your own on top must be moved away first (git branch mine; git reset --keep %s)",
-		ErrForeign, c.Dir(), c.repository.Head, c.state.Head, c.state.Head)
+	return fmt.Errorf("%w: HEAD of %s is %s, mpsforge left it at %s; commits of your own on top must be moved away first (git branch mine; git reset --keep %s); if you checked out a baseline anew, record it: mpsforge fetch --from %s",
+		ErrForeign, c.Dir(), c.repository.Head, c.state.Head, c.state.Head, c.Dir())
 }
 
 // checkApplied gives how many patches of the series are on the checkout and makes sure that they are the series' own.

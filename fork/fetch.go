@@ -103,11 +103,15 @@ func adopt(ctx context.Context, series *patches.Series, dir string) (*Fetched, e
 		return nil, err
 	}
 	defer unlock()
-	if checkout.state != nil && checkout.state.Pending == nil && checkout.state.Baseline == series.Baseline.Name {
+	if state := checkout.state; state != nil && (state.Pending != nil || checkout.applied() >= 0) {
+		// Otherwise HEAD was moved elsewhere by hand, which may well be another baseline.
+		switch {
+		case state.Pending != nil:
+			return nil, fmt.Errorf("%w: a run of %s in %s was cut off; mend it first: mpsforge recover", ErrInterrupted, state.Pending.Command, checkout.Dir())
+		case state.Baseline != series.Baseline.Name:
+			return nil, fmt.Errorf("%w: %s is recorded as %s, and HEAD is where that record says", ErrWrongBaseline, checkout.Dir(), state.Baseline)
+		}
 		return checkout.fetched(ctx, true)
-	}
-	if checkout.state != nil {
-		return nil, fmt.Errorf("%s is recorded as %s already", checkout.Dir(), checkout.state.Baseline)
 	}
 	if err := checkout.settleBase(ctx, series, "adopted from "+checkout.Dir(), ""); err != nil {
 		return nil, err
