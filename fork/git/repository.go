@@ -39,7 +39,7 @@ type Repository struct {
 	CommonDir  string // the git directory shared by all work trees
 	Head       string // commit id of HEAD when opened
 	StateIDs   []string
-	WorktreeID string // "main", or the linked work tree's name
+	WorktreeID string // "main", or "linked-" and the linked work tree's name
 
 	prefetched map[string][]IndexEntry // of the paths in hinted
 	hinted     map[string]bool
@@ -64,13 +64,12 @@ func environment() []string {
 		"GIT_LITERAL_PATHSPECS=1"}, drop)
 }
 
-// Command prepares a git command in dir ("" for the current folder) with the pinned environment. Package fork uses it
-// for the few commands that have no repository yet.
-func Command(dir string, args ...string) run.Command {
+// newCommand prepares a git command in dir ("" for the current folder) with the pinned environment.
+func newCommand(dir string, args ...string) run.Command {
 	return run.Command{Name: "git", Args: append(append([]string{}, pins...), args...), Dir: dir, Env: environment()}
 }
 
-func (r *Repository) command(args ...string) run.Command { return Command(r.WorkTree, args...) }
+func (r *Repository) command(args ...string) run.Command { return newCommand(r.WorkTree, args...) }
 
 // runCommand runs a command and gives its standard output; a usage error of git is most likely an old git.
 func runCommand(ctx context.Context, command run.Command) ([]byte, error) {
@@ -88,7 +87,7 @@ func runCommand(ctx context.Context, command run.Command) ([]byte, error) {
 
 // Version returns the git binary's version, such as "2.39.5".
 func Version(ctx context.Context) (string, error) {
-	result, err := Command("", "version").Run(ctx)
+	result, err := newCommand("", "version").Run(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -99,12 +98,9 @@ func Version(ctx context.Context) (string, error) {
 	return fields[2], nil
 }
 
-// stateRef is where the state of one work tree is kept. The work tree's name is part of it because linked work trees
-// share refs.
-func stateRef(worktreeID string) string { return "refs/mpsforge/" + worktreeID + "/state" }
-
-// StateRef is the full name of this work tree's state ref.
-func (r *Repository) StateRef() string { return stateRef(r.WorktreeID) }
+// StateRef is the ref that keeps the state of this work tree. The work tree's name is part of it because linked work
+// trees share refs.
+func (r *Repository) StateRef() string { return "refs/mpsforge/" + r.WorktreeID + "/state" }
 
 // Open finds the work tree that dir is the top of. The index entries of the hinted paths are read at the same time, for
 // the first call of IndexEntries.
@@ -123,7 +119,7 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	looked := make(chan error, 1)
 	go func() {
 		var err error
-		output, err = runCommand(ctx, Command(dir, append(places, "HEAD^{commit}", "--glob=refs/mpsforge/*/state")...))
+		output, err = runCommand(ctx, newCommand(dir, append(places, "HEAD^{commit}", "--glob=refs/mpsforge/*/state")...))
 		looked <- err
 	}()
 	early := Repository{WorkTree: dir}
@@ -134,7 +130,7 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	err = <-looked
 	unborn := false
 	if err != nil && !errors.Is(err, ErrNoGit) && ctx.Err() == nil {
-		placesOutput, placesErr := runCommand(ctx, Command(dir, places...))
+		placesOutput, placesErr := runCommand(ctx, newCommand(dir, places...))
 		if placesErr != nil {
 			return nil, fmt.Errorf("open checkout %s: %w: %w", dir, ErrNotRepository, placesErr)
 		}
@@ -151,7 +147,7 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 		return nil, fmt.Errorf("open checkout %s: its object format is %s; PyTorch's patches name SHA-1 blobs, so clone it with SHA-1", dir, format)
 	}
 	if repository.Dir != repository.CommonDir {
-		repository.WorktreeID = filepath.Base(repository.Dir)
+		repository.WorktreeID = "linked-" + filepath.Base(repository.Dir)
 	}
 	if same, sameErr := sameFolder(dir, repository.WorkTree); sameErr != nil || !same {
 		return nil, fmt.Errorf("open checkout %s: %w: the folder lies inside the work tree %s; name that one if it is the checkout",
@@ -159,7 +155,7 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	}
 	if !unborn {
 		repository.Head, repository.StateIDs = lines[4], lines[5:]
-	} else if states, err := runCommand(ctx, Command(dir, "rev-parse", "--glob=refs/mpsforge/*/state")); err == nil {
+	} else if states, err := runCommand(ctx, newCommand(dir, "rev-parse", "--glob=refs/mpsforge/*/state")); err == nil {
 		repository.StateIDs = strings.Fields(string(states))
 	}
 	if repository.prefetched = prefetched; prefetched != nil {
@@ -318,11 +314,11 @@ func (r *Repository) catFile(ctx context.Context, kind, id string) ([]byte, erro
 
 // Init makes an empty repository in dir, which must exist, with settings that keep file contents byte for byte.
 func Init(ctx context.Context, dir string) error {
-	if _, err := runCommand(ctx, Command(dir, "-c", "init.defaultBranch=main", "init", "--quiet", "--object-format=sha1", "--template=")); err != nil {
+	if _, err := runCommand(ctx, newCommand(dir, "-c", "init.defaultBranch=main", "init", "--quiet", "--object-format=sha1", "--template=")); err != nil {
 		return fmt.Errorf("make a repository in %s: %w", dir, err)
 	}
 	for _, setting := range [][2]string{{"core.autocrlf", "false"}, {"core.safecrlf", "false"}} {
-		if _, err := runCommand(ctx, Command(dir, "config", setting[0], setting[1])); err != nil {
+		if _, err := runCommand(ctx, newCommand(dir, "config", setting[0], setting[1])); err != nil {
 			return fmt.Errorf("configure %s: %w", dir, err)
 		}
 	}
