@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -37,6 +38,9 @@ func main() { os.Exit(Main()) }
 
 // Main runs the program on the process's arguments and streams and gives its exit code.
 func Main() int {
+	// Most commands live for some 20 ms and allocate a few megabytes; collecting garbage in between took a tenth of an
+	// apply (measured on the real tree, whose peak stays far below 100 MB).
+	debug.SetGCPercent(800)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	stderrTerminal := term.IsTerminal(int(os.Stderr.Fd()))
