@@ -85,14 +85,6 @@ func (c *Checkout) Base() (commit, proof string) {
 	return c.state.Base, c.state.Proof
 }
 
-// File gives the bytes of a file of the work tree as the commit HEAD holds them.
-func (c *Checkout) File(ctx context.Context, path string) ([]byte, error) {
-	if c.repository.Head == "" {
-		return nil, fmt.Errorf("read %s of %s: %w", path, c.Dir(), git.ErrUnborn)
-	}
-	return c.objects.FileAt(ctx, c.repository.Head, path)
-}
-
 // identify tells whether a commit is the baseline, exactly.
 func (c *Checkout) identify(ctx context.Context, series *patches.Series, id string) (proof string, err error) {
 	baseline := series.Baseline

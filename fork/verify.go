@@ -77,17 +77,23 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 	return exact, nil
 }
 
-// WorkFile gives the bytes of a tracked file as the work tree has it and tells whether HEAD has the same.
+// WorkFile gives the bytes of a tracked file as the work tree has it and tells whether HEAD has the same, the filters
+// that apply to its path (end of line and the like) considered.
 func (c *Checkout) WorkFile(ctx context.Context, path string) (content []byte, asHead bool, err error) {
 	content, err = os.ReadFile(filepath.Join(c.Dir(), filepath.FromSlash(path)))
 	if err != nil {
 		return nil, false, fmt.Errorf("read from the checkout: %w", err)
 	}
-	committed, err := c.File(ctx, path)
-	if err != nil {
-		return content, false, nil // HEAD lacks the file, so it is not as HEAD has it
+	_, tree, err := c.Head(ctx)
+	if err != nil || tree == "" {
+		return content, false, err
 	}
-	return content, git.BlobID(content) == git.BlobID(committed), nil
+	entry, _, err := c.objects.Find(ctx, tree, path)
+	if err != nil || entry == (git.Entry{}) {
+		return content, false, err
+	}
+	state, _, err := c.workFile(ctx, git.Change{Path: path, Old: entry, New: entry}, nil)
+	return content, state == isOld, err
 }
 
 // Ready tells whether the checkout's base is recorded or HEAD has a commit that may be one: nothing is left to fetch.

@@ -84,6 +84,9 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if path == "" {
 		path = filepath.Join(cache, "reports", time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
 	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // found out before the work, not after
+		return result{}, fmt.Errorf("make the report's folder: %w", err)
+	}
 	options.Artifacts = strings.TrimSuffix(path, ".json") + ".artifacts"
 	report, err := validate.Run(ctx, options, c.sink)
 	if err != nil {
@@ -117,9 +120,6 @@ func (c call) verify(ctx context.Context) (result, error) {
 
 // writeReport writes the JSON form to path and the Markdown form beside it.
 func writeReport(report *reports.Report, path string) (markdown string, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", fmt.Errorf("write report: %w", err)
-	}
 	markdown = strings.TrimSuffix(path, ".json") + ".md"
 	for name, write := range map[string]func(io.Writer) error{path: report.WriteJSON, markdown: report.WriteMarkdown} {
 		var text strings.Builder

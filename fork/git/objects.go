@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
+	"path/filepath"
 	"sort"
 	"strings"
 	"time"
@@ -62,7 +64,7 @@ type Commit struct {
 // Objects opens the object store directly, which works in layouts that go-git's PlainOpen refuses (worktreeConfig,
 // sparse checkout, alternates; shared/facts/tooling.md D.3).
 func (r *Repository) Objects() *Objects {
-	layout := dotgit.NewRepositoryFilesystem(osfs.New(r.Dir), osfs.New(r.CommonDir))
+	layout := repositoryFiles{dotgit.NewRepositoryFilesystem(osfs.New(r.Dir), osfs.New(r.CommonDir)), r.CommonDir}
 	options := filesystem.Options{AlternatesFS: osfs.New("/")}
 	storage := filesystem.NewStorageWithOptions(layout, cache.NewObjectLRU(8*cache.MiByte), options)
 	objects := &Objects{repository: r, storage: storage, trees: map[string][]object.TreeEntry{}, pending: map[plumbing.Hash]*plumbing.MemoryObject{}}
@@ -76,6 +78,18 @@ func (r *Repository) Objects() *Objects {
 	}
 	objects.sources = append(objects.sources, &storage.ObjectStorage)
 	return objects
+}
+
+// repositoryFiles lets go-git set the permissions of the objects it writes. Without it they stay readable by the owner
+// alone, and another user of the checkout, such as a build, can not read the patched commits.
+type repositoryFiles struct {
+	*dotgit.RepositoryFilesystem
+	commonDir string
+}
+
+// Chmod is only called for objects and packs, which all lie in the common directory.
+func (f repositoryFiles) Chmod(name string, mode os.FileMode) error {
+	return os.Chmod(filepath.Join(f.commonDir, filepath.FromSlash(name)), mode)
 }
 
 // Close releases the open pack files.

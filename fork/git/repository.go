@@ -66,7 +66,7 @@ func environment() []string {
 
 // newCommand prepares a git command in dir ("" for the current folder) with the pinned environment.
 func newCommand(dir string, args ...string) run.Command {
-	return run.Command{Name: "git", Args: append(append([]string{}, pins...), args...), Dir: dir, Env: environment()}
+	return run.Command{Name: "git", Args: append(append([]string{}, pins...), args...), Hidden: len(pins), Dir: dir, Env: environment()}
 }
 
 func (r *Repository) command(args ...string) run.Command { return newCommand(r.WorkTree, args...) }

@@ -26,8 +26,10 @@ const graceAfterTerminate = 5 * time.Second
 type Command struct {
 	Name string
 	Args []string
-	Dir  string
-	Env  []string // the whole environment; nil inherits
+	// Hidden is how many of the first Args messages leave out: settings that say nothing to a reader.
+	Hidden int
+	Dir    string
+	Env    []string // the whole environment; nil inherits
 	// Stdin may be nil.
 	Stdin io.Reader
 	// Stdout receives standard output as it comes; nil captures it into Result.Stdout.
@@ -101,7 +103,7 @@ func (c Command) Run(ctx context.Context) (Result, error) {
 // String gives the command line, quoted where a shell would need it.
 func (c Command) String() string {
 	words := []string{quote(c.Name)}
-	for _, arg := range c.Args {
+	for _, arg := range c.Args[c.Hidden:] {
 		words = append(words, quote(arg))
 	}
 	return strings.Join(words, " ")
