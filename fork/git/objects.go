@@ -109,7 +109,7 @@ func (o *Objects) read(ctx context.Context, kind plumbing.ObjectType, id string)
 		encoded = pending
 	} else {
 		var err error
-		for _, source := range o.sources {
+		for _, source := range o.sourcesOf(hash) {
 			if encoded, err = source.EncodedObject(kind, hash); !errors.Is(err, plumbing.ErrObjectNotFound) {
 				break
 			}
@@ -134,6 +134,19 @@ func (o *Objects) read(ctx context.Context, kind plumbing.ObjectType, id string)
 		return nil, fmt.Errorf("read %s %s: %w", kind, id, err)
 	}
 	return data, nil
+}
+
+// sourcesOf gives where to look for an object. A loose object of the repository itself, such as the state, is read
+// without opening the pack indexes of alternates.
+func (o *Objects) sourcesOf(hash plumbing.Hash) []*filesystem.ObjectStorage {
+	own := o.sources[len(o.sources)-1:]
+	if len(o.sources) > 1 {
+		id := hash.String()
+		if _, err := os.Lstat(filepath.Join(o.repository.CommonDir, "objects", id[:2], id[2:])); err != nil {
+			return o.sources
+		}
+	}
+	return own
 }
 
 // Blob gives a blob's bytes.
