@@ -1,11 +1,13 @@
-// Package native holds the C++ side of the verification: the reference slot allocator, the harness that drives it and
-// any subject from many threads, and the sources of the programs that are compiled at verify time.
+// Package native holds the C++ side of the verification, one folder a part: schedule (threads that one scheduler can
+// decide over), metal (the software Metal), pool (the reference stream pool), slots (the reference slot allocator and the
+// harness for others), script (the language that drives them), and programs (mains that are compiled at verify time,
+// with a sanitizer or with the code under test). All folders but programs are Go packages too, compiled by cgo.
 package native
 
 import "embed"
 
-// Sources holds the C++ sources of this folder and of its sub-folders stress and schedule, which are not part of the
-// Go build: verification compiles them together with the code under test.
+// Sources holds the C++ sources of the sub-folders: verification compiles them with sanitizers, or together with the
+// code under test.
 //
-//go:embed *.h *.cc stress/*.cc schedule/*.h schedule/*.cc
+//go:embed */*.h */*.cc
 var Sources embed.FS

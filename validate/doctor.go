@@ -13,7 +13,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/fork/git"
-	"mpsforge/native"
+	"mpsforge/native/slots"
 )
 
 // Diagnosis is what this machine can and can not do.
@@ -88,7 +88,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	haveCompiler := add("C++17 compiler", tools.err, tools.version, "stage conformance", installer("g++", "xcode-select --install"))
 	add("ThreadSanitizer", tools.thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
 	add("AddressSanitizer", tools.address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
-	_, err = native.Reference()
+	_, err = slots.Reference()
 	haveReference := add("built-in reference", err, "linked in", "stages reference and conformance", "build mpsforge with CGO_ENABLED=1 and a C++ compiler")
 	_, err = exec.LookPath("xz")
 	add("xz", err, "present", "fetch from .tar.xz, Debian's among them", installer("xz-utils", "brew install xz"))

@@ -2,218 +2,12 @@ package validate
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strings"
-	"time"
-
-	"mpsforge/internal/run"
-	"mpsforge/native"
 )
 
 //go:embed conformance/slots_adapter.cc
 var adapterSources embed.FS
-
-// compileTimeout only detects a compiler that hangs.
-const compileTimeout = 5 * time.Minute
-
-// compiler is what findCompiler found out.
-type compiler struct {
-	path    string
-	version string // the first line of what it says about itself
-	err     error  // not nil: there is none that does
-	thread  error  // not nil: why ThreadSanitizer does not work
-	address error  // not nil: why AddressSanitizer does not work
-}
-
-// findCompiler looks for $CXX, else for the first of c++, g++ and clang++, and tries what it can do. The probes are kept
-// in the cache.
-func findCompiler(ctx context.Context, cache string) compiler {
-	names := []string{"c++", "g++", "clang++"}
-	if named := os.Getenv("CXX"); named != "" {
-		names = []string{named}
-	}
-	var c compiler
-	for _, name := range names {
-		if c.path, c.err = exec.LookPath(name); c.err == nil {
-			break
-		}
-	}
-	if c.err != nil {
-		c.err = fmt.Errorf("no C++ compiler: none of %s is there: %w", strings.Join(names, ", "), c.err)
-		return c
-	}
-	result, err := run.Command{Name: c.path, Args: []string{"--version"}}.Run(ctx)
-	if err != nil {
-		c.err = err
-		return c
-	}
-	c.version, _, _ = strings.Cut(string(result.Stdout), "\n")
-	builder := subjectBuilder{cache: cache, compiler: c}
-	probe := func(kind flavour) error {
-		program, err := builder.build(ctx, target{kind, []source{{"probe.cc", []byte("#include <string_view>\nint main() { return 0; }\n")}}, nil})
-		if err != nil {
-			return err
-		}
-		_, err = run.Command{Name: program}.Run(ctx)
-		return err
-	}
-	if c.err = probe(program); c.err == nil {
-		c.thread, c.address = probe(threadProgram), probe(addressProgram)
-	}
-	return c
-}
-
-// flavour is a way to compile.
-type flavour struct {
-	name  string
-	flags []string
-}
-
-var (
-	library        = flavour{"subject.so", []string{"-O2", "-shared", "-fPIC"}}
-	program        = flavour{"program", []string{"-O2"}}
-	threadProgram  = flavour{"thread-sanitizer", []string{"-O1", "-fsanitize=thread"}}
-	addressProgram = flavour{"address-sanitizer", []string{"-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}}
-)
-
-// commonFlags come first for every flavour. Hidden visibility keeps the inline functions of several loaded subjects
-// apart.
-var commonFlags = []string{"-std=c++17", "-Wall", "-Wextra", "-g", "-pthread", "-fvisibility=hidden", "-Isrc", "-Isrc/include"}
-
-// source is a file to compile, or a header, by its path below the source folder.
-type source struct {
-	path string
-	data []byte
-}
-
-// target is something to build.
-type target struct {
-	flavour flavour
-	sources []source
-	flags   []string // besides those of the flavour
-}
-
-// subjectBuilder compiles into a cache whose folders are named after everything that the result depends on, so that
-// nothing is compiled twice and nothing stale is ever used.
-type subjectBuilder struct {
-	cache    string
-	compiler compiler
-}
-
-// build returns the path of the compiled target.
-func (b *subjectBuilder) build(ctx context.Context, t target) (string, error) {
-	args := append(append(append([]string{}, commonFlags...), t.flavour.flags...), t.flags...)
-	for _, file := range t.sources {
-		if strings.HasSuffix(file.path, ".cc") {
-			args = append(args, "src/"+file.path)
-		}
-	}
-	args = append(args, "-o", t.flavour.name)
-
-	digest := sha256.New()
-	add := func(data []byte) { fmt.Fprintf(digest, "%d:%s", len(data), data) }
-	add([]byte(b.compiler.path))
-	add([]byte(b.compiler.version))
-	for _, arg := range args {
-		add([]byte(arg))
-	}
-	for _, file := range t.sources {
-		add([]byte(file.path))
-		add(file.data)
-	}
-	root, err := filepath.Abs(filepath.Join(b.cache, "native"))
-	if err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
-	}
-	folder := filepath.Join(root, hex.EncodeToString(digest.Sum(nil)))
-	result := filepath.Join(folder, t.flavour.name)
-	if _, err := os.Stat(result); err == nil {
-		return result, nil
-	}
-	if err := b.compile(ctx, root, folder, args, t.sources); err != nil {
-		return "", err
-	}
-	return result, nil
-}
-
-// compile builds in a folder of a temporary name and moves it into place whole.
-func (b *subjectBuilder) compile(ctx context.Context, root, folder string, args []string, sources []source) error {
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return fmt.Errorf("cache folder: %w", err)
-	}
-	temporary, err := os.MkdirTemp(root, "building-")
-	if err != nil {
-		return fmt.Errorf("cache folder: %w", err)
-	}
-	defer os.RemoveAll(temporary)
-	for _, file := range sources {
-		path := filepath.Join(temporary, "src", filepath.FromSlash(file.path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("cache folder: %w", err)
-		}
-		if err := os.WriteFile(path, file.data, 0o644); err != nil {
-			return fmt.Errorf("cache folder: %w", err)
-		}
-	}
-	limited, cancel := context.WithTimeout(ctx, compileTimeout)
-	defer cancel()
-	command := run.Command{Name: b.compiler.path, Args: args, Dir: temporary}
-	if _, err := command.Run(limited); err != nil {
-		return compileError(err)
-	}
-	if err := os.Rename(temporary, folder); err != nil {
-		// Another process may have been faster with the same content.
-		if _, statErr := os.Stat(folder); statErr != nil {
-			return fmt.Errorf("cache folder: %w", err)
-		}
-	}
-	return nil
-}
-
-var firstErrorLine = regexp.MustCompile(`(?m)^.*: (?:fatal )?error: .*$`)
-
-// compileError puts the first error, with its file and line, before the compiler's command and last words.
-func compileError(err error) error {
-	if failure := (*run.Error)(nil); errors.As(err, &failure) {
-		if line := firstErrorLine.FindString(failure.Stderr); line != "" {
-			return fmt.Errorf("compile: %s: %w", line, err)
-		}
-	}
-	return fmt.Errorf("compile: %w", err)
-}
-
-// nativeSources returns files of package native under their own names; names ending in / stand for the whole folder.
-func nativeSources(names ...string) ([]source, error) {
-	var result []source
-	for _, name := range names {
-		matches := []string{name}
-		if strings.HasSuffix(name, "/") {
-			found, err := fs.Glob(native.Sources, name+"*")
-			if err != nil {
-				return nil, fmt.Errorf("embedded sources: %w", err)
-			}
-			matches = found
-		}
-		for _, path := range matches {
-			data, err := native.Sources.ReadFile(path)
-			if err != nil {
-				return nil, fmt.Errorf("embedded sources: %w", err)
-			}
-			result = append(result, source{path, data})
-		}
-	}
-	return result, nil
-}
 
 // slotSubject is the code under test: what is compiled together with the harness.
 type slotSubject struct {
@@ -223,13 +17,13 @@ type slotSubject struct {
 
 // referenceSubject is the reference as a subject, for the sanitizer builds.
 func referenceSubject() (slotSubject, error) {
-	sources, err := nativeSources("slots.h", "slots_reference.cc", "stress/reference_subject.cc")
+	sources, err := nativeSources("slots/slots.h", "slots/reference.cc", "programs/slots_reference_subject.cc")
 	return slotSubject{sources: sources}, err
 }
 
 // headerSubject is the allocator of a checkout's header. Its library answers identity with the given text.
 func headerSubject(header []byte, identity string) (slotSubject, error) {
-	sources, err := nativeSources("slots.h")
+	sources, err := nativeSources("slots/slots.h")
 	if err != nil {
 		return slotSubject{}, err
 	}
@@ -237,7 +31,7 @@ func headerSubject(header []byte, identity string) (slotSubject, error) {
 	if err != nil {
 		return slotSubject{}, fmt.Errorf("embedded sources: %w", err)
 	}
-	sources = append(sources, source{"slots_adapter.cc", adapter}, source{"include/ATen/mps/MPSStreamSlots.h", header})
+	sources = append(sources, source{"programs/slots_adapter.cc", adapter}, source{"include/ATen/mps/MPSStreamSlots.h", header})
 	return slotSubject{sources, []string{"-DMPSFORGE_STAMP=" + cString(identity)}}, nil
 }
 
@@ -262,12 +56,12 @@ func (s slotSubject) library() target {
 
 // stress is the program that drives the subject from many threads, for a sanitizer.
 func (s slotSubject) stress(kind flavour) (target, error) {
-	more, err := nativeSources("slots_harness.h", "slots_harness.cc", "stress/main.cc")
+	more, err := nativeSources("slots/harness.h", "slots/harness.cc", "programs/slots_stress.cc")
 	return target{kind, append(more, s.sources...), s.flags}, err
 }
 
 // scheduleSearch is the program that enumerates the interleavings of a header's allocator.
 func scheduleSearch(header []byte) (target, error) {
-	sources, err := nativeSources("schedule/")
-	return target{program, append(sources, source{"include/ATen/mps/MPSStreamSlots.h", header}), []string{"-Isrc/schedule"}}, err
+	sources, err := nativeSources("schedule/", "programs/slots_search.cc")
+	return target{program, append(sources, source{"include/ATen/mps/MPSStreamSlots.h", header}), nil}, err
 }

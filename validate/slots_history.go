@@ -10,7 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"mpsforge/native"
+	"mpsforge/native/slots"
 	"mpsforge/reports"
 )
 
@@ -27,35 +27,35 @@ const (
 // endless: threads that wait for a second lease would wait for each other.
 type historyShape struct {
 	name    string
-	config  native.Config
+	config  slots.Config
 	threads uint32
 	held    uint32
 }
 
 var historyShapes = []historyShape{
-	{"two threads, one slot, share", native.Config{WorkerSlots: 1, Policy: native.Share, WaitMS: -1}, 2, 1},
-	{"more threads than slots, share", native.Config{WorkerSlots: 3, Policy: native.Share, WaitMS: -1}, 6, 2},
-	{"default size, share", native.Config{WorkerSlots: 31, Policy: native.Share, WaitMS: -1}, 8, 6},
-	{"two words, share", native.Config{WorkerSlots: 40, Policy: native.Share, WaitMS: -1}, 8, 8},
-	{"three words, share", native.Config{WorkerSlots: 70, Policy: native.Share, WaitMS: -1}, 8, 12},
-	{"one slot, endless wait", native.Config{WorkerSlots: 1, Policy: native.Wait, WaitMS: -1}, 4, 1},
-	{"many threads, endless wait", native.Config{WorkerSlots: 4, Policy: native.Wait, WaitMS: -1}, 16, 1},
-	{"wait of 0 ms", native.Config{WorkerSlots: 2, Policy: native.Wait, WaitMS: 0}, 4, 2},
-	{"wait of 1 ms", native.Config{WorkerSlots: 2, Policy: native.Wait, WaitMS: 1}, 5, 1},
-	{"two words, wait of 0 ms", native.Config{WorkerSlots: 34, Policy: native.Wait, WaitMS: 0}, 6, 8},
-	{"error", native.Config{WorkerSlots: 2, Policy: native.Error, WaitMS: -1}, 6, 1},
-	{"three words, error", native.Config{WorkerSlots: 70, Policy: native.Error, WaitMS: -1}, 12, 4},
+	{"two threads, one slot, share", slots.Config{WorkerSlots: 1, Policy: slots.Share, WaitMS: -1}, 2, 1},
+	{"more threads than slots, share", slots.Config{WorkerSlots: 3, Policy: slots.Share, WaitMS: -1}, 6, 2},
+	{"default size, share", slots.Config{WorkerSlots: 31, Policy: slots.Share, WaitMS: -1}, 8, 6},
+	{"two words, share", slots.Config{WorkerSlots: 40, Policy: slots.Share, WaitMS: -1}, 8, 8},
+	{"three words, share", slots.Config{WorkerSlots: 70, Policy: slots.Share, WaitMS: -1}, 8, 12},
+	{"one slot, endless wait", slots.Config{WorkerSlots: 1, Policy: slots.Wait, WaitMS: -1}, 4, 1},
+	{"many threads, endless wait", slots.Config{WorkerSlots: 4, Policy: slots.Wait, WaitMS: -1}, 16, 1},
+	{"wait of 0 ms", slots.Config{WorkerSlots: 2, Policy: slots.Wait, WaitMS: 0}, 4, 2},
+	{"wait of 1 ms", slots.Config{WorkerSlots: 2, Policy: slots.Wait, WaitMS: 1}, 5, 1},
+	{"two words, wait of 0 ms", slots.Config{WorkerSlots: 34, Policy: slots.Wait, WaitMS: 0}, 6, 8},
+	{"error", slots.Config{WorkerSlots: 2, Policy: slots.Error, WaitMS: -1}, 6, 1},
+	{"three words, error", slots.Config{WorkerSlots: 70, Policy: slots.Error, WaitMS: -1}, 12, 4},
 }
 
 // options gives the history number round of a shape; its length varies with the round.
-func (s historyShape) options(o slotOptions, round int) native.HistoryOptions {
+func (s historyShape) options(o slotOptions, round int) slots.HistoryOptions {
 	total := uint32(2400)
 	if !o.quick && round%4 == 3 {
 		total = historyOperations
 	} else if !o.quick {
 		total = 8000
 	}
-	return native.HistoryOptions{
+	return slots.HistoryOptions{
 		Config:       s.config,
 		Seed:         o.seed + uint64(round)*0x9e3779b97f4a7c15,
 		Threads:      s.threads,
@@ -68,7 +68,7 @@ func (s historyShape) options(o slotOptions, round int) native.HistoryOptions {
 }
 
 // checkHistories runs many random histories on the subject: one check per shape.
-func (c *slotChecker) checkHistories(ctx context.Context, subject *native.Subject) []reports.Check {
+func (c *slotChecker) checkHistories(ctx context.Context, subject *slots.Subject) []reports.Check {
 	rounds := 8
 	if !c.quick {
 		rounds = 40
@@ -112,7 +112,7 @@ func (c *slotChecker) checkHistories(ctx context.Context, subject *native.Subjec
 }
 
 // judge decides about one history and writes what failed into the check.
-func (c *slotChecker) judge(ctx context.Context, check *reports.Check, options native.HistoryOptions, history native.History) {
+func (c *slotChecker) judge(ctx context.Context, check *reports.Check, options slots.HistoryOptions, history slots.History) {
 	fail := func(format string, args ...any) {
 		check.Verdict = reports.Failed
 		check.Detail = fmt.Sprintf(format, args...) + fmt.Sprintf(" (seed %d)", options.Seed)
@@ -150,7 +150,7 @@ func (c *slotChecker) judge(ctx context.Context, check *reports.Check, options n
 	}
 }
 
-func lastStep(steps []step) *native.Record {
+func lastStep(steps []step) *slots.Record {
 	last := steps[0].Record
 	for _, s := range steps {
 		if !s.pending && s.End > last.End {
@@ -161,20 +161,20 @@ func lastStep(steps []step) *native.Record {
 }
 
 // inconsistent compares the subject's own counters with what was recorded.
-func inconsistent(history native.History) string {
-	var want native.Statistics
+func inconsistent(history slots.History) string {
+	var want slots.Statistics
 	for _, record := range history.Records {
 		switch {
-		case record.Kind == native.Release && !record.Accepted:
+		case record.Kind == slots.Release && !record.Accepted:
 			want.Refused++
-		case record.Kind == native.Release:
+		case record.Kind == slots.Release:
 			// live is 0 at the end
-		case record.Outcome == native.Leased:
+		case record.Outcome == slots.Leased:
 			want.Leases++
 			want.Peak = max(want.Peak, uint64(record.Slot)+1)
-		case record.Outcome == native.Shared:
+		case record.Outcome == slots.Shared:
 			want.Shares++
-		case record.Outcome == native.Exhausted:
+		case record.Outcome == slots.Exhausted:
 			want.Exhausted++
 		}
 	}
@@ -187,7 +187,7 @@ func inconsistent(history native.History) string {
 
 // keptHistory is the file that a failing history leaves.
 type keptHistory struct {
-	Options native.HistoryOptions `json:"options"`
+	Options slots.HistoryOptions `json:"options"`
 	// Generations of the slots when the operations begin; odd means leased.
 	Generations []uint32     `json:"generations"`
 	Shared      bool         `json:"shared"` // whether the first share had been answered
@@ -195,13 +195,13 @@ type keptHistory struct {
 }
 
 type keptRecord struct {
-	native.Record
+	slots.Record
 	Pending bool   `json:"pending,omitempty"`
 	Text    string `json:"text"`
 }
 
 // keepHistory writes the history as JSON, and beside it porcupine's picture of it. It returns the path of the former.
-func (c *slotChecker) keepHistory(options native.HistoryOptions, initial slotState, steps []step) (string, error) {
+func (c *slotChecker) keepHistory(options slots.HistoryOptions, initial slotState, steps []step) (string, error) {
 	kept := keptHistory{Options: options, Generations: initial.generation[:initial.slots], Shared: initial.shared}
 	for _, s := range steps {
 		kept.Operations = append(kept.Operations, keptRecord{*s.Record, s.pending, describeRecord(s.Record)})

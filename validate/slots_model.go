@@ -10,7 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"mpsforge/native"
+	"mpsforge/native/slots"
 )
 
 // modelSlots is the most worker slots that the sequential model holds; histories stay below.
@@ -38,9 +38,9 @@ func (s *slotState) lowestFree() uint32 {
 // Waiting needs no state: an acquire that had to wait takes effect when a slot is given to it, and one whose time was up
 // must have seen the pool full at some moment. That waiters are served in their order is not a matter of
 // linearizability: the schedule search and the scripted scenarios check it.
-func (s *slotState) apply(record *native.Record) bool {
+func (s *slotState) apply(record *slots.Record) bool {
 	slot := record.Slot
-	if record.Kind == native.Release {
+	if record.Kind == slots.Release {
 		live := slot < s.slots && s.generation[slot]%2 == 1 && uint64(s.generation[slot]) == record.Generation
 		if live && record.Accepted {
 			s.generation[slot]++
@@ -48,19 +48,19 @@ func (s *slotState) apply(record *native.Record) bool {
 		return live == record.Accepted
 	}
 	switch free := s.lowestFree(); record.Outcome {
-	case native.Leased:
+	case slots.Leased:
 		if slot != free || free == s.slots || record.Generation != uint64(s.generation[slot])+1 {
 			return false
 		}
 		s.generation[slot]++
 		return true
-	case native.Shared:
+	case slots.Shared:
 		if free != s.slots || record.FirstShare == s.shared {
 			return false
 		}
 		s.shared = true
 		return true
-	case native.Exhausted:
+	case slots.Exhausted:
 		return free == s.slots
 	}
 	return false
@@ -68,7 +68,7 @@ func (s *slotState) apply(record *native.Record) bool {
 
 // step is one operation of a history to be checked.
 type step struct {
-	*native.Record
+	*slots.Record
 	// pending: the history ends before the operation does, so that it may or may not have taken effect. It ends last of
 	// all, so it can always be put behind the others, without effect if none is possible there.
 	pending bool
@@ -76,10 +76,10 @@ type step struct {
 
 // readOnly says that the operation leaves every state as it is.
 func (s step) readOnly() bool {
-	if s.Kind == native.Release {
+	if s.Kind == slots.Release {
 		return !s.Accepted
 	}
-	return s.Outcome == native.Exhausted || s.Outcome == native.Shared && !s.FirstShare
+	return s.Outcome == slots.Exhausted || s.Outcome == slots.Shared && !s.FirstShare
 }
 
 var stateSeed = maphash.MakeSeed()
@@ -119,13 +119,13 @@ func slotModel(initial slotState) porcupine.Model {
 }
 
 // describeRecord writes an operation as slot#generation with what came of it.
-func describeRecord(record *native.Record) string {
+func describeRecord(record *slots.Record) string {
 	switch {
-	case record.Kind == native.Release && record.Accepted:
+	case record.Kind == slots.Release && record.Accepted:
 		return fmt.Sprintf("return %d#%d", record.Slot, record.Generation)
-	case record.Kind == native.Release:
+	case record.Kind == slots.Release:
 		return fmt.Sprintf("return %d#%d: refused", record.Slot, record.Generation)
-	case record.Outcome == native.Leased:
+	case record.Outcome == slots.Leased:
 		return fmt.Sprintf("lease: %d#%d", record.Slot, record.Generation)
 	case record.FirstShare:
 		return "lease: shared, for the first time"
@@ -158,7 +158,7 @@ func illegal(initial slotState, steps []step, limit time.Duration) bool {
 // one illegal: it may end earlier (what is under way then is pending), begin at a moment when nothing was under way
 // (the state is known there), and lack operations that change nothing. Dropping a lease or its return would make up a
 // fault of its own. The context bounds the time; what was reached until then is returned.
-func minimise(ctx context.Context, initial slotState, records []native.Record) (slotState, []step) {
+func minimise(ctx context.Context, initial slotState, records []slots.Record) (slotState, []step) {
 	const limit = 5 * time.Second
 	sort.SliceStable(records, func(i, j int) bool { return records[i].End < records[j].End })
 	cut := func(n int) []step { // the history up to the end of its first n operations
@@ -192,12 +192,12 @@ func minimise(ctx context.Context, initial slotState, records []native.Record) (
 		if s.readOnly() || s.Slot >= modelSlots {
 			continue
 		}
-		if s.Kind == native.Acquire && s.Outcome == native.Shared {
+		if s.Kind == slots.Acquire && s.Outcome == slots.Shared {
 			state.shared = true
 			continue
 		}
 		generation := uint32(s.Generation)
-		if s.Kind == native.Release {
+		if s.Kind == slots.Release {
 			generation++
 		}
 		state.generation[s.Slot] = max(state.generation[s.Slot], generation)

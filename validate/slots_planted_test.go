@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mpsforge/native"
+	"mpsforge/native/slots"
 	"mpsforge/reports"
 )
 
@@ -95,7 +95,7 @@ func loadAndCheck(t *testing.T, options slotOptions) []reports.Check {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subject, err := native.Load(path)
+	subject, err := slots.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}

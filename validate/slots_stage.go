@@ -13,7 +13,7 @@ import (
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
-	"mpsforge/native"
+	"mpsforge/native/slots"
 	"mpsforge/reports"
 )
 
@@ -93,7 +93,7 @@ func (c *slotChecker) runGroups(ctx context.Context, stage *reports.Stage, group
 
 // checkReferenceSlots fills the stage with the checks of the built-in reference.
 func checkReferenceSlots(ctx context.Context, o slotOptions, stage *reports.Stage) error {
-	reference, err := native.Reference()
+	reference, err := slots.Reference()
 	if err != nil {
 		return skipf("%v", err)
 	}
@@ -111,7 +111,7 @@ func checkReferenceSlots(ctx context.Context, o slotOptions, stage *reports.Stag
 
 // checkConformance fills the stage with the checks of the allocator in a checkout's header.
 func checkConformance(ctx context.Context, o slotOptions, stage *reports.Stage) error {
-	if _, err := native.Reference(); err != nil {
+	if _, err := slots.Reference(); err != nil {
 		return skipf("%v", err)
 	}
 	tools := findCompiler(ctx, o.cache)
@@ -135,7 +135,7 @@ func checkConformance(ctx context.Context, o slotOptions, stage *reports.Stage) 
 		stage.Add(reports.Check{Name: "compile", Subject: c.subject, Rule: "2", Verdict: reports.Failed, Detail: firstLine(err), Output: err.Error()})
 		return nil
 	}
-	subject, err := native.Load(path)
+	subject, err := slots.Load(path)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func checkConformance(ctx context.Context, o slotOptions, stage *reports.Stage) 
 }
 
 // checkInProcess runs the checks that call the subject from this process.
-func (c *slotChecker) checkInProcess(ctx context.Context, subject *native.Subject) []reports.Check {
+func (c *slotChecker) checkInProcess(ctx context.Context, subject *slots.Subject) []reports.Check {
 	return append(c.checkScenarios(ctx, subject), c.checkHistories(ctx, subject)...)
 }
 

@@ -1,29 +1,51 @@
 #include "scheduler.h"
 
+#ifdef __linux__
+#include <sched.h>
+#endif
+
 #include <cstdlib>
 #include <sstream>
 
 namespace schedule {
 
 namespace {
+
 Scheduler* only = nullptr;
 thread_local int this_thread = -1;
+
+// One thread runs at a time anyway, and on one processor it is handed over to twice as fast.
+void stay_on(int processor) {
+#ifdef __linux__
+  if (processor < 0) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<size_t>(processor), &one);
+  sched_setaffinity(0, sizeof one, &one);
+#else
+  (void)processor;
+#endif
+}
+
+int current_processor() {
+#ifdef __linux__
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
 }  // namespace
 
-Scheduler::Scheduler(size_t threads, int preemptions) : threads_(threads), preemptions_(preemptions) {
-  only = this;
-  for (size_t i = 0; i < threads; ++i) {
-    threads_[i].worker = std::thread([this, i] { work(static_cast<int>(i)); });
-  }
-}
+Scheduler::Scheduler(const Options& options) : limits_(options) { only = this; }
 
 Scheduler::~Scheduler() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     quit_ = true;
-    for (auto& thread : threads_) thread.turn.notify_one();
+    for (auto& thread : threads_) thread->turn.notify_one();
   }
-  for (auto& thread : threads_) thread.worker.join();
+  for (auto& thread : threads_) thread->worker.join();
   only = nullptr;
 }
 
@@ -32,29 +54,54 @@ int Scheduler::self() { return this_thread; }
 
 void Scheduler::work(int self) {
   std::unique_lock<std::mutex> lock(mutex_);
+  Thread& own = *threads_[self];
   for (;;) {
-    threads_[self].turn.wait(lock, [&] { return quit_ || turn_ == self; });
+    own.turn.wait(lock, [&] { return quit_ || turn_ == self; });
     if (quit_) return;
     lock.unlock();
     this_thread = self;
-    (*programs_)[self]();
-    threads_[self].state = State::Finished;
+    own.program();
+    own.program = nullptr;
+    own.state = State::Finished;
+    for (auto& thread : threads_) {
+      if (thread->state == State::WaitsForEnd && thread->awaited == self) thread->state = State::Ready;
+    }
     yield(self);
     this_thread = -1;
     lock.lock();
   }
 }
 
-void Scheduler::run(const std::vector<std::function<void()>>& programs) {
-  programs_ = &programs;
+int Scheduler::spawn(std::function<void()> program) {
+  const int number = active_++;
+  if (number == static_cast<int>(threads_.size())) {
+    std::lock_guard<std::mutex> lock(mutex_);  // workers look themselves up
+    threads_.push_back(std::make_unique<Thread>());
+    const int processor = number == 0 ? current_processor() : -1;
+    threads_.back()->worker = std::thread([this, number, processor] {
+      stay_on(processor);  // inherited by the threads that this one spawns
+      work(number);
+    });
+  }
+  threads_[number]->program = std::move(program);
+  threads_[number]->state = State::Ready;
+  return number;
+}
+
+bool Scheduler::run(const std::vector<std::function<void()>>& programs) {
+  active_ = 0;
   position_ = 0;
   clock_ = 0;
-  budget_ = preemptions_;
+  helped_ = false;
+  diverged_ = false;
+  budget_ = limits_.preemptions;
   steps_.clear();
-  for (auto& thread : threads_) thread.state = State::Ready;
+  if (drawn_) choices_.clear();
+  for (const auto& program : programs) spawn(program);
   yield(-1);
   std::unique_lock<std::mutex> lock(mutex_);
-  idle_.wait(lock, [&] { return turn_ == -1; });
+  idle_.wait(lock, [&] { return turn_ == -1 || stuck_; });
+  return !stuck_;
 }
 
 bool Scheduler::advance() {
@@ -64,56 +111,95 @@ bool Scheduler::advance() {
   return true;
 }
 
-std::vector<Scheduler::Option> Scheduler::options(int self) const {
-  std::vector<Option> result;
-  const bool goes_on = self >= 0 && threads_[self].state == State::Ready;
-  if (goes_on) result.push_back({self, 0});
-  for (int i = 0; i < static_cast<int>(threads_.size()); ++i) {
-    if (i != self && threads_[i].state == State::Ready) result.push_back({i, goes_on ? 1 : 0});
+void Scheduler::draw(uint64_t seed) {
+  drawn_ = true;
+  random_ = seed;
+}
+
+void Scheduler::find_options(int self) {
+  open_.clear();
+  const bool goes_on = self >= 0 && threads_[self]->state == State::Ready;
+  if (goes_on) open_.push_back({self, 0});
+  for (int i = 0; i < active_; ++i) {
+    if (i != self && threads_[i]->state == State::Ready) open_.push_back({i, goes_on ? 1 : 0});
   }
-  // A wait may end without a notification at any time, but only a timed one may be counted on to end.
-  const bool stuck = result.empty();
-  for (int i = 0; i < static_cast<int>(threads_.size()); ++i) {
-    const Thread& thread = threads_[i];
+  // Any wait may end without a notification, but only a timed one may be counted on to end.
+  const bool nobody = open_.empty();
+  for (int i = 0; i < active_; ++i) {
+    const Thread& thread = *threads_[i];
     if (thread.state != State::WaitsForNotification) continue;
-    if (!stuck) {
-      result.push_back({i, 1});
-    } else if (thread.timed) {
-      result.push_back({i, 0});
+    if (nobody && thread.timed) {
+      open_.push_back({i, 0});
+    } else if (!nobody && limits_.odd_wakeups) {
+      open_.push_back({i, 1});
     }
   }
   size_t kept = 0;
-  for (const Option& option : result) {
-    if (option.cost <= budget_) result[kept++] = option;
+  for (const Option& option : open_) {
+    if (option.cost <= budget_) open_[kept++] = option;
   }
-  result.resize(kept);
-  return result;
+  open_.resize(kept);
+}
+
+// Which of the open options, of which there is more than one, the schedule takes.
+size_t Scheduler::choose() {
+  if (drawn_ && position_ == choices_.size()) {
+    // splitmix64 (Steele, Lea and Flood, 2014). Every other time things go on as they are, else threads would hardly
+    // ever get two steps ahead of others.
+    uint64_t z = (random_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    choices_.push_back({z & 1 ? 0 : static_cast<size_t>((z >> 1) % open_.size()), open_.size()});
+  } else if (position_ == choices_.size()) {
+    choices_.push_back({0, 0});
+  }
+  Choice& choice = choices_[position_++];
+  // A replayed choice comes without its count.
+  if (choice.taken >= open_.size() || (choice.count != 0 && choice.count != open_.size())) {
+    diverged_ = true;
+    choice.taken = 0;
+  }
+  choice.count = open_.size();
+  return choice.taken;
 }
 
 void Scheduler::yield(int self) {
-  const std::vector<Option> open = options(self);
-  if (open.empty()) {
-    for (const auto& thread : threads_) {
-      if (thread.state != State::Finished) fail("deadlock: a thread waits and nobody can wake it (lost wake-up)");
-    }
+  find_options(self);
+  if (open_.empty() && all_finished()) {
     hand_over(self, -1);
     return;
   }
-  size_t taken = 0;
-  if (open.size() > 1) {
-    if (position_ == choices_.size()) choices_.push_back({0, 0});
-    Choice& choice = choices_[position_++];
-    // A replayed choice comes without its count.
-    if (choice.taken >= open.size() || (choice.count != 0 && choice.count != open.size())) {
-      fail("the program under test is not deterministic: a schedule could not be repeated");
-    }
-    choice.count = open.size();
-    taken = choice.taken;
+  if (open_.empty() && !helped_ && !stuck_functions_.empty()) {
+    helped_ = true;
+    spawn([functions = stuck_functions_] {
+      for (const auto& [number, function] : functions) function();
+    });
+    find_options(self);
   }
-  budget_ -= open[taken].cost;
-  const int next = open[taken].thread;
-  threads_[next].state = State::Ready;
-  if (next != self) hand_over(self, next);
+  if (open_.empty()) {
+    give_up(self);
+    return;
+  }
+  const Option taken = open_[open_.size() > 1 ? choose() : 0];
+  budget_ -= taken.cost;
+  threads_[taken.thread]->state = State::Ready;
+  if (taken.thread != self) hand_over(self, taken.thread);
+}
+
+bool Scheduler::all_finished() const {
+  for (int i = 0; i < active_; ++i) {
+    if (threads_[i]->state != State::Finished) return false;
+  }
+  return true;
+}
+
+// Lets run() return and keeps the calling thread here for ever.
+void Scheduler::give_up(int self) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  stuck_ = true;
+  idle_.notify_one();
+  if (self >= 0) threads_[self]->turn.wait(lock, [] { return false; });
 }
 
 void Scheduler::hand_over(int from, int to) {
@@ -122,11 +208,11 @@ void Scheduler::hand_over(int from, int to) {
   if (to < 0) {
     idle_.notify_one();
   } else {
-    threads_[to].turn.notify_one();
+    threads_[to]->turn.notify_one();
   }
   // A finished thread waits for its next program in work(), the caller of run() there.
-  if (from < 0 || threads_[from].state == State::Finished) return;
-  threads_[from].turn.wait(lock, [&] { return turn_ == from; });
+  if (from < 0 || threads_[from]->state == State::Finished) return;
+  threads_[from]->turn.wait(lock, [&] { return turn_ == from; });
 }
 
 void Scheduler::point(const char* what) {
@@ -135,14 +221,20 @@ void Scheduler::point(const char* what) {
 }
 
 void Scheduler::block_for_mutex(const void* mutex) {
-  Thread& thread = threads_[this_thread];
+  Thread& thread = *threads_[this_thread];
   thread.state = State::WaitsForMutex;
   thread.object = mutex;
   yield(this_thread);
 }
 
+void Scheduler::mutex_freed(const void* mutex) {
+  for (auto& thread : threads_) {
+    if (thread->state == State::WaitsForMutex && thread->object == mutex) thread->state = State::Ready;
+  }
+}
+
 bool Scheduler::block_for_notification(const void* condition, bool timed) {
-  Thread& thread = threads_[this_thread];
+  Thread& thread = *threads_[this_thread];
   thread.state = State::WaitsForNotification;
   thread.object = condition;
   thread.timed = timed;
@@ -154,19 +246,11 @@ bool Scheduler::block_for_notification(const void* condition, bool timed) {
   return thread.notified || !timed;
 }
 
-void Scheduler::mutex_freed(const void* mutex) {
-  for (auto& thread : threads_) {
-    if (thread.state == State::WaitsForMutex && thread.object == mutex) thread.state = State::Ready;
-  }
-}
-
 void Scheduler::notify(const void* condition, bool all) {
-  if (this_thread >= 0) point("notify");
-  if (conditions_.count(condition) == 0) fail("a condition variable is notified after its end");
   for (auto& thread : threads_) {
-    if (thread.state == State::WaitsForNotification && thread.object == condition) {
-      thread.state = State::Ready;
-      thread.notified = true;
+    if (thread->state == State::WaitsForNotification && thread->object == condition) {
+      thread->state = State::Ready;
+      thread->notified = true;
       if (!all) return;
     }
   }
@@ -176,9 +260,24 @@ void Scheduler::condition_born(const void* condition) { conditions_.insert(condi
 
 void Scheduler::condition_died(const void* condition) { conditions_.erase(condition); }
 
-uint64_t Scheduler::waited() const { return threads_[this_thread].waited; }
+void Scheduler::block_for_end(int awaited) {
+  if (threads_[awaited]->state == State::Finished) return;
+  Thread& thread = *threads_[this_thread];
+  thread.state = State::WaitsForEnd;
+  thread.awaited = awaited;
+  yield(this_thread);
+}
 
-void Scheduler::clear_waited() { threads_[this_thread].waited = 0; }
+uint64_t Scheduler::add_stuck(std::function<void()> function) {
+  stuck_functions_.emplace(++stuck_number_, std::move(function));
+  return stuck_number_;
+}
+
+void Scheduler::remove_stuck(uint64_t number) { stuck_functions_.erase(number); }
+
+uint64_t Scheduler::waited() const { return threads_[this_thread]->waited; }
+
+void Scheduler::clear_waited() { threads_[this_thread]->waited = 0; }
 
 std::string Scheduler::describe() const {
   std::string text;
@@ -189,17 +288,19 @@ std::string Scheduler::describe() const {
   return text;
 }
 
-void Scheduler::replay(const std::string& description) {
+bool Scheduler::replay(const std::string& description) {
   choices_.clear();
+  drawn_ = false;
   std::istringstream input(description);
   std::string part;
   while (std::getline(input, part, ',')) {
     const size_t index = std::strtoul(part.c_str(), nullptr, 10);
     const size_t equals = part.find('=');
-    if (equals == std::string::npos || index < choices_.size() || index > 100000) fail("not a schedule: " + part);
+    if (equals == std::string::npos || index < choices_.size() || index > 1000000) return false;
     choices_.resize(index + 1, {0, 0});
     choices_[index].taken = std::strtoul(part.c_str() + equals + 1, nullptr, 10);
   }
+  return true;
 }
 
 std::string Scheduler::trace() const {
@@ -214,8 +315,8 @@ std::string Scheduler::trace() const {
 }
 
 void Scheduler::fail(const std::string& message) {
-  on_failure(message);
-  std::_Exit(1);  // threads may be stuck in the code under test, so nothing can be taken down
+  if (on_failure) on_failure(message);
+  std::_Exit(1);
 }
 
 }  // namespace schedule

@@ -1,7 +1,7 @@
-// A cooperative scheduler for exhaustive tests of small concurrent programs: of all threads one runs at a time, and
-// only at scheduling points (each atomic operation, lock and wait) may another take over. The choices made at these
-// points are enumerated depth first. The method is that of CHESS (Musuvathi and others, OSDI 2008): schedules with few
-// pre-emptions first, because few suffice for most bugs.
+// A cooperative scheduler for tests of concurrent programs: of all threads one runs at a time, and only at scheduling
+// points (each lock, wait and, for instrumented code, atomic operation) may another take over. The choices made at
+// these points are enumerated depth first, or drawn from a seed. The method is that of CHESS (Musuvathi and others,
+// OSDI 2008): schedules with few pre-emptions first, because few suffice for most bugs.
 //
 // What it explores is sequentially consistent; orders that only weak memory allows are ThreadSanitizer's job.
 #ifndef MPSFORGE_NATIVE_SCHEDULE_SCHEDULER_H
@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -24,26 +26,41 @@ namespace schedule {
 // One run of some thread programs under one schedule after another. Only one Scheduler may exist at a time.
 class Scheduler {
  public:
-  // preemptions: how often a schedule may take the processor from a thread that could go on, or wake a waiter without
-  // a notification.
-  Scheduler(size_t threads, int preemptions);
+  static constexpr int kUnbounded = 1 << 30;
+
+  struct Options {
+    // How often a schedule may take the processor from a thread that could go on, or wake a waiter at an odd time.
+    int preemptions = kUnbounded;
+    // Whether waits may end without a notification, and timed ones by time, while other threads can go on. Where not,
+    // time passes only when nothing else can happen.
+    bool odd_wakeups = false;
+  };
+
+  explicit Scheduler(const Options& options);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Runs the programs, one a thread, under the current schedule.
-  void run(const std::vector<std::function<void()>>& programs);
+  // Runs the programs, one a thread, under the current schedule, with all threads that they spawn. Returns false if the
+  // run got stuck, every thread waiting for another, and no on_stuck function helped: its threads can only be left
+  // behind, and this object with them (never destroy it then).
+  bool run(const std::vector<std::function<void()>>& programs);
   // Moves on to the next schedule. False if there is none.
   bool advance();
-  // Makes the current schedule the one that describe() once named.
-  void replay(const std::string& description);
+  // From now on every run draws its choices from the seed; advance does nothing.
+  void draw(uint64_t seed);
+  // Whether the last run went another way than its schedule says: then the program under test is not deterministic, or
+  // the schedule is another program's.
+  bool diverged() const { return diverged_; }
+  // Makes the current schedule the one that describe() once named. False if the text is none.
+  bool replay(const std::string& description);
   // Names the current schedule: the choices that are not the default, as "index=choice,...".
   std::string describe() const;
   // The steps of the current run, for people.
   std::string trace() const;
-  // Ends the process with a report about the current schedule.
+  size_t steps() const { return steps_.size(); }
+  // Calls on_failure with the message and ends the process: its threads may be stuck in the code under test.
   [[noreturn]] void fail(const std::string& message);
-  // Called by fail with the message; set by the program.
   std::function<void(const std::string&)> on_failure;
 
   // A moment in logical time, later than all before.
@@ -52,27 +69,35 @@ class Scheduler {
   uint64_t waited() const;
   void clear_waited();
 
-  // For the instrumented types below. self() is the calling thread, or -1 outside run(), where nothing is scheduled.
+  // What follows is for the types of sync.h and of the end of this file. self() is the calling thread, or -1 where
+  // nothing is scheduled.
   static Scheduler* current();
   static int self();
   void point(const char* what);
   void block_for_mutex(const void* mutex);
+  void mutex_freed(const void* mutex);
   // Blocks until notified, or until the schedule wakes the thread for no reason or, if timed, because time is up.
   // Returns false in the last case.
   bool block_for_notification(const void* condition, bool timed);
-  void mutex_freed(const void* mutex);
   void notify(const void* condition, bool all);
   void condition_born(const void* condition);
   void condition_died(const void* condition);
+  bool condition_alive(const void* condition) const { return conditions_.count(condition) != 0; }
+  int spawn(std::function<void()> program);
+  void block_for_end(int thread);
+  uint64_t add_stuck(std::function<void()> function);
+  void remove_stuck(uint64_t number);
 
  private:
-  enum class State { Ready, WaitsForMutex, WaitsForNotification, Finished };
+  enum class State { Ready, WaitsForMutex, WaitsForNotification, WaitsForEnd, Finished };
   struct Thread {
     State state = State::Finished;
     const void* object = nullptr;  // what it waits for
+    int awaited = -1;              // whose end it waits for
     bool timed = false;
     bool notified = false;
     uint64_t waited = 0;
+    std::function<void()> program;
     std::condition_variable turn;
     std::thread worker;
   };
@@ -88,22 +113,33 @@ class Scheduler {
   void work(int self);
   // Picks who runs next and hands over to it. The caller's own state is already set.
   void yield(int self);
-  std::vector<Option> options(int self) const;
+  void find_options(int self);
+  size_t choose();
   void hand_over(int from, int to);
+  bool all_finished() const;
+  void give_up(int self);
 
-  std::vector<Thread> threads_;
-  const int preemptions_;
+  const Options limits_;
+  std::vector<std::unique_ptr<Thread>> threads_;  // workers are kept from run to run
+  int active_ = 0;                                // threads of this run
   int budget_ = 0;
+  std::vector<Option> open_;
   std::vector<Choice> choices_;
   size_t position_ = 0;
+  bool diverged_ = false;
+  bool drawn_ = false;
+  uint64_t random_ = 0;
   uint64_t clock_ = 0;
   std::set<const void*> conditions_;
+  std::map<uint64_t, std::function<void()>> stuck_functions_;
+  uint64_t stuck_number_ = 0;
+  bool helped_ = false;  // the on_stuck functions were called in this run
   std::vector<std::pair<int, const char*>> steps_;
-  const std::vector<std::function<void()>>* programs_ = nullptr;
 
-  std::mutex mutex_;  // guards turn_ and quit_
+  std::mutex mutex_;  // guards turn_, quit_ and stuck_
   int turn_ = -1;     // the thread that runs; -1: the caller of run()
   bool quit_ = false;
+  bool stuck_ = false;
   std::condition_variable idle_;
 };
 
@@ -186,8 +222,8 @@ class mpsforge_condition_variable {
   mpsforge_condition_variable(const mpsforge_condition_variable&) = delete;
   mpsforge_condition_variable& operator=(const mpsforge_condition_variable&) = delete;
 
-  void notify_one() { schedule::Scheduler::current()->notify(this, false); }
-  void notify_all() { schedule::Scheduler::current()->notify(this, true); }
+  void notify_one() { notify(false); }
+  void notify_all() { notify(true); }
 
   template <class Lock>
   void wait(Lock& lock) {
@@ -218,6 +254,12 @@ class mpsforge_condition_variable {
   }
 
  private:
+  void notify(bool all) {
+    auto* scheduler = schedule::Scheduler::current();
+    if (schedule::Scheduler::self() >= 0) scheduler->point("notify");
+    if (!scheduler->condition_alive(this)) scheduler->fail("a condition variable is notified after its end");
+    scheduler->notify(this, all);
+  }
   template <class Lock>
   bool block(Lock& lock, bool timed) {
     lock.unlock();  // no scheduling point, so that this and the next step are one

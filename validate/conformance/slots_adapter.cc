@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "slots.h"
+#include "../slots/slots.h"
 
 namespace {
 

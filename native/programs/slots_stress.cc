@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "slots_harness.h"
+#include "../slots/harness.h"
 
 namespace {
 

@@ -1,13 +1,13 @@
 //go:build cgo
 
-package native
+package slots
 
 /*
 #cgo CXXFLAGS: -std=c++17 -O2 -Wall -Wextra
 #cgo linux LDFLAGS: -ldl -static-libstdc++ -static-libgcc
 #include <dlfcn.h>
 #include <stdlib.h>
-#include "slots_harness.h"
+#include "harness.h"
 
 // cgo cannot call function pointers.
 static const char* identity(const mpsforge_slots_api* api) { return api->identity(); }

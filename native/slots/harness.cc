@@ -1,4 +1,4 @@
-#include "slots_harness.h"
+#include "harness.h"
 
 #include <atomic>
 #include <chrono>

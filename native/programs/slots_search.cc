@@ -4,17 +4,13 @@
 //
 // Usage: schedule PREEMPTIONS               all cases, pre-emptions bounded
 //        schedule --replay PREEMPTIONS CASE SCHEDULE   one run, as a violation names it
-#ifdef __linux__
-#include <sched.h>
-#endif
-
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <utility>
 
-#include "instrument.h"
+#include "../schedule/instrument.h"
 // Instrumented from here on.
 #include <ATen/mps/MPSStreamSlots.h>
 
@@ -203,7 +199,8 @@ std::string run_once(Scheduler& scheduler, const Case& test) {
       }
     });
   }
-  scheduler.run(programs);
+  if (!scheduler.run(programs)) scheduler.fail("deadlock: a thread waits and nobody can wake it (lost wake-up)");
+  if (scheduler.diverged()) scheduler.fail("the program is not deterministic, or the schedule is another one's");
 
   if (!explained(history, model, 0)) return "the results have no explanation: not linearizable";
   if (test.config.worker_slots == 1) {
@@ -237,7 +234,7 @@ uint64_t interleavings = 0;
 
 // Searches one case, or replays one schedule of it.
 void search(const Case& test, int preemptions, const char* replay) {
-  Scheduler scheduler(test.programs.size(), preemptions);
+  Scheduler scheduler({preemptions, true});
   scheduler.on_failure = [&](const std::string& message) {
     std::printf("{\"cases\":%zu,\"interleavings\":%" PRIu64
                 ",\"preemptions\":%d,\"violation\":{\"case\":\"%s\","
@@ -246,7 +243,7 @@ void search(const Case& test, int preemptions, const char* replay) {
                 scheduler.trace().c_str());
     std::fflush(stdout);
   };
-  if (replay) scheduler.replay(replay);
+  if (replay && !scheduler.replay(replay)) scheduler.fail("not a schedule");
   do {
     ++interleavings;
     const std::string wrong = run_once(scheduler, test);
@@ -263,13 +260,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s PREEMPTIONS\n       %s --replay PREEMPTIONS CASE SCHEDULE\n", argv[0], argv[0]);
     return 2;
   }
-#ifdef __linux__
-  // One thread runs at a time anyway, and on one processor it is handed over to twice as fast.
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(sched_getcpu(), &one);
-  sched_setaffinity(0, sizeof one, &one);
-#endif
   const int preemptions = std::atoi(argv[replay ? 2 : 1]);
   std::string counts;
   for (const Case& test : cases) {

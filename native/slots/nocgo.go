@@ -1,6 +1,6 @@
 //go:build !cgo
 
-package native
+package slots
 
 // Subject is an implementation of the slot allocator; there is none in a build without cgo.
 type Subject struct{}

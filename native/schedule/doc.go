@@ -1,0 +1,6 @@
+// Package schedule holds the deterministic scheduler and the threads, mutexes and conditions that it decides over. It is C++
+// alone: programs import it to have it linked.
+package schedule
+
+// #cgo CXXFLAGS: -std=c++17 -O2 -Wall -Wextra
+import "C"
