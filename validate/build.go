@@ -84,6 +84,19 @@ var (
 	addressProgram = flavour{"address-sanitizer", []string{"-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}}
 )
 
+// sanitizer is a flavour of program that reports what it finds by an exit code of its own.
+type sanitizer struct {
+	name, finding string
+	flavour       flavour
+	exit          int
+	environment   []string
+}
+
+var (
+	threadSanitizer  = sanitizer{"ThreadSanitizer", "data race", threadProgram, 66, []string{"TSAN_OPTIONS=halt_on_error=1 exitcode=66"}}
+	addressSanitizer = sanitizer{"AddressSanitizer", "memory error or undefined behaviour", addressProgram, 67, []string{"ASAN_OPTIONS=exitcode=67", "UBSAN_OPTIONS=print_stacktrace=1 exitcode=67"}}
+)
+
 // commonFlags come first for every flavour. Hidden visibility keeps the inline functions of several loaded subjects
 // apart.
 var commonFlags = []string{"-std=c++17", "-Wall", "-Wextra", "-g", "-pthread", "-fvisibility=hidden", "-Isrc", "-Isrc/include"}

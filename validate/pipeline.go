@@ -58,7 +58,7 @@ func stages() []stage {
 	return []stage{
 		{"series", "is the series well-formed and exact for its baseline?", (*pipeline).seriesStage},
 		{"checkout", "is the checkout the baseline plus exactly this series?", (*pipeline).checkoutStage},
-		{"reference", "does the reference slot pool obey SPEC-pool, race-free?", (*pipeline).referenceStage},
+		{"reference", "does the reference pool obey SPEC-pool, race-free?", (*pipeline).referenceStage},
 		{"conformance", "does the slot allocator taken from the checkout behave as the reference?", (*pipeline).conformanceStage},
 		{"runtime", "do the checkout's real MPS sources behave, stock and patched?", nil},
 		{"device", "the same scenarios on real Metal", nil},
@@ -69,7 +69,8 @@ func stages() []stage {
 
 // limits is printed with every report.
 var limits = []string{
-	"This version verifies the series, the checkout and the slot allocator (MPSStreamSlots.h). No Metal code ran, neither real nor emulated: the stages runtime, device, python and bench are not part of it yet.",
+	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what Apple's closed frameworks do beyond them; only the device and python stages on a Mac can.",
+	"In this version the software Metal runs the reference pool, not PyTorch's own sources: the stages runtime, device, python and bench are not part of it yet. Of the checkout it verifies the series, the tree and the slot allocator (MPSStreamSlots.h).",
 	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
 	"Nothing in this report was run on a Mac.",
 }

@@ -11,15 +11,6 @@ import (
 // slotHeader is the slot allocator's path in a checkout.
 const slotHeader = "aten/src/ATen/mps/MPSStreamSlots.h"
 
-func (p *pipeline) slotOptions() slotOptions {
-	return slotOptions{cache: p.Cache, artifacts: p.Artifacts, seed: p.Seed, quick: p.Quick, sink: p.sink}
-}
-
-// referenceStage judges the judge: the built-in reference runs the same checks as the checkout's allocator.
-func (p *pipeline) referenceStage(ctx context.Context, stage *reports.Stage) error {
-	return checkReferenceSlots(ctx, p.slotOptions(), stage)
-}
-
 // conformanceStage checks the allocator that stands in the checkout's work tree, which is what a build would compile.
 func (p *pipeline) conformanceStage(ctx context.Context, stage *reports.Stage) error {
 	if p.Checkout == nil {
@@ -37,7 +28,7 @@ func (p *pipeline) conformanceStage(ctx context.Context, stage *reports.Stage) e
 		return err
 	}
 	stage.Facts = append(stage.Facts, reports.Fact{Name: "HEAD", Value: commit}, reports.Fact{Name: "HEAD tree", Value: tree})
-	options := p.slotOptions()
+	options := p.stageOptions()
 	options.header = filepath.Join(p.Checkout.Dir(), filepath.FromSlash(slotHeader))
 	options.stamp = fmt.Sprintf("series:%s tree:%s", p.Series.Digest(), tree)
 	return checkConformance(ctx, options, stage)

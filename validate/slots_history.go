@@ -48,7 +48,7 @@ var historyShapes = []historyShape{
 }
 
 // options gives the history number round of a shape; its length varies with the round.
-func (s historyShape) options(o slotOptions, round int) slots.HistoryOptions {
+func (s historyShape) options(o stageOptions, round int) slots.HistoryOptions {
 	total := uint32(2400)
 	if !o.quick && round%4 == 3 {
 		total = historyOperations
@@ -68,7 +68,7 @@ func (s historyShape) options(o slotOptions, round int) slots.HistoryOptions {
 }
 
 // checkHistories runs many random histories on the subject: one check per shape.
-func (c *slotChecker) checkHistories(ctx context.Context, subject *slots.Subject) []reports.Check {
+func (c *stageChecker) checkHistories(ctx context.Context, subject *slots.Subject) []reports.Check {
 	rounds := 8
 	if !c.quick {
 		rounds = 40
@@ -88,7 +88,7 @@ func (c *slotChecker) checkHistories(ctx context.Context, subject *slots.Subject
 				check.Verdict, check.Detail = reports.NotRun, "an earlier history stalled; its threads are still inside the library"
 				break
 			}
-			options := shape.options(c.slotOptions, round)
+			options := shape.options(c.stageOptions, round)
 			history, err := subject.RunHistory(options)
 			if err != nil {
 				check.Verdict, check.Detail = reports.Failed, err.Error()
@@ -112,7 +112,7 @@ func (c *slotChecker) checkHistories(ctx context.Context, subject *slots.Subject
 }
 
 // judge decides about one history and writes what failed into the check.
-func (c *slotChecker) judge(ctx context.Context, check *reports.Check, options slots.HistoryOptions, history slots.History) {
+func (c *stageChecker) judge(ctx context.Context, check *reports.Check, options slots.HistoryOptions, history slots.History) {
 	fail := func(format string, args ...any) {
 		check.Verdict = reports.Failed
 		check.Detail = fmt.Sprintf(format, args...) + fmt.Sprintf(" (seed %d)", options.Seed)
@@ -201,7 +201,7 @@ type keptRecord struct {
 }
 
 // keepHistory writes the history as JSON, and beside it porcupine's picture of it. It returns the path of the former.
-func (c *slotChecker) keepHistory(options slots.HistoryOptions, initial slotState, steps []step) (string, error) {
+func (c *stageChecker) keepHistory(options slots.HistoryOptions, initial slotState, steps []step) (string, error) {
 	kept := keptHistory{Options: options, Generations: initial.generation[:initial.slots], Shared: initial.shared}
 	for _, s := range steps {
 		kept.Operations = append(kept.Operations, keptRecord{*s.Record, s.pending, describeRecord(s.Record)})

@@ -80,7 +80,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 }
 
 // loadAndCheck runs the checks that the stage leaves out after a failure.
-func loadAndCheck(t *testing.T, options slotOptions) []reports.Check {
+func loadAndCheck(t *testing.T, options stageOptions) []reports.Check {
 	t.Helper()
 	header, err := os.ReadFile(options.header)
 	if err != nil {
@@ -99,7 +99,7 @@ func loadAndCheck(t *testing.T, options slotOptions) []reports.Check {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newSlotChecker(options, &reports.Stage{Name: "conformance"}, "planted").checkInProcess(t.Context(), subject)
+	return newStageChecker(options, &reports.Stage{Name: "conformance"}, "planted").checkInProcess(t.Context(), subject)
 }
 
 func failedChecks(t *testing.T, checks []reports.Check) []string {

@@ -27,7 +27,7 @@ type trial struct {
 }
 
 // checkScenarios runs every scenario: one check each.
-func (c *slotChecker) checkScenarios(ctx context.Context, subject *slots.Subject) []reports.Check {
+func (c *stageChecker) checkScenarios(ctx context.Context, subject *slots.Subject) []reports.Check {
 	var checks []reports.Check
 	for _, scenario := range slotScenarios {
 		if ctx.Err() != nil {

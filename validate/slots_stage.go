@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
-	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 	"mpsforge/native/slots"
 	"mpsforge/reports"
@@ -20,97 +18,8 @@ import (
 // programTimeout only detects a compiled check that hangs.
 const programTimeout = 20 * time.Minute
 
-// slotOptions say how the slot allocator is checked.
-type slotOptions struct {
-	cache     string // folder for compiled programs
-	artifacts string // folder for what a failure leaves
-	header    string // path of MPSStreamSlots.h; conformance only
-	stamp     string // what the header belongs to, such as the series digest; conformance only
-	seed      uint64
-	quick     bool
-	// patience is how long nothing may happen before a thread counts as stuck. It is never reached by a right subject.
-	patience time.Duration
-	sink     events.Sink
-}
-
-// slotChecker collects the checks of one stage. Its groups run side by side.
-type slotChecker struct {
-	slotOptions
-	stage   string
-	subject string
-
-	mutex  sync.Mutex // guards the rest
-	counts map[string]int64
-	done   int64
-}
-
-func newSlotChecker(o slotOptions, stage *reports.Stage, subject string) *slotChecker {
-	if o.patience == 0 {
-		o.patience = 20 * time.Second
-	}
-	stage.Seeds = append(stage.Seeds, o.seed)
-	return &slotChecker{slotOptions: o, stage: stage.Name, subject: subject, counts: map[string]int64{}}
-}
-
-func (c *slotChecker) count(name string, n int64) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.counts[name] += n
-}
-
-// progress tells the world that a check is done and returns it.
-func (c *slotChecker) progress(check reports.Check) reports.Check {
-	c.mutex.Lock()
-	c.done++
-	done := c.done
-	c.mutex.Unlock()
-	c.sink.Emit(events.StepProgress{Step: "verify " + c.stage, Done: done, Unit: "checks", Note: check.Name})
-	return check
-}
-
-// runGroups runs groups of checks side by side and adds them to the stage in the order given.
-func (c *slotChecker) runGroups(ctx context.Context, stage *reports.Stage, groups ...func() []reports.Check) error {
-	results := make([][]reports.Check, len(groups))
-	var wait sync.WaitGroup
-	for i, group := range groups {
-		wait.Go(func() { results[i] = group() })
-	}
-	wait.Wait()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for _, checks := range results {
-		for _, check := range checks {
-			stage.Add(check)
-		}
-	}
-	for name, n := range c.counts {
-		stage.Count(name, n)
-	}
-	clear(c.counts)
-	return nil
-}
-
-// checkReferenceSlots fills the stage with the checks of the built-in reference.
-func checkReferenceSlots(ctx context.Context, o slotOptions, stage *reports.Stage) error {
-	reference, err := slots.Reference()
-	if err != nil {
-		return skipf("%v", err)
-	}
-	stage.Facts = append(stage.Facts, reports.Fact{Name: "identity", Value: reference.Identity()})
-	subject, err := referenceSubject()
-	if err != nil {
-		return err
-	}
-	c := newSlotChecker(o, stage, "reference")
-	tools := findCompiler(ctx, o.cache)
-	return c.runGroups(ctx, stage,
-		func() []reports.Check { return c.checkInProcess(ctx, reference) },
-		func() []reports.Check { return c.checkSanitizers(ctx, tools, subject) })
-}
-
 // checkConformance fills the stage with the checks of the allocator in a checkout's header.
-func checkConformance(ctx context.Context, o slotOptions, stage *reports.Stage) error {
+func checkConformance(ctx context.Context, o stageOptions, stage *reports.Stage) error {
 	if _, err := slots.Reference(); err != nil {
 		return skipf("%v", err)
 	}
@@ -128,7 +37,7 @@ func checkConformance(ctx context.Context, o slotOptions, stage *reports.Stage) 
 	if err != nil {
 		return err
 	}
-	c := newSlotChecker(o, stage, "checkout")
+	c := newStageChecker(o, stage, "checkout")
 	builder := subjectBuilder{o.cache, tools}
 	path, err := builder.build(ctx, source.library())
 	if err != nil {
@@ -161,7 +70,7 @@ func checkConformance(ctx context.Context, o slotOptions, stage *reports.Stage) 
 }
 
 // checkInProcess runs the checks that call the subject from this process.
-func (c *slotChecker) checkInProcess(ctx context.Context, subject *slots.Subject) []reports.Check {
+func (c *stageChecker) checkInProcess(ctx context.Context, subject *slots.Subject) []reports.Check {
 	return append(c.checkScenarios(ctx, subject), c.checkHistories(ctx, subject)...)
 }
 
@@ -171,25 +80,19 @@ func firstLine(err error) string {
 }
 
 // checkSanitizers runs the stress program under each sanitizer that works here.
-func (c *slotChecker) checkSanitizers(ctx context.Context, tools compiler, subject slotSubject) []reports.Check {
+func (c *stageChecker) checkSanitizers(ctx context.Context, tools compiler, subject slotSubject) []reports.Check {
 	builder := subjectBuilder{c.cache, tools}
 	operations, rounds := "300", "2"
 	if !c.quick {
 		operations, rounds = "2000", "20"
 	}
 	var checks []reports.Check
-	for _, sanitizer := range []struct {
-		name, finding string
-		flavour       flavour
-		err           error
-		exit          int
-		env           []string
-	}{
-		{"ThreadSanitizer", "data race", threadProgram, tools.thread, 66, []string{"TSAN_OPTIONS=halt_on_error=1 exitcode=66"}},
-		{"AddressSanitizer", "memory error or undefined behaviour", addressProgram, tools.address, 67, []string{"ASAN_OPTIONS=exitcode=67", "UBSAN_OPTIONS=print_stacktrace=1 exitcode=67"}},
-	} {
+	for _, s := range []struct {
+		sanitizer
+		err error
+	}{{threadSanitizer, tools.thread}, {addressSanitizer, tools.address}} {
 		started := time.Now()
-		check := reports.Check{Name: sanitizer.name, Subject: c.subject, Rule: "2, 8, 27"}
+		check := reports.Check{Name: s.name, Subject: c.subject, Rule: "2, 8, 27"}
 		finish := func(verdict reports.Verdict, detail string) {
 			check.Verdict, check.Detail, check.Seconds = verdict, detail, time.Since(started).Seconds()
 			checks = append(checks, c.progress(check))
@@ -198,11 +101,11 @@ func (c *slotChecker) checkSanitizers(ctx context.Context, tools compiler, subje
 			finish(reports.Skipped, tools.err.Error())
 			continue
 		}
-		if sanitizer.err != nil {
-			finish(reports.Skipped, sanitizer.name+" does not work here: "+firstLine(sanitizer.err))
+		if s.err != nil {
+			finish(reports.Skipped, s.name+" does not work here: "+firstLine(s.err))
 			continue
 		}
-		target, err := subject.stress(sanitizer.flavour)
+		target, err := subject.stress(s.flavour)
 		if err != nil {
 			finish(reports.Failed, err.Error())
 			continue
@@ -214,7 +117,7 @@ func (c *slotChecker) checkSanitizers(ctx context.Context, tools compiler, subje
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, programTimeout)
-		result, err := run.Command{Name: program, Args: []string{fmt.Sprint(c.seed), operations, rounds, fmt.Sprint(c.patience.Milliseconds())}, Env: run.Environment(sanitizer.env, nil)}.Run(limited)
+		result, err := run.Command{Name: program, Args: []string{fmt.Sprint(c.seed), operations, rounds, fmt.Sprint(c.patience.Milliseconds())}, Env: run.Environment(s.environment, nil)}.Run(limited)
 		cancel()
 		var summary struct {
 			Histories  int64
@@ -229,9 +132,9 @@ func (c *slotChecker) checkSanitizers(ctx context.Context, tools compiler, subje
 			finish(reports.Passed, fmt.Sprintf("%d histories, %d operations, nothing reported", summary.Histories, summary.Operations))
 		case jsonErr == nil && summary.Violation != "":
 			finish(reports.Failed, fmt.Sprintf("%s (seed %d)", summary.Violation, summary.Seed))
-		case run.ExitCode(err) == sanitizer.exit:
+		case run.ExitCode(err) == s.exit:
 			check.Output = lastLines(result.Stderr)
-			finish(reports.Failed, sanitizer.finding+" reported")
+			finish(reports.Failed, s.finding+" reported")
 		case err != nil:
 			check.Output = lastLines(result.Stderr)
 			finish(reports.Failed, firstLine(err))
@@ -245,7 +148,7 @@ func (c *slotChecker) checkSanitizers(ctx context.Context, tools compiler, subje
 func lastLines(text []byte) string { return run.LastLines(string(text), 60) }
 
 // checkSchedules enumerates the interleavings of small cases.
-func (c *slotChecker) checkSchedules(ctx context.Context, builder subjectBuilder, header []byte) []reports.Check {
+func (c *stageChecker) checkSchedules(ctx context.Context, builder subjectBuilder, header []byte) []reports.Check {
 	started := time.Now()
 	check := reports.Check{Name: "schedule search", Subject: c.subject, Rule: "2, 8, 26", Verdict: reports.Failed}
 	preemptions := "2"

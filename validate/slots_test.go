@@ -19,16 +19,19 @@ import (
 )
 
 // slotTestOptions share one cache between tests and runs: it is keyed by content.
-func slotTestOptions(t *testing.T) slotOptions {
+func slotTestOptions(t *testing.T) stageOptions {
 	t.Helper()
-	return slotOptions{
-		cache: filepath.Join(os.TempDir(), "mpsforge-test-cache"), artifacts: t.TempDir(),
+	return stageOptions{
+		cache: testCache(), artifacts: t.TempDir(),
 		header: testHeader(t), stamp: "test", seed: 1, quick: true, patience: 20 * time.Second, sink: events.Discard,
 	}
 }
 
+// testCache keeps compiled programs from run to run of the tests.
+func testCache() string { return filepath.Join(os.TempDir(), "mpsforge-test-cache") }
+
 // testHeader writes the slot allocator that the series adds, the same for all baselines, and returns its path.
-func testHeader(t *testing.T) string {
+func testHeader(t testing.TB) string {
 	t.Helper()
 	baselines, err := patches.Baselines(patches.Embedded())
 	if err != nil {
@@ -80,7 +83,7 @@ func needPassed(t *testing.T, stage reports.Stage) {
 
 func TestReferencePasses(t *testing.T) {
 	stage := reports.Stage{Name: "reference"}
-	if err := checkReferenceSlots(t.Context(), slotTestOptions(t), &stage); err != nil {
+	if err := checkReference(t.Context(), slotTestOptions(t), &stage); err != nil {
 		t.Fatal(err)
 	}
 	needPassed(t, stage)

@@ -115,7 +115,7 @@ class Signals {
  private:
   std::map<uint64_t, Clock> signals_;
   uint64_t value_ = 0;
-  size_t trim_at_ = 64;  // signals
+  size_t trim_at_ = 0;  // size
 };
 
 }  // namespace mpsforge::metal

@@ -135,7 +135,8 @@ void Scheduler::find_options(int self) {
     }
   }
   size_t kept = 0;
-  for (const Option& option : open_) {
+  for (Option option : open_) {
+    if (limits_.count_every_choice) option.cost = kept > 0 ? 1 : 0;
     if (option.cost <= budget_) open_[kept++] = option;
   }
   open_.resize(kept);

@@ -31,6 +31,10 @@ class Scheduler {
   struct Options {
     // How often a schedule may take the processor from a thread that could go on, or wake a waiter at an odd time.
     int preemptions = kUnbounded;
+    // Whether every choice but the first counts as one, also that of who goes on where a thread cannot. Programs with
+    // many threads that wait for each other have too many schedules otherwise (delay bounding: Emmi and others, POPL
+    // 2011).
+    bool count_every_choice = false;
     // Whether waits may end without a notification, and timed ones by time, while other threads can go on. Where not,
     // time passes only when nothing else can happen.
     bool odd_wakeups = false;

@@ -64,11 +64,14 @@ class Condition {
   void wait(Lock& lock, Done done) {
     while (!done()) wait(lock);
   }
-  // Returns done() at the end.
+  // Returns done() at the end. The time is that of the whole wait.
   template <class Done>
   bool wait_for(Lock& lock, std::chrono::microseconds time, Done done) {
+    const bool real = !scheduled();
+    const auto end = std::chrono::steady_clock::now() + time;
     while (!done()) {
-      if (!wait_for(lock, time)) return done();
+      if (real) time = std::chrono::duration_cast<std::chrono::microseconds>(end - std::chrono::steady_clock::now());
+      if (time.count() <= 0 || !wait_for(lock, time)) return done();
     }
     return true;
   }

@@ -1,0 +1,85 @@
+// What command buffers hold: the commands, and kernels with their arguments.
+#ifndef MPSFORGE_NATIVE_METAL_COMMAND_H
+#define MPSFORGE_NATIVE_METAL_COMMAND_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "buffer.h"
+#include "event.h"
+#include "metal.h"
+#include "order.h"
+#include "threads.h"
+
+namespace mpsforge::metal {
+
+class CommandBuffer;
+
+struct Kernel {
+  std::string name;
+  void (*host)(mpsforge_metal_call* call);
+  const char* call;  // interned, "dispatch NAME"
+};
+
+struct Argument {
+  std::shared_ptr<Buffer> buffer;
+  size_t offset = 0;
+  std::shared_ptr<const std::vector<uint8_t>> bytes;  // where there is no buffer
+};
+
+struct Fill {
+  std::shared_ptr<Buffer> buffer;
+  size_t offset, length;
+  uint8_t value;
+};
+
+struct Copy {
+  std::shared_ptr<Buffer> from;
+  size_t from_offset;
+  std::shared_ptr<Buffer> to;
+  size_t to_offset, length;
+};
+
+struct Dispatch {
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<Argument> arguments;
+  uint64_t threads;
+};
+
+struct Signal {
+  std::shared_ptr<Event> event;
+  uint64_t value;
+};
+
+struct Wait {
+  std::shared_ptr<Event> event;
+  uint64_t value;
+};
+
+struct Command {
+  std::variant<Fill, Copy, Dispatch, Signal, Wait> what;
+  ThreadPointer thread;  // that encoded it
+};
+
+// Executes a fill, copy or dispatch as command number of the buffer, without the device's mutex.
+void perform(const Command& command, const CommandBuffer& buffer, uint32_t number, Actor actor);
+
+}  // namespace mpsforge::metal
+
+// One execution of a kernel's host function.
+struct mpsforge_metal_call {
+  const mpsforge::metal::Dispatch& dispatch;
+  const mpsforge::metal::CommandBuffer& buffer;
+  mpsforge::metal::Call call;
+  mpsforge::metal::Actor actor;
+  mpsforge::metal::Site site;
+
+  void* argument(uint32_t index, size_t offset, size_t length, uint32_t access) const;
+  const void* bytes(uint32_t index, size_t* length) const;
+};
+
+#endif

@@ -1,0 +1,245 @@
+#include "command_buffer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "queue.h"
+#include "random.h"
+
+namespace mpsforge::metal {
+
+CommandBuffer::CommandBuffer(std::shared_ptr<Queue> queue, uint64_t number) : queue(std::move(queue)), number(number) {}
+
+Device& CommandBuffer::device() const { return *queue->device; }
+
+std::string CommandBuffer::describe() const { return describe_buffer(number, *queue->name); }
+
+Call CommandBuffer::call(const char* what, const ThreadPointer& thread) const {
+  return {what, thread, number, queue->name};
+}
+
+bool CommandBuffer::enqueue(const ThreadPointer& thread) {
+  const Call call = this->call("enqueue", thread);
+  if (is_enqueued()) {
+    const Call& earlier = enqueued_.thread ? enqueued_ : committed_;
+    device().findings.violation(Rule::EnqueuedTwice, earlier.text(), call.text());
+    return false;
+  }
+  enqueued_ = call;
+  status_ = MPSFORGE_METAL_ENQUEUED;
+  queue->enqueue(shared_from_this());
+  return true;
+}
+
+bool CommandBuffer::commit(const ThreadPointer& thread, const char* what) {
+  const Call call = this->call(what, thread);
+  Device& device = this->device();
+  if (is_committed()) {
+    device.findings.violation(Rule::CommittedTwice, committed_.text(), call.text());
+    return false;
+  }
+  if (open_) {
+    device.findings.violation(Rule::CommittedWhileEncoding, opened_.text(), call.text());
+    return false;
+  }
+  if (device.closed()) {
+    device.used_after_close(call);
+    return false;
+  }
+  if (device.checker.on()) {
+    committed_clock_ = device.checker.release(thread->actor);
+    join(committed_clock_, encoded_clock_);
+    join(committed_clock_, last_clock_);
+  }
+  committed_ = call;
+  if (!is_enqueued()) queue->enqueue(shared_from_this());
+  status_ = MPSFORGE_METAL_COMMITTED;
+  queue->commit(*this);
+  return true;
+}
+
+void CommandBuffer::add_handler(bool completed, const ThreadPointer& thread, mpsforge_metal_handler handler,
+                                void* context) {
+  const Call call = this->call(completed ? "add_completed_handler" : "add_scheduled_handler", thread);
+  Findings& findings = device().findings;
+  if (is_committed()) {
+    findings.violation(completed ? Rule::CompletedHandlerAfterCommit : Rule::ScheduledHandlerAfterCommit,
+                       committed_.text(), call.text());
+    return;
+  }
+  if (completed && open_ && findings.applies(Rule::CompletedHandlerWhileEncoding)) {
+    findings.violation(Rule::CompletedHandlerWhileEncoding, opened_.text(), call.text());
+    return;
+  }
+  (completed ? completed_ : scheduled_).push_back({handler, context, device().checker.release(thread->actor)});
+}
+
+bool CommandBuffer::may_encode(Rule after_commit, Rule while_encoding, const ThreadPointer& thread, const char* what) {
+  if (is_committed()) {
+    device().findings.violation(after_commit, committed_.text(), call(what, thread).text());
+    return false;
+  }
+  if (open_) {
+    device().findings.violation(while_encoding, opened_.text(), call(what, thread).text());
+    return false;
+  }
+  return true;
+}
+
+void CommandBuffer::signal(const ThreadPointer& thread, const std::shared_ptr<Event>& event, uint64_t value) {
+  if (!may_encode(Rule::SignalAfterCommit, Rule::SignalWhileEncoding, thread, "encode_signal")) return;
+  add({Signal{event, value}, thread});
+}
+
+void CommandBuffer::wait(const ThreadPointer& thread, const std::shared_ptr<Event>& event, uint64_t value) {
+  if (!may_encode(Rule::WaitAfterCommit, Rule::WaitWhileEncoding, thread, "encode_wait")) return;
+  add({Wait{event, value}, thread});
+}
+
+bool CommandBuffer::open(const void* encoder, bool compute, const ThreadPointer& thread, const char* what) {
+  const Rule while_encoding = compute ? Rule::ComputeEncoderWhileEncoding : Rule::BlitEncoderWhileEncoding;
+  if (!may_encode(Rule::EncoderAfterCommit, while_encoding, thread, what)) return false;
+  open_ = encoder;
+  opened_ = call(what, thread);
+  return true;
+}
+
+void CommandBuffer::add(Command command) {
+  encoded(command.thread);
+  commands_.push_back(std::move(command));
+}
+
+void CommandBuffer::encoded(const ThreadPointer& thread) {
+  Checker& checker = device().checker;
+  if (!checker.on()) return;
+  if (last_thread_ != thread) {
+    join(encoded_clock_, last_clock_);
+    last_thread_ = thread;
+  }
+  last_clock_ = checker.release(thread->actor);
+}
+
+void CommandBuffer::let_go() {
+  if (--holders_ == 0 && !is_committed()) queue->abandon(*this);
+}
+
+uint32_t CommandBuffer::status(const CpuThread& thread) {
+  if (is_ended()) device().checker.acquire(thread.actor, end_clock_);
+  return status_;
+}
+
+const char* CommandBuffer::error(const CpuThread& thread) {
+  if (is_ended()) device().checker.acquire(thread.actor, end_clock_);
+  return error_.c_str();
+}
+
+void CommandBuffer::wait_until_scheduled(sync::Lock& lock, const ThreadPointer& thread) {
+  const auto what = [this] { return "wait_until_scheduled, for " + describe_state(); };
+  const auto done = [this] { return status_ >= MPSFORGE_METAL_SCHEDULED; };
+  if (!device().block(lock, queue->changed, thread, what, done)) return;
+  device().checker.acquire(thread->actor, committed_clock_);
+}
+
+void CommandBuffer::wait_until_completed(sync::Lock& lock, const ThreadPointer& thread) {
+  const bool covers = wait_covers_handlers() && !device().handlers.runs(*thread, *this);
+  const auto what = [this] { return "wait_until_completed, for " + describe_state(); };
+  const auto done = [this, covers] { return is_ended() && (!covers || handlers_left_ == 0); };
+  if (!device().block(lock, queue->changed, thread, what, done)) return;
+  device().checker.acquire(thread->actor, end_clock_);
+}
+
+bool CommandBuffer::wait_covers_handlers() const {
+  const auto& config = device().config;
+  if (config.wait_covers_handlers != MPSFORGE_METAL_WAIT_BY_SEED) {
+    return config.wait_covers_handlers == MPSFORGE_METAL_WAIT_COVERS;
+  }
+  return draw(config.seed, queue->sequence, ~number) & 1;
+}
+
+void CommandBuffer::schedule() {
+  status_ = MPSFORGE_METAL_SCHEDULED;
+  post(scheduled_, committed_clock_, false);
+  scheduled_.clear();
+}
+
+void CommandBuffer::end(const std::string& error, Actor actor) {
+  error_ = error;
+  status_ = error.empty() ? MPSFORGE_METAL_COMPLETED : MPSFORGE_METAL_ERROR;
+  end_clock_ = device().checker.release(actor);
+  handlers_left_ = completed_.size();
+  post(completed_, end_clock_, true);
+  completed_.clear();
+  commands_.clear();
+  opened_ = enqueued_ = Call();
+  last_thread_.reset();
+}
+
+void CommandBuffer::post(const std::vector<Handler>& handlers, const Clock& clock, bool completed) {
+  for (const Handler& handler : handlers) {
+    Clock after = clock;
+    join(after, handler.added);
+    const auto function = [function = handler.function, context = handler.context, self = shared_from_this()] {
+      mpsforge_metal_command_buffer borrowed(self, false, true);
+      function(context, &borrowed);
+    };
+    device().handlers.post({function, std::move(after), shared_from_this(), completed});
+  }
+}
+
+void CommandBuffer::handler_ran(const CpuThread& handler_thread) {
+  // A wait that is said to cover the handlers comes after what they did; one that merely happens to does not.
+  if (device().config.wait_covers_handlers == MPSFORGE_METAL_WAIT_COVERS) {
+    join(end_clock_, device().checker.release(handler_thread.actor));
+  }
+  --handlers_left_;
+  queue->changed.notify_all();
+}
+
+bool CommandBuffer::will_signal(const Event& event, uint64_t value) const {
+  if (injected & (1u << MPSFORGE_METAL_INJECT_ERROR)) return false;
+  for (size_t i = begun; i < commands_.size(); ++i) {
+    const auto* signal = std::get_if<Signal>(&commands_[i].what);
+    if (signal && signal->event.get() == &event && signal->value >= value) return true;
+  }
+  return false;
+}
+
+std::string CommandBuffer::describe_state() const {
+  const std::string name = describe();
+  if (!is_committed()) return name + ", which was never committed";
+  if (is_ended()) return name + ", whose completed handlers have not all run";
+  const std::string ahead = queue->describe_ahead(*this);
+  if (!ahead.empty()) return name + ", which comes after " + ahead;
+  return name + ", at command " + std::to_string(begun);
+}
+
+}  // namespace mpsforge::metal
+
+using mpsforge::metal::CommandBuffer;
+
+mpsforge_metal_command_buffer::mpsforge_metal_command_buffer(std::shared_ptr<CommandBuffer> root, bool mps,
+                                                             bool borrowed)
+    : Handle(mpsforge::metal::HandleKind::CommandBuffer),
+      device(root->queue->device),
+      mps(mps),
+      borrowed(borrowed),
+      root(std::move(root)) {}
+
+std::string mpsforge_metal_command_buffer::label() const { return root ? root->describe() : "one without a root"; }
+
+void mpsforge_metal_command_buffer::commit_and_continue(mpsforge::sync::Lock& lock,
+                                                        const mpsforge::metal::ThreadPointer& thread,
+                                                        const char* call) {
+  using mpsforge::metal::Rule;
+  const std::shared_ptr<CommandBuffer> old = root;
+  if (!mps) {
+    device->findings.violation(Rule::ContinuedPlainBuffer, "", old->call(call, thread).text());
+    return;
+  }
+  if (!old->commit(thread, call)) return;
+  auto next = old->queue->create(lock, thread, call);
+  // Another thread that used the wrapper meanwhile met the committed root; what it did there was refused.
+  root = next;
+  if (next) next->hold();
+  old->let_go();
+}

@@ -1,0 +1,117 @@
+// An MTLCommandBuffer: its state machine (facts/metal.md section 4), its commands and its handlers.
+#ifndef MPSFORGE_NATIVE_METAL_COMMAND_BUFFER_H
+#define MPSFORGE_NATIVE_METAL_COMMAND_BUFFER_H
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../schedule/sync.h"
+#include "command.h"
+#include "device.h"
+#include "handle.h"
+#include "metal.h"
+#include "order.h"
+#include "threads.h"
+
+namespace mpsforge::metal {
+
+class Queue;
+
+// All functions are called with the device's mutex held, unless they say otherwise.
+class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
+ public:
+  // By Queue::create alone.
+  CommandBuffer(std::shared_ptr<Queue> queue, uint64_t number);
+  Device& device() const;  // without the mutex
+
+  // What the program calls. Those that return bool return whether the call was allowed.
+  bool enqueue(const ThreadPointer& thread);
+  bool commit(const ThreadPointer& thread, const char* call = "commit");
+  void add_handler(bool completed, const ThreadPointer& thread, mpsforge_metal_handler handler, void* context);
+  void signal(const ThreadPointer& thread, const std::shared_ptr<Event>& event, uint64_t value);
+  void wait(const ThreadPointer& thread, const std::shared_ptr<Event>& event, uint64_t value);
+  void wait_until_scheduled(sync::Lock& lock, const ThreadPointer& thread);
+  void wait_until_completed(sync::Lock& lock, const ThreadPointer& thread);
+  uint32_t status(const CpuThread& thread);
+  const char* error(const CpuThread& thread);
+
+  // For encoders. The pointer only tells one from another.
+  bool open(const void* encoder, bool compute, const ThreadPointer& thread, const char* call);
+  void close() { open_ = nullptr; }
+  const void* open_encoder() const { return open_; }
+  const Call& opened() const { return opened_; }
+  void add(Command command);
+
+  // Handles and encoders hold it. When the last one lets go before commit, it is gone.
+  void hold() { ++holders_; }
+  void let_go();
+
+  // For its queue.
+  bool is_committed() const { return status_ >= MPSFORGE_METAL_COMMITTED; }
+  bool is_enqueued() const { return status_ >= MPSFORGE_METAL_ENQUEUED; }
+  bool is_scheduled() const { return status_ >= MPSFORGE_METAL_SCHEDULED; }
+  bool is_ended() const { return status_ >= MPSFORGE_METAL_COMPLETED; }
+  void schedule();
+  void end(const std::string& error, Actor actor);
+  void handler_ran(const CpuThread& handler_thread);
+  const std::vector<Command>& commands() const { return commands_; }
+  const Clock& after() const { return committed_clock_; }
+  // Whether a command that has yet to run gives the event the value.
+  bool will_signal(const Event& event, uint64_t value) const;
+  Call call(const char* what, const ThreadPointer& thread) const;
+  std::string describe() const;
+  // Where it stands, for reports of deadlocks.
+  std::string describe_state() const;
+
+  const std::shared_ptr<Queue> queue;
+  const uint64_t number;           // on the device
+  uint32_t injected = 0;           // bits 1 << MPSFORGE_METAL_INJECT_...
+  std::atomic<uint32_t> begun{0};  // commands; for reports
+
+ private:
+  struct Handler {
+    mpsforge_metal_handler function;
+    void* context;
+    Clock added;
+  };
+
+  bool may_encode(Rule after_commit, Rule while_encoding, const ThreadPointer& thread, const char* call);
+  void encoded(const ThreadPointer& thread);
+  void post(const std::vector<Handler>& handlers, const Clock& clock, bool completed);
+  bool wait_covers_handlers() const;
+
+  uint32_t status_ = MPSFORGE_METAL_NOT_ENQUEUED;
+  size_t holders_ = 0;
+  const void* open_ = nullptr;  // encoder
+  Call opened_, enqueued_, committed_;
+  std::vector<Command> commands_;
+  std::vector<Handler> scheduled_, completed_;
+  size_t handlers_left_ = 0;  // completed ones, of an ended buffer
+  std::string error_;
+
+  // Of the checker: what encoding threads knew, the last of them apart (it need not be copied for each command of one
+  // thread that commits itself), what execution comes after, and what the end of it carries.
+  Clock encoded_clock_, last_clock_, committed_clock_, end_clock_;
+  ThreadPointer last_thread_;
+};
+
+}  // namespace mpsforge::metal
+
+// An MTLCommandBuffer, or an MPSCommandBuffer: then the root changes, under the device's mutex.
+struct mpsforge_metal_command_buffer : mpsforge::metal::Handle {
+  mpsforge_metal_command_buffer(std::shared_ptr<mpsforge::metal::CommandBuffer> root, bool mps, bool borrowed = false);
+  std::string label() const override;
+  // With the mutex held. Commits the root and goes on with a new one, or with none after a deadlock.
+  void commit_and_continue(mpsforge::sync::Lock& lock, const mpsforge::metal::ThreadPointer& thread, const char* call);
+
+  const std::shared_ptr<mpsforge::metal::Device> device;
+  const bool mps;
+  const bool borrowed;  // a handler's argument
+  std::shared_ptr<mpsforge::metal::CommandBuffer> root;
+  std::shared_ptr<mpsforge::metal::CommandBuffer> told;  // whose error the program has a pointer to
+};
+
+#endif

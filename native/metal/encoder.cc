@@ -1,0 +1,163 @@
+#include "encoder.h"
+
+#include <utility>
+
+#include "queue.h"
+
+using namespace mpsforge::metal;
+using mpsforge::sync::Lock;
+
+namespace {
+
+// Argument tables of Metal have 31 entries for buffers (Metal feature set tables, "Maximum number of entries in the
+// buffer argument table").
+constexpr uint32_t kArguments = 31;
+
+}  // namespace
+
+mpsforge_metal_encoder::mpsforge_metal_encoder(std::shared_ptr<CommandBuffer> buffer, bool compute)
+    : Handle(HandleKind::Encoder), buffer(std::move(buffer)), compute(compute) {}
+
+mpsforge_metal_encoder* mpsforge_metal_encoder::create(const std::shared_ptr<CommandBuffer>& buffer, bool compute,
+                                                       const ThreadPointer& thread) {
+  std::unique_ptr<mpsforge_metal_encoder> made(new mpsforge_metal_encoder(buffer, compute));
+  if (!buffer->open(made.get(), compute, thread, compute ? "compute_encoder" : "blit_encoder")) return nullptr;
+  buffer->hold();
+  return buffer->device().handles.add(made.release());
+}
+
+std::string mpsforge_metal_encoder::label() const {
+  return std::string(compute ? "compute" : "blit") + " encoder of " + buffer->describe();
+}
+
+bool mpsforge_metal_encoder::may_encode(bool on_compute, const ThreadPointer& thread, const char* call) const {
+  Findings& findings = buffer->device().findings;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (ended_.thread) {
+    findings.violation(Rule::EncodedAfterEnd, ended_.text(), buffer->call(call, thread).text());
+    return false;
+  }
+  if (compute != on_compute) {
+    findings.violation(compute ? Rule::BlitOnComputeEncoder : Rule::DispatchOnBlitEncoder, "",
+                       buffer->call(call, thread).text());
+    return false;
+  }
+  return true;
+}
+
+void mpsforge_metal_encoder::end() {
+  const ThreadPointer thread = current_thread(buffer->device());
+  const Call call = buffer->call("end_encoding", thread);
+  Lock device_lock(buffer->device().mutex);
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (ended_.thread) {
+    buffer->device().findings.violation(Rule::EndedTwice, ended_.text(), call.text());
+    return;
+  }
+  ended_ = call;
+  buffer->close();
+}
+
+void mpsforge_metal_encoder::release() {
+  Device& device = buffer->device();
+  const ThreadPointer thread = current_thread(device);
+  device.handles.remove(this);
+  Lock device_lock(device.mutex);
+  if (buffer->open_encoder() == this) {
+    device.findings.violation(Rule::EncoderReleasedOpen, buffer->opened().text(),
+                              buffer->call("encoder_release", thread).text());
+    buffer->close();
+  }
+  buffer->let_go();
+}
+
+void mpsforge_metal_encoder::fill(const mpsforge_metal_buffer& to, size_t offset, size_t length, uint8_t value) {
+  const ThreadPointer thread = current_thread(buffer->device());
+  Lock device_lock(buffer->device().mutex);
+  if (!may_encode(false, thread, "fill")) return;
+  if (!to.object->contains(offset, length)) {
+    buffer->device().findings.violation(Rule::OutOfRange, "", buffer->call("fill", thread).text(),
+                                        to.object->describe(offset, length));
+    return;
+  }
+  buffer->add({Fill{to.object, offset, length, value}, thread});
+}
+
+void mpsforge_metal_encoder::copy(const mpsforge_metal_buffer& from, size_t from_offset,
+                                  const mpsforge_metal_buffer& to, size_t to_offset, size_t length) {
+  const ThreadPointer thread = current_thread(buffer->device());
+  Lock device_lock(buffer->device().mutex);
+  if (!may_encode(false, thread, "copy")) return;
+  const bool from_right = from.object->contains(from_offset, length);
+  if (!from_right || !to.object->contains(to_offset, length)) {
+    buffer->device().findings.violation(
+        Rule::OutOfRange, "", buffer->call("copy", thread).text(),
+        from_right ? to.object->describe(to_offset, length) : from.object->describe(from_offset, length));
+    return;
+  }
+  buffer->add({Copy{from.object, from_offset, to.object, to_offset, length}, thread});
+}
+
+Argument& mpsforge_metal_encoder::argument(uint32_t index) {
+  if (index >= state_.arguments.size()) state_.arguments.resize(index + 1);
+  return state_.arguments[index];
+}
+
+void mpsforge_metal_encoder::set_kernel(const char* name) {
+  Device& device = buffer->device();
+  const ThreadPointer thread = current_thread(device);
+  if (!may_encode(true, thread, "set_kernel")) return;
+  const auto kernel = device.kernel(name);
+  if (!kernel) {
+    device.findings.violation(Rule::UnknownKernel, "", buffer->call("set_kernel", thread).text(), name);
+    return;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  state_.kernel = kernel;
+}
+
+void mpsforge_metal_encoder::set_buffer(uint32_t index, const mpsforge_metal_buffer* to_bind, size_t offset) {
+  Device& device = buffer->device();
+  const ThreadPointer thread = current_thread(device);
+  if (!may_encode(true, thread, "set_buffer")) return;
+  if (index >= kArguments || (to_bind && !to_bind->object->contains(offset, 0))) {
+    device.findings.violation(Rule::OutOfRange, "", buffer->call("set_buffer", thread).text(),
+                              index >= kArguments ? "argument " + std::to_string(index) + " of " +
+                                                        std::to_string(kArguments) + " that there are"
+                                                  : to_bind->object->describe(offset, 0));
+    return;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  argument(index) = to_bind ? Argument{to_bind->object, offset, nullptr} : Argument();
+}
+
+void mpsforge_metal_encoder::set_bytes(uint32_t index, const void* data, size_t length) {
+  Device& device = buffer->device();
+  const ThreadPointer thread = current_thread(device);
+  if (!may_encode(true, thread, "set_bytes")) return;
+  if (index >= kArguments) {
+    device.findings.violation(Rule::OutOfRange, "", buffer->call("set_bytes", thread).text(),
+                              "argument " + std::to_string(index) + " of " + std::to_string(kArguments) +
+                                  " that there are");
+    return;
+  }
+  const auto* first = static_cast<const uint8_t*>(data);
+  auto bytes = std::make_shared<const std::vector<uint8_t>>(first, first + length);
+  std::lock_guard<std::mutex> lock(mutex_);
+  argument(index) = Argument{nullptr, 0, std::move(bytes)};
+}
+
+void mpsforge_metal_encoder::dispatch(uint64_t threads) {
+  const ThreadPointer thread = current_thread(buffer->device());
+  Lock device_lock(buffer->device().mutex);
+  if (!may_encode(true, thread, "dispatch")) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  Dispatch made = state_;
+  lock.unlock();
+  if (!made.kernel) {
+    buffer->device().findings.violation(Rule::DispatchWithoutKernel, "", buffer->call("dispatch", thread).text());
+    return;
+  }
+  made.threads = threads;
+  buffer->add({std::move(made), thread});
+}

@@ -1,0 +1,122 @@
+#include "event.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace mpsforge::metal {
+
+Event::Event(std::shared_ptr<Device> device, const std::string& label)
+    : device(std::move(device)), label(label.empty() ? std::to_string(this->device->next_object()) : label) {}
+
+void Event::signal(uint64_t value, Actor actor, const Call& call) {
+  if (value <= value_) {
+    device->findings.violation(
+        Rule::EventNotRising, signalled_.text(), call.text(),
+        "event " + label + " has " + std::to_string(value_) + " and is given " + std::to_string(value));
+    return;
+  }
+  value_ = value;
+  signalled_ = call;
+  device->checker.signal(signals_, value, actor);
+  device->progress();
+  changed_.notify_all();
+  for (const Waiter& waiter : waiters_) waiter.condition->notify_all();
+  const auto reached = std::stable_partition(listeners_.begin(), listeners_.end(),
+                                             [value](const Listener& listener) { return listener.value > value; });
+  std::for_each(reached, listeners_.end(), [this](const Listener& listener) { post(listener); });
+  listeners_.erase(reached, listeners_.end());
+}
+
+void Event::post(const Listener& listener) {
+  Clock after = reached(listener.value);
+  join(after, listener.added);
+  device->listeners.post({listener.function, std::move(after), nullptr, false});
+}
+
+void Event::remove_waiter(const sync::Condition* condition) {
+  waiters_.remove_if([condition](const Waiter& waiter) { return waiter.condition == condition; });
+}
+
+std::string Event::describe_wait(uint64_t value) const {
+  const std::string by = device->signaller(*this, value);
+  return "event " + label + " value " + std::to_string(value) + ", now " + std::to_string(value_) + ", signalled by " +
+         (by.empty() ? "nobody committed" : by);
+}
+
+uint64_t Event::value() {
+  const ThreadPointer thread = current_thread(*device);
+  sync::Lock lock(device->mutex);
+  device->checker.acquire(thread->actor, reached(value_));
+  return value_;
+}
+
+void Event::set(uint64_t value) {
+  const ThreadPointer thread = current_thread(*device);
+  sync::Lock lock(device->mutex);
+  signal(value, thread->actor, {"event_set", thread, 0, nullptr});
+}
+
+int Event::wait(uint64_t value, int64_t timeout_ms) {
+  const ThreadPointer thread = current_thread(*device);
+  sync::Lock lock(device->mutex);
+  const auto done = [&] { return value_ >= value; };
+  if (timeout_ms < 0) {
+    const auto what = [&] { return "event_wait, for " + describe_wait(value); };
+    device->block(lock, changed_, thread, what, done);
+  } else if (timeout_ms > 0) {
+    // Longer ones than a year would overflow the clock.
+    const std::chrono::milliseconds time(std::min<int64_t>(timeout_ms, int64_t{365} * 24 * 3600 * 1000));
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (!done()) {
+      const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end - std::chrono::steady_clock::now());
+      // Under the scheduler time does not pass: there only the wait itself can say that it is up.
+      if (!sync::scheduled() && left.count() <= 0) break;
+      if (!changed_.wait_for(lock, sync::scheduled() ? std::chrono::microseconds(time) : left) && sync::scheduled()) {
+        break;
+      }
+    }
+  }
+  if (!done()) return 0;
+  device->checker.acquire(thread->actor, reached(value));
+  return 1;
+}
+
+void Event::notify(uint64_t value, mpsforge_metal_function function, void* context) {
+  const ThreadPointer thread = current_thread(*device);
+  sync::Lock lock(device->mutex);
+  const Call call{"event_notify", thread, 0, nullptr};
+  if (device->closed()) {
+    device->used_after_close(call);
+    return;
+  }
+  Listener listener{value, [function, context] { function(context); }, device->checker.release(thread->actor), call};
+  if (value_ >= value) {
+    post(listener);
+  } else {
+    listeners_.push_back(std::move(listener));
+  }
+}
+
+void Event::release() {
+  const ThreadPointer thread = current_thread(*device);
+  sync::Lock lock(device->mutex);
+  const std::string second = Call{"event_release", thread, 0, nullptr}.text();
+  // A committed command buffer keeps the event alive until it has signalled it: that is no mistake.
+  for (const Waiter& waiter : waiters_) {
+    if (!device->signaller(*this, waiter.value).empty()) continue;
+    device->findings.add(MPSFORGE_METAL_LIFETIME, 0,
+                         "event " + label + " destroyed while a command buffer waits for its value " +
+                             std::to_string(waiter.value) + ", now " + std::to_string(value_),
+                         "", second);
+  }
+  for (const Listener& listener : listeners_) {
+    if (!device->signaller(*this, listener.value).empty()) continue;
+    device->findings.add(MPSFORGE_METAL_LIFETIME, 0,
+                         "event " + label + " destroyed while a listener waits for its value " +
+                             std::to_string(listener.value) + ", now " + std::to_string(value_),
+                         listener.call.text(), second);
+  }
+}
+
+}  // namespace mpsforge::metal

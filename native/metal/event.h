@@ -1,0 +1,78 @@
+// A shared event: a value that only rises, set by commands or by the CPU.
+#ifndef MPSFORGE_NATIVE_METAL_EVENT_H
+#define MPSFORGE_NATIVE_METAL_EVENT_H
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device.h"
+#include "handle.h"
+#include "metal.h"
+#include "order.h"
+#include "threads.h"
+
+namespace mpsforge::metal {
+
+class Event {
+ public:
+  Event(std::shared_ptr<Device> device, const std::string& label);
+
+  // --- without the device's mutex
+  uint64_t value();
+  void set(uint64_t value);
+  int wait(uint64_t value, int64_t timeout_ms);
+  void notify(uint64_t value, mpsforge_metal_function function, void* context);
+  // The program lets go of it.
+  void release();
+
+  // --- with the device's mutex
+  // Gives it the value, if it rises. The actor is who does it, call what for reports.
+  void signal(uint64_t value, Actor actor, const Call& call);
+  uint64_t value_now() const { return value_; }
+  // A queue that waits is woken by every signal.
+  void add_waiter(uint64_t value, sync::Condition* condition) { waiters_.push_back({value, condition}); }
+  void remove_waiter(const sync::Condition* condition);
+  // "event e value 9, now 4, signalled by nobody committed".
+  std::string describe_wait(uint64_t value) const;
+
+  // What came before a wait for the value ends.
+  Clock reached(uint64_t value) const { return device->checker.reached(signals_, value); }
+
+  const std::shared_ptr<Device> device;
+  const std::string label;
+
+ private:
+  struct Waiter {
+    uint64_t value;
+    sync::Condition* condition;
+  };
+  struct Listener {
+    uint64_t value;
+    std::function<void()> function;
+    Clock added;
+    Call call;
+  };
+
+  void post(const Listener& listener);
+
+  uint64_t value_ = 0;
+  Call signalled_;
+  Signals signals_;  // guarded by the checker
+  std::list<Waiter> waiters_;
+  std::vector<Listener> listeners_;
+  sync::Condition changed_;
+};
+
+}  // namespace mpsforge::metal
+
+struct mpsforge_metal_event : mpsforge::metal::Handle {
+  explicit mpsforge_metal_event(std::shared_ptr<mpsforge::metal::Event> object)
+      : Handle(mpsforge::metal::HandleKind::Event), object(std::move(object)) {}
+  std::string label() const override { return object->label; }
+  const std::shared_ptr<mpsforge::metal::Event> object;
+};
+
+#endif

@@ -1,0 +1,124 @@
+#include "models.h"
+
+#include <utility>
+
+#include "command_buffer.h"
+#include "device.h"
+#include "encoder.h"
+#include "queue.h"
+
+namespace mpsforge::metal {
+namespace {
+
+struct Observation {
+  uint32_t bit;
+  uint32_t signature;
+  const char* message;
+};
+
+// seeds/001 (a table of crashes of PyTorch layers used by several threads, and its list of causes) and facts/metal.md
+// signature 10: the class as a whole does not bear it, whichever instance, command buffer or queue. The assertion's
+// method is not public.
+constexpr Observation kMatrix = {MPSFORGE_METAL_MODEL_MATRIX, 10,
+                                 "-[MPSNDArrayMatrixMultiplication encode]: failed assertion `A and B index not "
+                                 "found'"};
+// seeds/001 ("MPS Graph Compiler: not thread-safe") and facts/metal.md signature 11.
+constexpr Observation kGraph = {MPSFORGE_METAL_MODEL_GRAPH, 11,
+                                "Invalid KernelDAG, Number of core ops should be 1"};
+// Apple's header MPSCore/MPSKernel.h, as facts/metal.md section 4 gives it: an MPSKernel is not entirely thread-safe,
+// and one on several command buffers must be treated as immutable. No text is known.
+constexpr Observation kObject = {MPSFORGE_METAL_MODEL_KERNEL_OBJECT, 0,
+                                 "one MPSKernel encoded by two threads at once"};
+
+std::string describe(const mpsforge_metal_mps_kernel& kernel, const ThreadPointer& thread) {
+  return Call{"mps_encode", thread, 0, nullptr}.text() + " of " + kernel.name;
+}
+
+// The observation that the models make of two threads in their encodes, or nullptr.
+const Observation* observe(const mpsforge_metal_mps_kernel& one, const mpsforge_metal_mps_kernel& other) {
+  const uint32_t models = one.device->config.models;
+  const bool matrices =
+      one.mps_class == MPSFORGE_METAL_MPS_MATRIX && other.mps_class == MPSFORGE_METAL_MPS_MATRIX;
+  if (matrices && (models & kMatrix.bit)) return &kMatrix;
+  if (&one != &other) return nullptr;
+  if (one.mps_class == MPSFORGE_METAL_MPS_GRAPH && (models & kGraph.bit)) return &kGraph;
+  return models & kObject.bit ? &kObject : nullptr;
+}
+
+}  // namespace
+
+bool Windows::enter(const mpsforge_metal_mps_kernel& kernel, const ThreadPointer& thread, Place* place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const Window& window : open_) {
+    if (window.thread == thread) continue;
+    if (const Observation* seen = observe(kernel, *window.kernel)) {
+      kernel.device->findings.model(seen->signature, seen->message, describe(*window.kernel, window.thread),
+                                    describe(kernel, thread));
+      return false;
+    }
+  }
+  *place = open_.insert(open_.end(), {&kernel, thread});
+  return true;
+}
+
+void Windows::leave(Place place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  open_.erase(place);
+}
+
+bool Windows::splits(uint32_t every) {
+  if (every == 0) return false;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ++graphs_ % every == 0;
+}
+
+}  // namespace mpsforge::metal
+
+using namespace mpsforge::metal;
+using mpsforge::sync::Lock;
+
+mpsforge_metal_mps_kernel::mpsforge_metal_mps_kernel(std::shared_ptr<Device> device, uint32_t mps_class,
+                                                     const std::string& name)
+    : Handle(HandleKind::Kernel),
+      device(std::move(device)),
+      mps_class(mps_class),
+      name(name.empty() ? "MPS kernel " + std::to_string(this->device->next_object()) : name) {}
+
+void mpsforge_metal_mps_kernel::encode(mpsforge_metal_command_buffer& buffer, mpsforge_metal_encoder* encoder,
+                                       const char* kernel_name, std::vector<Argument> arguments, uint64_t threads) {
+  const ThreadPointer thread = current_thread(*device);
+  Windows::Place place;
+  if (!device->windows.enter(*this, thread, &place)) return;
+  // The number of the object is that of its handle: above those of queues it only makes another sequence.
+  device->delay(~number, 0);
+  encode_in_window(buffer, encoder, kernel_name, std::move(arguments), threads, thread);
+  device->windows.leave(place);
+}
+
+void mpsforge_metal_mps_kernel::encode_in_window(mpsforge_metal_command_buffer& buffer,
+                                                 mpsforge_metal_encoder* encoder, const char* kernel_name,
+                                                 std::vector<Argument> arguments, uint64_t threads,
+                                                 const ThreadPointer& thread) {
+  const auto kernel = device->kernel(kernel_name);
+  Lock lock(device->mutex);
+  if (!buffer.root) return;
+  CommandBuffer& root = *buffer.root;
+  const std::string call = root.call("mps_encode", thread).text();
+  if (!kernel) {
+    device->findings.violation(Rule::UnknownKernel, "", call, kernel_name);
+    return;
+  }
+  if (encoder && (root.open_encoder() != encoder || !encoder->compute)) {
+    device->findings.violation(Rule::ForeignEncoder, root.opened().text(), call);
+    return;
+  }
+  // Without an encoder it opens one of its own, and ends it at once.
+  if (!encoder && !root.open(this, true, thread, "mps_encode")) return;
+  root.add({Dispatch{kernel, std::move(arguments), threads}, thread});
+  if (encoder) return;
+  root.close();
+  // MPSGraph may commit by itself while it encodes (facts/metal.md section 4, facts/host-runtime.md "_GRAPH_SPLIT").
+  if (mps_class == MPSFORGE_METAL_MPS_GRAPH && buffer.mps && device->windows.splits(device->config.graph_split)) {
+    buffer.commit_and_continue(lock, thread, "commit_and_continue of an MPSGraph");
+  }
+}

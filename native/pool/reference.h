@@ -1,0 +1,72 @@
+// The reference pool: an independent implementation of SPEC-pool, the plainest code that satisfies it, because it is
+// the judge of other implementations. It calls Metal through the configuration's table alone.
+#ifndef MPSFORGE_NATIVE_POOL_REFERENCE_H
+#define MPSFORGE_NATIVE_POOL_REFERENCE_H
+
+#include <atomic>
+#include <cstddef>
+
+#include "../schedule/sync.h"
+#include "configuration.h"
+#include "hand_over.h"
+#include "leases.h"
+#include "memory.h"
+#include "pool.h"
+#include "profiler.h"
+#include "streams.h"
+#include "threads.h"
+#include "warnings.h"
+
+struct mpsforge_pool {
+  mpsforge_pool(const mpsforge_pool_config& given, const mpsforge::pool::Configuration& read);
+
+  const mpsforge_pool_config config;
+  const mpsforge::pool::Backend backend;
+  const mpsforge::pool::Configuration configuration;
+  mpsforge::pool::Warnings warnings;
+  mpsforge::pool::Streams streams;
+  mpsforge::pool::Leases leases;
+  mpsforge::pool::Memory memory;
+  mpsforge::pool::HandOver hand_over;
+  mpsforge::pool::Threads threads;
+  mpsforge::pool::Profiler profiler;
+  // Rule 20: held around the encode call alone. A leaf. PyTorch's is one a process, as its pool is.
+  mpsforge::sync::Mutex encode_lock;
+
+  // The stream that an operator of the calling thread works on. Throws Failure by rules 8 and 11.
+  mpsforge::pool::Stream& working_stream() { return streams.reachable(threads.working()); }
+};
+
+struct mpsforge_pool_tensor {
+  mpsforge_pool& pool;
+  mpsforge::pool::Block* const block;
+  const size_t elements;
+  // The CPU may write it as it is: memory for the CPU that no operator has used yet.
+  std::atomic<bool> cpu_next;
+
+  size_t bytes() const { return elements * sizeof(int32_t); }
+};
+
+namespace mpsforge::pool {
+
+// Rule 12: lets the GIL go for as long as it lives, once for each thread however deep the calls are nested.
+class Blocking {
+ public:
+  explicit Blocking(const mpsforge_pool& pool);
+  ~Blocking();
+  Blocking(const Blocking&) = delete;
+  Blocking& operator=(const Blocking&) = delete;
+
+ private:
+  const mpsforge_pool_config& config_;
+};
+
+// operators.cc. They throw Failure.
+mpsforge_pool_tensor* empty(mpsforge_pool& pool, size_t elements, bool for_cpu);
+void operate(mpsforge_pool& pool, const mpsforge_pool_operator& op);
+void read(mpsforge_pool_tensor& tensor, int32_t* to);
+void write(mpsforge_pool_tensor& tensor, const int32_t* from);
+
+}  // namespace mpsforge::pool
+
+#endif

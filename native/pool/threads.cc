@@ -1,0 +1,183 @@
+#include "threads.h"
+
+#include <map>
+#include <utility>
+
+#include "failure.h"
+#include "fork.h"
+
+namespace mpsforge::pool {
+namespace {
+
+// The pools that live, by number. Never destroyed (rule 24): threads may end after everything else.
+struct Registry {
+  std::mutex mutex;  // nothing is called under it
+  uint64_t last = 0;
+  std::map<uint64_t, Threads*> threads;
+};
+
+Registry& registry() {
+  static auto* const instance = new Registry;
+  return *instance;
+}
+
+uint64_t enter_registry(Threads* threads) {
+  Registry& pools = registry();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  pools.threads[++pools.last] = threads;
+  return pools.last;
+}
+
+// A plain value: it can be read when the thread's other thread-local objects are gone.
+thread_local bool thread_is_over = false;
+
+}  // namespace
+
+// The states of one thread in all pools. Its destructor is the thread's end (rule 2).
+class ThreadLocal {
+ public:
+  ~ThreadLocal() {
+    thread_is_over = true;
+    if (in_forked_child()) return;
+    for (const auto& [number, state] : states) {
+      Threads* threads = nullptr;
+      {
+        Registry& pools = registry();
+        const std::lock_guard<std::mutex> lock(pools.mutex);
+        const auto entry = pools.threads.find(number);
+        if (entry != pools.threads.end()) threads = entry->second;
+      }
+      if (threads) threads->end(state);
+    }
+  }
+
+  std::map<uint64_t, std::shared_ptr<ThreadState>> states;
+};
+
+namespace {
+
+thread_local ThreadLocal own;
+
+}  // namespace
+
+ThreadState::ThreadState(const Backend& backend, const Configuration& configuration,
+                         std::atomic<uint64_t>& graphs_alive, std::atomic<uint64_t>& kernels_alive,
+                         const std::atomic<uint64_t>& generation)
+    : graphs(backend, MPSFORGE_METAL_MPS_GRAPH, configuration.graph_cache_size, graphs_alive, generation),
+      kernels(backend, MPSFORGE_METAL_MPS_MATRIX, 0, kernels_alive, generation) {}
+
+Threads::Threads(const Backend& backend, const Configuration& configuration, Streams& streams, Leases& leases,
+                 Warnings& warnings)
+    : backend_(backend),
+      configuration_(configuration),
+      streams_(streams),
+      leases_(leases),
+      warnings_(warnings),
+      number_(enter_registry(this)) {
+  mine()->main = true;
+}
+
+Threads::~Threads() {
+  {
+    Registry& pools = registry();
+    const std::lock_guard<std::mutex> lock(pools.mutex);
+    pools.threads.erase(number_);
+  }
+  own.states.erase(number_);
+  // Threads that have not ended keep their state, but nothing of the device in it.
+  for (const auto& state : states_) {
+    state->graphs.keep_nothing();
+    state->kernels.keep_nothing();
+  }
+}
+
+std::shared_ptr<ThreadState> Threads::make_state() {
+  return std::make_shared<ThreadState>(backend_, configuration_, graphs_alive_, kernels_alive_, generation_);
+}
+
+ThreadState* Threads::mine() {
+  if (thread_is_over) return nullptr;
+  std::shared_ptr<ThreadState>& state = own.states[number_];
+  if (!state) {
+    state = make_state();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    states_.insert(state);
+  }
+  return state.get();
+}
+
+uint32_t Threads::current() {
+  const ThreadState* state = mine();
+  if (state && state->override_token != 0) return state->override_token - 1;
+  if (const Stream* here = Stream::here()) return here->id();
+  return state && state->slot ? *state->slot + 1 : 0;
+}
+
+uint32_t Threads::working() {
+  ThreadState* state = mine();
+  const bool has_stream = !state || state->main || state->ended || state->shares || state->slot ||
+                          state->override_token != 0 || Stream::here() || !configuration_.stream_per_thread;
+  if (!has_stream) {
+    bool first_share = false;
+    state->slot = leases_.acquire(&first_share);
+    state->shares = !state->slot;
+    if (first_share) warnings_.add(leases_.share_warning());
+  }
+  return current();
+}
+
+uint32_t Threads::set_override(uint32_t stream) {
+  streams_.check(stream);
+  ThreadState* state = mine();
+  if (!state || state->ended) throw Failure("the thread has ended and keeps to the default stream");
+  return std::exchange(state->override_token, stream + 1);
+}
+
+void Threads::restore_override(uint32_t token) {
+  if (token != 0) streams_.check(token - 1);
+  if (ThreadState* state = mine()) state->override_token = state->ended ? 0 : token;
+}
+
+void Threads::release_slot() {
+  if (ThreadState* state = mine()) give_up(*state);
+}
+
+void Threads::end_thread() {
+  if (mine()) end(own.states[number_]);
+}
+
+// Rule 2. No wait: queue order keeps the next holder of the slot behind what was committed here.
+void Threads::give_up(ThreadState& state) {
+  state.shares = false;
+  if (!state.slot) return;
+  Stream* stream = streams_.find(*state.slot + 1);
+  const Stream* here = Stream::here();
+  // On another stream's queue (rule 11) the work stays open; the next close of the stream commits it.
+  if (stream && (!here || here == stream)) {
+    stream->run([&] { stream->close(); });
+  }
+  leases_.release(*std::exchange(state.slot, std::nullopt));
+}
+
+void Threads::end(const std::shared_ptr<ThreadState>& state) {
+  if (state->ended) return;
+  state->ended = true;
+  state->override_token = 0;
+  state->graphs.keep_nothing();
+  state->kernels.keep_nothing();
+  give_up(*state);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  states_.erase(state);
+}
+
+std::shared_ptr<mpsforge_metal_mps_kernel> Threads::graph(const std::string& key) {
+  ThreadState* state = mine();
+  return state ? state->graphs.find_or_create(key) : make_state()->graphs.find_or_create(key);
+}
+
+std::shared_ptr<mpsforge_metal_mps_kernel> Threads::kernel(const std::string& key) {
+  ThreadState* state = mine();
+  return state ? state->kernels.find_or_create(key) : make_state()->kernels.find_or_create(key);
+}
+
+}  // namespace mpsforge::pool

@@ -1,0 +1,83 @@
+// What each thread has of a pool: its lease, its override of the current stream, its caches (rules 1 to 3, 5, 19).
+#ifndef MPSFORGE_NATIVE_POOL_THREADS_H
+#define MPSFORGE_NATIVE_POOL_THREADS_H
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "caches.h"
+#include "configuration.h"
+#include "leases.h"
+#include "streams.h"
+#include "warnings.h"
+
+namespace mpsforge::pool {
+
+// Touched by its thread alone, but for the pool's end.
+struct ThreadState {
+  ThreadState(const Backend& backend, const Configuration& configuration, std::atomic<uint64_t>& graphs_alive,
+              std::atomic<uint64_t>& kernels_alive, const std::atomic<uint64_t>& generation);
+
+  bool main = false;
+  bool ended = false;
+  bool shares = false;           // rule 8: it found no slot, and keeps to stream 0 until it gives up its place
+  std::optional<uint32_t> slot;  // leased
+  uint32_t override_token = 0;   // the stream that overrides the current one, plus 1; 0: none
+  ObjectCache graphs;
+  ObjectCache kernels;
+};
+
+class Threads {
+ public:
+  // The calling thread is the main one (rule 1).
+  Threads(const Backend& backend, const Configuration& configuration, Streams& streams, Leases& leases,
+          Warnings& warnings);
+  ~Threads();  // no thread may be inside a function, nor end
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  // Of the calling thread; nullptr when its thread-local objects are gone.
+  ThreadState* mine();
+  // Rule 5: the override, else the stream on whose queue the thread is, else its lease, else 0. Leases nothing.
+  uint32_t current();
+  // The same, but leases if the thread has no stream yet. Throws Failure by rule 8. May wait.
+  uint32_t working();
+  uint32_t set_override(uint32_t stream);  // returns the token of the override before it
+  void restore_override(uint32_t token);
+  void release_slot();
+  void end_thread();
+  void drop_caches() { ++generation_; }
+
+  uint64_t graphs_alive() const { return graphs_alive_; }
+  uint64_t kernels_alive() const { return kernels_alive_; }
+  // Of the calling thread's caches: a graph (rule 19), or a kernel object (rule 20).
+  std::shared_ptr<mpsforge_metal_mps_kernel> graph(const std::string& key);
+  std::shared_ptr<mpsforge_metal_mps_kernel> kernel(const std::string& key);
+
+ private:
+  friend class ThreadLocal;
+
+  std::shared_ptr<ThreadState> make_state();
+  void end(const std::shared_ptr<ThreadState>& state);
+  void give_up(ThreadState& state);
+
+  const Backend backend_;
+  const Configuration configuration_;
+  Streams& streams_;
+  Leases& leases_;
+  Warnings& warnings_;
+  const uint64_t number_;  // of the pool, never used again: a thread's state cannot be taken for that of a later pool
+  std::atomic<uint64_t> graphs_alive_{0};
+  std::atomic<uint64_t> kernels_alive_{0};
+  std::atomic<uint64_t> generation_{0};
+  std::mutex mutex_;                               // guards states_; nothing is called under it
+  std::set<std::shared_ptr<ThreadState>> states_;  // of threads that have not ended
+};
+
+}  // namespace mpsforge::pool
+
+#endif

@@ -1,0 +1,81 @@
+// Measures lease and return of a slot in <ATen/mps/MPSStreamSlots.h> against the plain way, a vector under a mutex, in
+// turn in one run. Prints one line of JSON; times in nanoseconds for each pair of lease and return.
+//
+// Usage: slots_bench THREADS PAIRS    PAIRS: of each thread and round
+#include <ATen/mps/MPSStreamSlots.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// The pool's default number of worker streams, or one for each thread if there are more: no thread shares.
+uint32_t slots_for(uint32_t threads) { return threads > 31 ? threads : 31; }
+
+class PlainSlots {
+ public:
+  explicit PlainSlots(uint32_t slots) : leased_(slots, false) {}
+  uint32_t acquire() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    uint32_t slot = 0;
+    while (leased_[slot]) ++slot;
+    leased_[slot] = true;
+    return slot;
+  }
+  void release(uint32_t slot) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    leased_[slot] = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<bool> leased_;
+};
+
+// Nanoseconds for a pair, by the time of all threads together.
+template <class Pair>
+double measure(uint32_t threads, uint64_t pairs, Pair pair) {
+  std::atomic<uint32_t> ready{0};
+  std::atomic<bool> go{false};
+  std::vector<std::thread> workers;
+  for (uint32_t i = 0; i < threads; ++i) {
+    workers.emplace_back([&] {
+      ready.fetch_add(1);
+      while (!go.load()) std::this_thread::yield();
+      for (uint64_t n = 0; n < pairs; ++n) pair();
+    });
+  }
+  while (ready.load() < threads) std::this_thread::yield();
+  const auto start = std::chrono::steady_clock::now();
+  go.store(true);
+  for (auto& worker : workers) worker.join();
+  const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+  return time.count() / static_cast<double>(pairs * threads);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: %s THREADS PAIRS\n", argv[0]);
+    return 2;
+  }
+  const auto threads = static_cast<uint32_t>(std::atoi(argv[1]));
+  const uint64_t pairs = std::strtoull(argv[2], nullptr, 10);
+  at::mps::MPSStreamSlots slots({slots_for(threads), at::mps::MPSStreamSlots::Policy::Share, -1});
+  PlainSlots plain_slots(slots_for(threads));
+  double plain = 0;
+  double patch = 0;
+  constexpr int rounds = 5;
+  for (int round = 0; round < rounds; ++round) {
+    plain += measure(threads, pairs, [&] { plain_slots.release(plain_slots.acquire()); }) / rounds;
+    patch += measure(threads, pairs, [&] { slots.release(slots.acquire().lease); }) / rounds;
+  }
+  std::printf("{\"plain\":%.1f,\"patch\":%.1f}\n", plain, patch);
+  return 0;
+}

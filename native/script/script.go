@@ -1,0 +1,67 @@
+//go:build cgo
+
+// Package script runs programs in a small language over the software Metal and the reference pool; script.h describes
+// the language.
+package script
+
+/*
+#cgo CXXFLAGS: -std=c++17 -O2 -Wall -Wextra
+#cgo linux LDFLAGS: -static-libstdc++ -static-libgcc
+#include <stdlib.h>
+#include "script.h"
+*/
+import "C"
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	_ "mpsforge/native/metal"    // linked
+	_ "mpsforge/native/pool"     // linked
+	_ "mpsforge/native/schedule" // linked
+)
+
+// Run runs the program on the software Metal and the reference pool and returns what came of it. It blocks until all
+// runs are done; the threads of a stuck run are left behind. An error means that nothing can be said: a text that is no
+// program (ErrProgram), or no memory.
+func Run(text string, options Options) (*Result, error) {
+	program, schedule := C.CString(text), C.CString(options.Schedule)
+	defer C.free(unsafe.Pointer(program))
+	defer C.free(unsafe.Pointer(schedule))
+	own := C.mpsforge_script_options{
+		metal:        C.mpsforge_metal_software(),
+		pool:         C.mpsforge_pool_reference(),
+		mode:         C.uint32_t(options.Mode),
+		seed:         C.uint64_t(options.Seed),
+		runs:         C.uint64_t(options.Runs),
+		deviations:   C.int32_t(options.Deviations),
+		max_delay_us: C.uint32_t(options.MaxDelay.Microseconds()),
+		stall_ms:     C.uint32_t(options.Stall.Milliseconds()),
+		schedule:     schedule,
+	}
+	if options.Record {
+		own.record = 1
+	}
+	found := C.mpsforge_script_run(program, &own)
+	if found == nil {
+		return nil, errors.New("run program: no memory")
+	}
+	defer C.mpsforge_script_free(found)
+	return decode([]byte(C.GoString(found)))
+}
+
+func decode(text []byte) (*Result, error) {
+	var result struct {
+		Error string `json:"error"`
+		Result
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return nil, fmt.Errorf("run program: its result: %w", err)
+	}
+	if result.Error != "" {
+		return nil, fmt.Errorf("%w: %s", ErrProgram, result.Error)
+	}
+	return &result.Result, nil
+}

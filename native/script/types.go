@@ -1,0 +1,111 @@
+package script
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrNoCgo is returned by Run in a build without cgo.
+var ErrNoCgo = errors.New("this mpsforge was built without cgo: it has no software Metal")
+
+// ErrProgram is returned, wrapped, for a text that is no program.
+var ErrProgram = errors.New("not a program")
+
+// Mode is how the threads of a program are run. The numbers are those of script.h.
+type Mode uint32
+
+// The modes.
+const (
+	Free   Mode = 0 // freely; the seed decides delays
+	Drawn  Mode = 1 // by the deterministic scheduler, every step drawn from the seed
+	Search Mode = 2 // by the deterministic scheduler, one schedule after another
+	Replay Mode = 3 // one schedule
+)
+
+// Unbounded is the number of deviations that stands for any number.
+const Unbounded = -1
+
+// Options say how to run a program.
+type Options struct {
+	Mode       Mode
+	Seed       uint64        // of the first run; each further run takes the next
+	Runs       uint64        // of Search: at most so many
+	Deviations int           // of Search: places at most where a schedule differs from the default one
+	MaxDelay   time.Duration // of the software GPU, before a command or a handler
+	Stall      time.Duration // without a step until a free run counts as stuck
+	Record     bool          // keep every step
+	Schedule   string        // of Replay
+}
+
+// Kind is what a finding is. The numbers are those of metal.h.
+type Kind uint32
+
+// The kinds of findings.
+const (
+	Violation Kind = 0 // a call that Metal answers with an assertion
+	Race      Kind = 1 // two conflicting accesses that nothing orders
+	Deadlock  Kind = 2
+	Lifetime  Kind = 3 // left behind, or used after its end
+	Model     Kind = 4 // a model's observation
+)
+
+func (k Kind) String() string {
+	names := [...]string{"violation", "race", "deadlock", "lifetime", "model"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return "unknown"
+}
+
+// Finding is something that the software Metal found.
+type Finding struct {
+	Kind      Kind   `json:"kind"`
+	Signature int    `json:"signature"` // of facts/metal.md, or 0
+	Message   string `json:"message"`
+	First     string `json:"first"`
+	Second    string `json:"second"`
+	History   string `json:"history"`
+	Runs      uint64 `json:"runs"`    // that had it
+	Example   string `json:"example"` // the seed or schedule of the first
+}
+
+// Failure is an expectation of the program that was not met.
+type Failure struct {
+	Text    string `json:"text"`
+	Runs    uint64 `json:"runs"`
+	Example string `json:"example"`
+}
+
+// Record is one step of a thread. Times are nanoseconds of one clock.
+type Record struct {
+	Thread string `json:"thread"`
+	Line   int    `json:"line"`
+	Start  int64  `json:"start"`
+	End    int64  `json:"end"`
+	Value  int64  `json:"value"`
+}
+
+// Statistics are the software Metal's of the last run.
+type Statistics struct {
+	CommandBuffers uint64 `json:"command_buffers"`
+	Commands       uint64 `json:"commands"`
+	Handlers       uint64 `json:"handlers"`
+	CheckerRanges  uint64 `json:"checker_ranges"`
+	CheckerBytes   uint64 `json:"checker_bytes"`
+}
+
+// Result is what the runs of a program came to.
+type Result struct {
+	Runs       uint64     `json:"runs"`
+	Complete   bool       `json:"complete"`  // Search: there are no more schedules
+	Stuck      bool       `json:"stuck"`     // the last run could not end; its threads are left behind
+	Steps      uint64     `json:"steps"`     // of the longest run, under a scheduler
+	RunsWith   [5]uint64  `json:"runs_with"` // by Kind: runs that had such a finding
+	Failures   []Failure  `json:"failures"`
+	Findings   []Finding  `json:"findings"`
+	Statistics Statistics `json:"statistics"`
+	Records    []Record   `json:"records"`
+}
+
+// Clean tells whether nothing was found and nothing failed.
+func (r *Result) Clean() bool { return !r.Stuck && len(r.Failures) == 0 && len(r.Findings) == 0 }

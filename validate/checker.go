@@ -1,0 +1,81 @@
+package validate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mpsforge/internal/events"
+	"mpsforge/reports"
+)
+
+// stageOptions say how the slot allocator is checked.
+type stageOptions struct {
+	cache     string // folder for compiled programs
+	artifacts string // folder for what a failure leaves
+	header    string // path of MPSStreamSlots.h; conformance only
+	stamp     string // what the header belongs to, such as the series digest; conformance only
+	seed      uint64
+	quick     bool
+	// patience is how long nothing may happen before a thread counts as stuck. It is never reached by a right subject.
+	patience time.Duration
+	sink     events.Sink
+}
+
+// stageChecker collects the checks of one stage. Its groups run side by side.
+type stageChecker struct {
+	stageOptions
+	stage   string
+	subject string
+
+	mutex  sync.Mutex // guards the rest
+	counts map[string]int64
+	done   int64
+}
+
+func newStageChecker(o stageOptions, stage *reports.Stage, subject string) *stageChecker {
+	if o.patience == 0 {
+		o.patience = 20 * time.Second
+	}
+	stage.Seeds = append(stage.Seeds, o.seed)
+	return &stageChecker{stageOptions: o, stage: stage.Name, subject: subject, counts: map[string]int64{}}
+}
+
+func (c *stageChecker) count(name string, n int64) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.counts[name] += n
+}
+
+// progress tells the world that a check is done and returns it.
+func (c *stageChecker) progress(check reports.Check) reports.Check {
+	c.mutex.Lock()
+	c.done++
+	done := c.done
+	c.mutex.Unlock()
+	c.sink.Emit(events.StepProgress{Step: "verify " + c.stage, Done: done, Unit: "checks", Note: check.Name})
+	return check
+}
+
+// runGroups runs groups of checks side by side and adds them to the stage in the order given.
+func (c *stageChecker) runGroups(ctx context.Context, stage *reports.Stage, groups ...func() []reports.Check) error {
+	results := make([][]reports.Check, len(groups))
+	var wait sync.WaitGroup
+	for i, group := range groups {
+		wait.Go(func() { results[i] = group() })
+	}
+	wait.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, checks := range results {
+		for _, check := range checks {
+			stage.Add(check)
+		}
+	}
+	for name, n := range c.counts {
+		stage.Count(name, n)
+	}
+	clear(c.counts)
+	return nil
+}

@@ -1,0 +1,237 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"mpsforge/native/script"
+	"mpsforge/reports"
+)
+
+// metalProgram is a small program over the software Metal, with what must be found in it.
+type metalProgram struct {
+	name string
+	want verdictOf
+	text string
+}
+
+// verdictOf says what a program must lead to.
+type verdictOf struct {
+	kind      wanted
+	signature int    // of a violation or model
+	text      string // that the finding's message holds; of a race: the buffer
+}
+
+type wanted int
+
+const (
+	wantClean       wanted = iota // nothing found, no expectation failed
+	wantRace                      // a race on the buffer in every run, whatever the seed
+	wantRaceOrNone                // the edges depend on the schedule: a race in some, and only on that buffer
+	wantViolation                 // in every run
+	wantDeadlock                  // in every run
+	wantLifetime                  // in every run
+	wantModelOrNone               // a model's observation in some schedule
+)
+
+// clean is what race-free programs and scenarios must be.
+var clean = verdictOf{kind: wantClean}
+
+// finding is the kind of finding that is wanted.
+func (w verdictOf) finding() script.Kind {
+	switch w.kind {
+	case wantRace, wantRaceOrNone:
+		return script.Race
+	case wantDeadlock:
+		return script.Deadlock
+	case wantLifetime:
+		return script.Lifetime
+	case wantModelOrNone:
+		return script.Model
+	default:
+		return script.Violation
+	}
+}
+
+func (w verdictOf) matches(found script.Finding) bool {
+	switch {
+	case w.kind == wantClean || found.Kind != w.finding():
+		// A run that got stuck leaves things behind.
+		return w.kind == wantDeadlock && found.Kind == script.Lifetime
+	case w.finding() == script.Race:
+		return strings.Contains(found.Message, "buffer "+w.text+":")
+	default:
+		return found.Signature == w.signature && strings.Contains(found.Message, w.text)
+	}
+}
+
+// problem says what a result has that it should not have, or lacks, or is empty.
+func (w verdictOf) problem(result *script.Result) string {
+	for _, failure := range result.Failures {
+		if w.kind == wantDeadlock { // what comes after it makes no sense
+			break
+		}
+		return fmt.Sprintf("%s (%s)", failure.Text, failure.Example)
+	}
+	for _, found := range result.Findings {
+		if !w.matches(found) {
+			return fmt.Sprintf("unexpected %v: %s; %s; %s (%s)", found.Kind, found.Message, found.First, found.Second, found.Example)
+		}
+	}
+	if result.Stuck {
+		return "a run did not end"
+	}
+	with := result.RunsWith[w.finding()]
+	switch w.kind {
+	case wantClean:
+	case wantRaceOrNone, wantModelOrNone:
+		if with == 0 {
+			return fmt.Sprintf("no %v in any of %d schedules", w.finding(), result.Runs)
+		}
+	default:
+		if with != result.Runs {
+			return fmt.Sprintf("a %v in %d of %d runs only", w.finding(), with, result.Runs)
+		}
+	}
+	return ""
+}
+
+// runsOf says how a program is run.
+type runsOf struct {
+	free, drawn uint64 // runs
+	// search is the number of schedules at most, with so many deviations; 0: none. whole: all there are must have run.
+	search     uint64
+	deviations int
+	whole      bool
+}
+
+const (
+	// freeDelay is what the software GPU waits at most before a command: many times a thread switch, so that threads
+	// get into each other's way, and little against a run.
+	freeDelay = 200 * time.Microsecond
+	// chunk is the number of runs between two looks at the context.
+	chunk = 100
+)
+
+// runProgram runs a program in every way asked for and returns what is wrong, or an empty text.
+func (c *stageChecker) runProgram(ctx context.Context, text string, want verdictOf, runs runsOf) (problem, detail string) {
+	var done, schedules uint64
+	try := func(options script.Options, how string) string {
+		options.Stall = c.patience
+		result, err := script.Run(text, options)
+		if err != nil {
+			return err.Error()
+		}
+		if options.Mode == script.Search {
+			schedules += result.Runs
+			if runs.whole && !result.Complete {
+				return fmt.Sprintf("there are more than %d schedules", result.Runs)
+			}
+		} else {
+			done += result.Runs
+		}
+		if problem := want.problem(result); problem != "" {
+			return how + ": " + problem
+		}
+		return ""
+	}
+	for _, way := range []struct {
+		mode  script.Mode
+		runs  uint64
+		delay time.Duration
+		how   string
+	}{
+		{script.Free, runs.free / 2, 0, "freely"},
+		{script.Free, runs.free - runs.free/2, freeDelay, "freely, with delays"},
+		{script.Drawn, runs.drawn, 0, "under the scheduler"},
+	} {
+		for first := uint64(0); first < way.runs && ctx.Err() == nil; first += chunk {
+			options := script.Options{Mode: way.mode, Seed: c.seed + first, Runs: min(chunk, way.runs-first), MaxDelay: way.delay}
+			if problem := try(options, way.how); problem != "" {
+				return problem, ""
+			}
+		}
+	}
+	if runs.search > 0 && ctx.Err() == nil {
+		options := script.Options{Mode: script.Search, Seed: c.seed, Runs: runs.search, Deviations: runs.deviations}
+		if problem := try(options, "schedule search"); problem != "" {
+			return problem, ""
+		}
+	}
+	c.count("program runs", int64(done))
+	c.count("interleavings", int64(schedules))
+	var parts []string
+	if done > 0 {
+		parts = append(parts, fmt.Sprintf("%d seeds", done))
+	}
+	if schedules > 0 {
+		parts = append(parts, fmt.Sprintf("%d schedules", schedules))
+	}
+	return "", strings.Join(parts, ", ")
+}
+
+// checkProgram makes a check of one program.
+func (c *stageChecker) checkProgram(ctx context.Context, check reports.Check, text string, want verdictOf, runs runsOf) reports.Check {
+	started := time.Now()
+	check.Subject = c.subject
+	problem, detail := c.runProgram(ctx, text, want, runs)
+	check.Verdict, check.Detail = reports.Passed, detail
+	if problem != "" {
+		check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
+	}
+	check.Seconds = time.Since(started).Seconds()
+	return c.progress(check)
+}
+
+// checkMetal runs the corpus of the checker and the programs that break a rule each.
+func (c *stageChecker) checkMetal(ctx context.Context) []reports.Check {
+	runs := runsOf{free: 200, drawn: 1000}
+	if c.quick {
+		runs = runsOf{free: 4, drawn: 40}
+	}
+	var checks []reports.Check
+	for _, group := range []struct {
+		prefix   string
+		programs []metalProgram
+	}{{"order: ", orderPrograms()}, {"metal: ", rulePrograms()}} {
+		for _, program := range group.programs {
+			if ctx.Err() != nil {
+				return checks
+			}
+			own := runs
+			switch program.want.kind {
+			case wantRaceOrNone:
+				own = runsOf{search: 100_000, deviations: script.Unbounded, whole: true}
+			case wantModelOrNone:
+				own = runsOf{search: 20_000, deviations: 2}
+			case wantDeadlock: // freely, the watchdog takes its time
+				own.free = 2
+			}
+			checks = append(checks, c.checkProgram(ctx, reports.Check{Name: group.prefix + program.name}, program.text, program.want, own))
+		}
+	}
+	c.count("metal programs", int64(len(checks)))
+	return checks
+}
+
+// checkPool runs the scenarios of SPEC-pool.
+func (c *stageChecker) checkPool(ctx context.Context) []reports.Check {
+	var checks []reports.Check
+	for _, scenario := range poolScenarios() {
+		if ctx.Err() != nil {
+			return checks
+		}
+		runs := runsOf{free: 100, drawn: 1000}
+		if c.quick {
+			runs = runsOf{free: 4, drawn: 40}
+		}
+		if scenario.freely {
+			runs = runsOf{free: runs.free}
+		}
+		checks = append(checks, c.checkProgram(ctx, reports.Check{Name: "pool: " + scenario.name, Rule: scenario.rules}, scenario.text, clean, runs))
+	}
+	c.count("pool scenarios", int64(len(checks)))
+	return checks
+}

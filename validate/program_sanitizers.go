@@ -1,0 +1,128 @@
+package validate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mpsforge/internal/run"
+	"mpsforge/native/script"
+	"mpsforge/reports"
+)
+
+// engineSources are all sources of the software Metal, the reference pool and the program that runs scripts on them.
+func engineSources() ([]source, error) {
+	return nativeSources("schedule/", "metal/", "pool/", "script/", "programs/script.cc")
+}
+
+// sanitizedProgram is a program that a sanitizer watches: race-free, so that whatever it reports is the engine's, the
+// pool's or the interpreter's fault.
+type sanitizedProgram struct {
+	name, text string
+}
+
+func sanitizedPrograms(seed uint64) []sanitizedProgram {
+	var programs []sanitizedProgram
+	for _, program := range append(orderPrograms(), rulePrograms()...) {
+		if program.want.kind == wantClean {
+			programs = append(programs, sanitizedProgram{program.name, program.text})
+		}
+	}
+	for _, scenario := range poolScenarios() {
+		programs = append(programs, sanitizedProgram{scenario.name, scenario.text})
+	}
+	for _, shape := range poolShapes {
+		programs = append(programs, sanitizedProgram{shape.name, shape.build(seed, 6)})
+	}
+	return programs
+}
+
+// checkEngineSanitizers runs programs on builds of the engine and the reference with each sanitizer that works here.
+func (c *stageChecker) checkEngineSanitizers(ctx context.Context, tools compiler) []reports.Check {
+	var checks []reports.Check
+	for _, s := range []struct {
+		sanitizer
+		err error
+	}{{threadSanitizer, tools.thread}, {addressSanitizer, tools.address}} {
+		started := time.Now()
+		check := reports.Check{Name: s.name + " over engine and pool", Subject: c.subject, Rule: "all"}
+		switch {
+		case tools.err != nil:
+			check.Verdict, check.Detail = reports.Skipped, tools.err.Error()
+		case s.err != nil:
+			check.Verdict, check.Detail = reports.Skipped, s.name+" does not work here: "+firstLine(s.err)
+		default:
+			check.Verdict, check.Detail, check.Output = c.runSanitized(ctx, tools, s.sanitizer)
+		}
+		check.Seconds = time.Since(started).Seconds()
+		checks = append(checks, c.progress(check))
+	}
+	return checks
+}
+
+func (c *stageChecker) runSanitized(ctx context.Context, tools compiler, s sanitizer) (verdict reports.Verdict, detail, output string) {
+	sources, err := engineSources()
+	if err != nil {
+		return reports.Failed, err.Error(), ""
+	}
+	builder := subjectBuilder{c.cache, tools}
+	program, err := builder.build(ctx, target{s.flavour, sources, nil})
+	if err != nil {
+		return reports.Failed, firstLine(err), err.Error()
+	}
+	folder, err := os.MkdirTemp("", "mpsforge-programs-")
+	if err != nil {
+		return reports.Failed, err.Error(), ""
+	}
+	defer os.RemoveAll(folder)
+	runs := "20"
+	if c.quick {
+		runs = "2"
+	}
+	programs := sanitizedPrograms(c.seed)
+	args := []string{"free", fmt.Sprint(c.seed), runs, "0", fmt.Sprint(freeDelay.Microseconds()), fmt.Sprint(c.patience.Milliseconds())}
+	for i, each := range programs {
+		path := filepath.Join(folder, fmt.Sprintf("%03d.txt", i))
+		if err := os.WriteFile(path, []byte(each.text), 0o644); err != nil {
+			return reports.Failed, err.Error(), ""
+		}
+		args = append(args, path)
+	}
+	limited, cancel := context.WithTimeout(ctx, programTimeout)
+	defer cancel()
+	result, err := run.Command{Name: program, Args: args, Env: run.Environment(s.environment, nil)}.Run(limited)
+	lines := strings.Split(strings.TrimSpace(string(result.Stdout)), "\n")
+	if err != nil {
+		name := "the first program"
+		if n := len(lines); lines[0] != "" && n < len(programs) {
+			name = fmt.Sprintf("program %q", programs[n].name)
+		}
+		if run.ExitCode(err) == s.exit {
+			return reports.Failed, s.finding + " reported in " + name, lastLines(result.Stderr)
+		}
+		return reports.Failed, firstLine(err) + " in " + name, lastLines(result.Stderr)
+	}
+	if len(lines) != len(programs) {
+		return reports.Failed, fmt.Sprintf("%d results of %d programs", len(lines), len(programs)), ""
+	}
+	done := uint64(0)
+	for i, line := range lines {
+		var found struct {
+			Error string
+			script.Result
+		}
+		if err := json.Unmarshal([]byte(line), &found); err != nil || found.Error != "" {
+			return reports.Failed, fmt.Sprintf("program %q: %v %s", programs[i].name, err, found.Error), ""
+		}
+		if problem := clean.problem(&found.Result); problem != "" {
+			return reports.Failed, fmt.Sprintf("program %q: %s", programs[i].name, problem), programs[i].text
+		}
+		done += found.Runs
+	}
+	c.count("sanitizer runs", int64(done))
+	return reports.Passed, fmt.Sprintf("%d programs, %d runs, nothing reported", len(programs), done), ""
+}
