@@ -4,11 +4,13 @@ package validate
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"mpsforge/internal/run"
 	"mpsforge/native/script"
@@ -23,7 +25,9 @@ type fault struct {
 	free     bool   // found freely; else under the scheduler
 }
 
-// faults has one for each clause of the hand-over protocol, and for what else keeps the pool and the checker right.
+// faults has one for each clause of the hand-over protocol but one, and for what else keeps the pool right. The clause
+// that is missing is that a stream closes its own earlier work before it waits: leaving it out breaks nothing, because a
+// wait names a signal that is committed already. It keeps others from waiting for more than they need.
 var faults = []fault{
 	{name: "hand-over: no order at entry", file: "pool/hand_over.cc",
 		old: "if (needed.empty()) return;", new: "return;", program: "a tensor goes round a ring of threads"},
@@ -34,7 +38,7 @@ var faults = []fault{
 	{name: "hand-over: a write waits for the last write only", file: "pool/hand_over.cc",
 		old: "for (const auto& [id, position] : block->used) raise(needed, {id, position});", new: "", program: "a write after uses on other streams"},
 	{name: "hand-over: the other stream is not closed", file: "pool/hand_over.cc",
-		old: "other.run([&, position = position] { other.close_up_to(position); });", new: "(void)position;", program: "two streams, each needs the other"},
+		old: "other.run([&, position = position] { other.close_up_to(position); });", new: "(void)other, (void)position;", program: "a tensor is read while its writer has nothing more to do"},
 	{name: "hand-over: waits are noted, not encoded", file: "pool/stream.cc",
 		old: "backend_.metal.encode_wait(buffer, other.event_.get(), position);", new: "(void)buffer;", program: "a tensor goes round a ring of threads"},
 	{name: "hand-over: what was seen is not noted", file: "pool/stream.cc",
@@ -44,7 +48,9 @@ var faults = []fault{
 	{name: "hand-over: operators in flight are not waited for", file: "pool/hand_over.cc",
 		old: "exited_.wait(lock, [&] { return !conflicts(stream, uses); });", new: "", program: "two threads change one tensor at the same time"},
 	{name: "hand-over: no second look when the second stream comes to life", file: "pool/hand_over.cc",
-		old: "if (streams_.tracking()) return;", new: "", program: "a second stream comes to life while the main stream is at work"},
+		old: "if (streams_.tracking()) return;", new: "", program: "an operator is in flight when the second stream comes to life"},
+	{name: "hand-over: the second stream is announced off the default stream's queue", file: "pool/streams.cc",
+		old: "table_[0].load()->run([&] { tracking_ = true; });", new: "tracking_ = true;", program: "two threads change one tensor when the second stream comes to life"},
 	{name: "hand-over: inside a block it takes part", file: "pool/hand_over.cc",
 		old: "if (Stream::here()) {", new: "if (false) {", program: "an operator inside a block takes no part"},
 	{name: "a commit does not signal", file: "pool/stream.cc",
@@ -52,7 +58,7 @@ var faults = []fault{
 	{name: "memory: other streams' uses are ignored", file: "pool/memory.cc",
 		old: "if (completed[id] >= position || (own && !for_cpu && id == stream.id())) continue;", new: "continue;", program: "memory goes back while another stream reads it"},
 	{name: "memory: the owner's use is not noted at the free", file: "pool/memory.cc",
-		old: "raise(block->used, {block->owner, now});", new: "", program: "memory freed by one thread, taken by another"},
+		old: "raise(block->used, {block->owner, now});", new: "(void)now;", program: "memory freed before the second stream comes to life"},
 	{name: "memory: record_stream is ignored", file: "pool/memory.cc",
 		old: "block->recorded.insert(stream);", new: "(void)block, (void)stream;", program: "record_stream keeps memory for the stream"},
 	{name: "memory: the CPU writes what the GPU still reads", file: "pool/memory.cc",
@@ -64,7 +70,7 @@ var faults = []fault{
 	{name: "streams are changed off their queue", file: "pool/stream.h",
 		old: "if (here() == this) {", new: "if (true) {", program: "two threads commit one stream"},
 	{name: "a slot comes back before its work is committed", file: "pool/threads.cc",
-		old: "stream->run([&] { stream->close(); });", new: "", program: "the end of a thread gives its slot back"},
+		old: "stream->run([&] { stream->close(); });", new: "(void)stream;", program: "the end of a thread commits its work without waiting for it"},
 	{name: "a slot that comes back wakes nobody", file: "pool/leases.cc",
 		old: "if (any) served_.notify_all();", new: "", program: "wait: first come, first served"},
 	{name: "an event waits for no stream", file: "pool/events.cc",
@@ -103,15 +109,17 @@ func TestPlantedFaultsOfThePoolAreFound(t *testing.T) {
 			if err := os.WriteFile(path, []byte(programText(t, fault.program)), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			ways := [][]string{{"drawn", "1", "300", "0", "0", "3000"}, {"search", "1", "20000", "1", "0", "3000"}, {"free", "1", "20", "0", "100", "3000"}}
+			ways := [][]string{{"drawn", "1", "1000", "0", "0", "3000"}, {"search", "1", "20000", "1", "0", "3000"}, {"free", "1", "20", "0", "100", "3000"}}
 			if fault.free {
 				ways = ways[2:]
 			}
 			for _, way := range ways {
-				result, err := run.Command{Name: program, Args: append(way, path)}.Run(t.Context())
+				limited, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+				result, err := run.Command{Name: program, Args: append(way, path)}.Run(limited)
+				cancel()
 				var found script.Result
 				if err != nil {
-					t.Logf("found %s: the process died: %v", way[0], firstLine(err))
+					t.Logf("found %s: the process died or hung: %v", way[0], firstLine(err))
 					return
 				}
 				if err := json.Unmarshal(result.Stdout, &found); err != nil {

@@ -67,6 +67,13 @@ working = 1
 tensor u 64
 scale_to u t 3
 read u = 3`},
+		{rules: "2", name: "the end of a thread commits its work without waiting for it", text: twoWorkers + `
+thread A
+tensor t 64
+set t 1
+end
+commits 1 = 1
+read t = 1`},
 		{rules: "2", name: "after its end a thread uses the default stream", text: twoWorkers + `
 thread A
 working = 1
@@ -453,15 +460,23 @@ read b = 2`},
 event e
 tensor x 16
 thread A
-set x 3
-event.record e current
+working = 1
+on_queue 1 write
+event.record e 1
 post recorded
+await leased
 thread B
 await recorded
-event.wait e current
+working = 2
+post leased
 tensor y 16
-copy_to y x
-read y = 3`},
+event.wait e 2
+on_queue 2 look
+read y = 3
+block write
+set x 3
+block look
+copy_to y x`},
 		{rules: "15", name: "an event not recorded never hangs", text: `
 pool
 event e timing
@@ -588,6 +603,49 @@ copy_to z y
 read z = 2
 end
 read x = 3`},
+		{rules: "16", name: "a tensor is read while its writer has nothing more to do", text: twoWorkers + `
+tensor y 8
+thread A
+await b
+tensor p 8
+copy_to p y
+read p = 2
+post a
+thread B
+set y 2
+post b
+await a`},
+		{rules: "16", name: "an operator is in flight when the second stream comes to life", text: oneWorker + `
+tensor w 8
+tensor v 8
+tensor q 8
+set w 3
+commit_stream 0
+thread A
+use 0
+copy_to q w
+restore
+post read
+thread B
+copy_to v w
+await read
+set w 9
+end
+read q = 3
+read v = 3
+read w = 9`},
+		{rules: "16", name: "two threads change one tensor when the second stream comes to life", text: oneWorker + `
+tensor x 8
+set x 1
+commit_stream 0
+thread A
+use 0
+increment x 1
+restore
+thread B
+increment x 1
+end
+read x = 3`},
 		{rules: "16", name: "two threads change one tensor at the same time", text: twoWorkers + `
 tensor x 8
 tensor y 8
@@ -603,25 +661,30 @@ add_to x x y
 done
 end
 read x = 6`},
-		{rules: "16", name: "an operator inside a block takes no part", text: twoWorkers + `
-tensor x 8
-tensor y 8
-set x 2
-set y 1
+		{rules: "11, 16", name: "an operator inside a block takes no part", text: twoWorkers + `
 thread A
-increment y 1
+tensor x 8
+tensor p 8
+set x 1
 post first
-on_queue 1 inside
-increment y 1
+synchronize current
+barrier complete
+on_queue 1 first
 thread B
 await first
-tensor z 8
-copy_to z x
-read z = 2
+tensor y 8
+tensor q 8
+set y 2
+synchronize current
+barrier complete
+on_queue 2 second
 end
-read y = 8
-block inside
-increment y 5`},
+read p = 2
+read q = 1
+block first
+copy_to p y
+block second
+copy_to q x`},
 		{rules: "16", name: "the same weights are waited for once", text: twoWorkers + `
 tensor w 16
 set w 2
@@ -712,11 +775,14 @@ tensor b 1024
 set b 2
 read b = 2`},
 		{rules: "17", name: "record_stream keeps memory for the stream", text: twoWorkers + `
+event e
 tensor a 1024
 set a 4
+event.record e 0
 use_pooled s
 tensor r 1024
-copy_to r a
+event.wait e current
+on_queue s inside
 restore
 record_stream a s
 free a
@@ -725,7 +791,21 @@ set b 5
 read b = 5
 use s
 read r = 4
-restore`},
+restore
+block inside
+copy_to r a`},
+		{rules: "17", name: "memory freed before the second stream comes to life", text: twoWorkers + `
+tensor keep 1024
+tensor a 1024
+set a 1
+copy_to keep a
+free a
+thread A
+tensor b 1024
+set b 2
+end
+read keep = 1
+read b = 2`},
 		{rules: "17", name: "memory that the CPU writes", text: `
 pool
 tensor t 256 cpu

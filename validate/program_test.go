@@ -3,8 +3,12 @@
 package validate
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"mpsforge/native/script"
 	"mpsforge/reports"
 )
 
@@ -39,4 +43,69 @@ func TestReferencePoolHandsOver(t *testing.T) {
 
 func TestHistoriesOfTheReferencePoolAreLinearizable(t *testing.T) {
 	report(t, referenceChecker(t).checkPoolHistories(t.Context()))
+}
+
+// runScript runs a program that must be one.
+func runScript(t *testing.T, text string, options script.Options) *script.Result {
+	t.Helper()
+	options.Stall = 10 * time.Second
+	result, err := script.Run(text, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func TestScheduleOfAFindingShowsItAgain(t *testing.T) {
+	for _, program := range orderPrograms() {
+		if program.want.kind != wantRaceOrNone {
+			continue
+		}
+		found := runScript(t, program.text, script.Options{Mode: script.Search, Runs: 100_000, Deviations: 2})
+		if len(found.Findings) == 0 {
+			t.Fatalf("%s: nothing found", program.name)
+		}
+		schedule := strings.TrimPrefix(found.Findings[0].Example, "schedule ")
+		again := runScript(t, program.text, script.Options{Mode: script.Replay, Schedule: schedule})
+		if again.RunsWith[script.Race] != 1 || len(again.Failures) != 0 {
+			t.Errorf("%s: schedule %s shows %+v, want the race again", program.name, schedule, again)
+		}
+	}
+}
+
+func TestSeedReplaysEveryStep(t *testing.T) {
+	text := poolShapes[4].build(3, 6)
+	first := runScript(t, text, script.Options{Mode: script.Drawn, Seed: 42, Runs: 1, Record: true})
+	second := runScript(t, text, script.Options{Mode: script.Drawn, Seed: 42, Runs: 1, Record: true})
+	if first.Steps != second.Steps || !slices.Equal(first.Records, second.Records) {
+		t.Errorf("%d steps and %d records, then %d and %d", first.Steps, len(first.Records), second.Steps, len(second.Records))
+	}
+	other := runScript(t, text, script.Options{Mode: script.Drawn, Seed: 43, Runs: 1, Record: true})
+	if slices.Equal(first.Records, other.Records) {
+		t.Error("another seed makes the same steps")
+	}
+}
+
+func TestProgramErrorsNameTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"repeat 3\nqueue q\n":       "line 1: repeat without done",
+		"thread A\nthread A\n":      "line 2: a second thread A",
+		"queue \"q\n":               "line 1: a quote is not closed",
+		"frobnicate\n":              "main, line 1: no verb frobnicate",
+		"queue q\ncb c r\n":         "main, line 2: no queue r",
+		"queue q\nfill q q 0 1 2\n": "main, line 2: q: queue, not encoder",
+		"buffer b\n":                "main, line 1: a word is missing at the end",
+		"set t 1\n":                 "main, line 1: no tensor t",
+		"tensor t 4\n":              "main, line 1: no pool",
+	} {
+		result, err := script.Run(text, script.Options{Runs: 1, Stall: time.Second})
+		switch {
+		case err != nil:
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", text, err, want)
+			}
+		case len(result.Failures) != 1 || !strings.HasPrefix(result.Failures[0].Text, want):
+			t.Errorf("%q: %+v, want %q", text, result.Failures, want)
+		}
+	}
 }

@@ -113,7 +113,7 @@ void* World::find(const std::string& name, const char* type) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [other, object] : objects_) {
     if (other != name) continue;
-    if (std::strcmp(object.type, type) != 0) throw Wrong(name + " is a " + object.type + ", not a " + type);
+    if (std::strcmp(object.type, type) != 0) throw Wrong(name + ": " + object.type + ", not " + type);
     return object.pointer;
   }
   throw Wrong(std::string("no ") + type + " " + name);
