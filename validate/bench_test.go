@@ -60,16 +60,35 @@ func BenchmarkCheckerMemory(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	type memory struct {
-		CheckerBytes  float64 `json:"checker_bytes"`
-		PeakKilobytes float64 `json:"peak_kilobytes"`
-	}
 	var few, many memory
 	benchmarkProgram(b, sources, []string{"100000", "64", "1"}, &few)
 	benchmarkProgram(b, sources, []string{"10000000", "64", "1"}, &many)
-	b.ReportMetric(many.PeakKilobytes/few.PeakKilobytes, "peak-10M/peak-100k")
+	reportMemory(b, few, many)
+}
+
+// BenchmarkCheckerRanges is the same for the checker by itself and ranges that begin and end anywhere.
+func BenchmarkCheckerRanges(b *testing.B) {
+	sources, err := nativeSources("metal/order.h", "metal/shadow.h", "metal/order.cc", "metal/shadow.cc", "metal/signals.cc", "programs/order_bench.cc")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var few, many memory
+	benchmarkProgram(b, sources, []string{"1000000"}, &few)
+	benchmarkProgram(b, sources, []string{"10000000"}, &many)
+	reportMemory(b, few, many)
+	b.ReportMetric(many.Random, "ns/access")
+	b.ReportMetric(many.Ranges, "ranges")
+}
+
+type memory struct {
+	PeakKilobytes float64 `json:"peak_kilobytes"`
+	Random        float64 `json:"random"`
+	Ranges        float64 `json:"ranges"`
+}
+
+func reportMemory(b *testing.B, few, many memory) {
+	b.ReportMetric(many.PeakKilobytes/few.PeakKilobytes, "peak-many/peak-few")
 	b.ReportMetric(many.PeakKilobytes, "peak-kB")
-	b.ReportMetric(many.CheckerBytes, "checker-bytes")
 	b.ReportMetric(0, "ns/op")
 }
 

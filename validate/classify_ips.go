@@ -87,7 +87,7 @@ func (b *ipsBody) report() (crashReport, error) {
 	report := crashReport{exception: strings.Join([]string{exception.Type, exception.Signal, exception.Subtype, "Codes: " + exception.Codes}, "\n")}
 	for _, library := range slices.Sorted(maps.Keys(b.ASI)) {
 		for _, text := range b.ASI[library] {
-			report.messages = append(report.messages, fieldText{"application specific information of " + shorten(library), text})
+			report.messages = append(report.messages, fieldText{"application specific information of " + library, text})
 		}
 	}
 	for _, text := range append(append([]string{b.Termination.Indicator}, b.Termination.Details...), b.Termination.Reasons...) {
@@ -106,7 +106,7 @@ func (b *ipsBody) report() (crashReport, error) {
 		return report, nil // a report without threads still has its messages
 	}
 	thread := b.Threads[crashed]
-	report.thread = shorten(strings.TrimSpace(fmt.Sprintf("thread %d %s", crashed, cmp.Or(thread.Name, thread.Queue))))
+	report.thread = strings.TrimSpace(fmt.Sprintf("thread %d %s", crashed, cmp.Or(thread.Name, thread.Queue)))
 	for _, frame := range thread.Frames {
 		image := "an image that the report does not name"
 		if frame.ImageIndex >= 0 && frame.ImageIndex < len(b.UsedImages) && b.UsedImages[frame.ImageIndex].Name != "" {

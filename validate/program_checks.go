@@ -69,11 +69,8 @@ func (w verdictOf) matches(found script.Finding) bool {
 
 // problem says what a result has that it should not have, or lacks, or is empty.
 func (w verdictOf) problem(result *script.Result) string {
-	for _, failure := range result.Failures {
-		if w.kind == wantDeadlock { // what comes after it makes no sense
-			break
-		}
-		return fmt.Sprintf("%s (%s)", failure.Text, failure.Example)
+	if len(result.Failures) > 0 && w.kind != wantDeadlock { // what comes after a deadlock makes no sense
+		return fmt.Sprintf("%s (%s)", result.Failures[0].Text, result.Failures[0].Example)
 	}
 	for _, found := range result.Findings {
 		if !w.matches(found) {

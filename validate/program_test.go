@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/run"
 	"mpsforge/native/script"
 	"mpsforge/reports"
 )
@@ -107,5 +108,31 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 		case len(result.Failures) != 1 || !strings.HasPrefix(result.Failures[0].Text, want):
 			t.Errorf("%q: %+v, want %q", text, result.Failures, want)
 		}
+	}
+}
+
+// The checker's own scenarios and its comparison with a brute-force oracle are C++: they call what no program can.
+func TestOrderCheckerAgreesWithItsOracle(t *testing.T) {
+	tools := findCompiler(t.Context(), testCache())
+	if tools.err != nil {
+		t.Skipf("SKIP order checker: %v", tools.err)
+	}
+	sources, err := nativeSources("metal/order.h", "metal/shadow.h", "metal/order.cc", "metal/shadow.cc", "metal/signals.cc",
+		"programs/order_test.cc", "programs/order_random.h", "programs/order_random.cc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := subjectBuilder{testCache(), tools}
+	for _, kind := range []flavour{program, addressProgram} {
+		path, err := builder.build(t.Context(), target{kind, sources, nil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := run.Command{Name: path}.Run(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v\n%s", kind.name, err, result.Stdout)
+			continue
+		}
+		t.Logf("%s: %s", kind.name, result.Stdout)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,7 +48,7 @@ type spec struct {
 	parent      string // of a subcommand, else empty
 	// about is the help's text, with examples.
 	about string
-	// argument names the one positional argument, or is empty for none.
+	// argument names the positional argument: NAME is one, NAME... one or more, [NAME] one or none; empty for none.
 	argument string
 	flags    []cli.Flag
 	action   func(context.Context, call) (result, error)
@@ -104,20 +105,28 @@ func finish(c *cli.Context, std streams, name string, found result, err error) e
 // checkArguments refuses what urfave/cli would pass over silently: flags behind an argument, and arguments where none
 // belong.
 func checkArguments(c *cli.Context, s spec) error {
-	limit := 0
-	if s.argument != "" {
-		limit = 1
+	name := strings.TrimSpace(s.parent + " " + s.name)
+	least, most := 0, 0
+	switch {
+	case s.argument == "":
+	case strings.HasPrefix(s.argument, "["):
+		most = 1
+	case strings.HasSuffix(s.argument, "..."):
+		least, most = 1, math.MaxInt
+	default:
+		least, most = 1, 1
 	}
 	for i, arg := range c.Args().Slice() {
-		if strings.HasPrefix(arg, "-") && arg != "-" {
-			return usagef("flag %s stands behind an argument; flags come first: mpsforge %s %s %s", arg, s.name, arg, strings.ToUpper(s.argument))
+		// A text of Apple's begins with the method's name: -[MTLCommandBuffer commit]. No flag does.
+		if strings.HasPrefix(arg, "-") && arg != "-" && !strings.HasPrefix(arg, "-[") {
+			return usagef("flag %s stands behind an argument; flags come first: mpsforge %s %s %s", arg, name, arg, strings.ToUpper(s.argument))
 		}
-		if i >= limit {
-			return usagef("%s takes no argument %q", s.name, arg)
+		if i >= most {
+			return usagef("%s takes no argument %q", name, arg)
 		}
 	}
-	if limit > c.NArg() {
-		return usagef("%s needs %s", s.name, s.argument)
+	if least > c.NArg() {
+		return usagef("%s needs %s", name, s.argument)
 	}
 	return nil
 }

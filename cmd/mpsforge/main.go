@@ -88,7 +88,7 @@ func exitCode(err error) int {
 		return silent.code
 	case is(context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, patches.ErrUnknownBaseline, validate.ErrUnknownStage):
+	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged):
 		return exitConflict
@@ -183,14 +183,19 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 		},
 		Commands: []*cli.Command{
 			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), lintCommand(std),
-			verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), doctorCommand(std), versionCommand(std),
+			verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), doctorCommand(std), versionCommand(std),
 		},
 	}
 	hardenCommands(app.Commands)
 	return app
 }
 
-func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err.Error()} }
+func onUsageError(_ *cli.Context, err error, _ bool) error {
+	if strings.Contains(err.Error(), "not defined: -[") {
+		return usagef("%v; put -- before a text that begins with a dash", err)
+	}
+	return usageError{err.Error()}
+}
 
 // hardenCommands sets what urfave/cli wants on each command anew.
 func hardenCommands(commands []*cli.Command) {

@@ -104,7 +104,7 @@ void Event::release() {
   const std::string second = Call{"event_release", thread, 0, nullptr}.text();
   // A committed command buffer keeps the event alive until it has signalled it: that is no mistake.
   for (const Waiter& waiter : waiters_) {
-    if (!device->signaller(*this, waiter.value).empty()) continue;
+    if (value_ >= waiter.value || !device->signaller(*this, waiter.value).empty()) continue;
     device->findings.add(MPSFORGE_METAL_LIFETIME, 0,
                          "event " + label + " destroyed while a command buffer waits for its value " +
                              std::to_string(waiter.value) + ", now " + std::to_string(value_),

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/patches"
+	"mpsforge/validate"
+)
+
+func metalCommand(std streams) *cli.Command {
+	return &cli.Command{
+		Name: "metal", Usage: "tell what a crash of PyTorch's MPS backend means; run programs on the software Metal", HideHelpCommand: true,
+		Description: `  mpsforge metal explain                                     all crash signatures
+  mpsforge metal explain 4
+  mpsforge metal explain "commit an already committed command buffer"
+  mpsforge metal classify ~/Library/Logs/DiagnosticReports/python3*.ips
+  mpsforge metal run --runs 100 race.txt`,
+		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); name != "" {
+				return usagef("metal has no command %q; there are: explain, classify, run", name)
+			}
+			return cli.ShowSubcommandHelp(c)
+		},
+		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std)},
+	}
+}
+
+func metalExplain(std streams) *cli.Command {
+	return newCommand(std, spec{
+		parent: "metal", name: "explain", usage: "print what a crash text means", argument: "[SIGNATURE]",
+		about: `SIGNATURE is a number, a name, or any text of the crash; without one, all are listed. Prints the meaning, the known
+cause, and which patches address it, with those that this version of the series does not have yet marked so.
+
+  mpsforge metal explain                        the list
+  mpsforge metal explain 4
+  mpsforge metal explain invalid-kernel-dag
+  mpsforge metal explain "A command encoder is already encoding to this command buffer"
+  mpsforge metal explain -- "-[_MTLCommandBuffer commit]:683: failed assertion ..."    -- before a text that begins with -
+  mpsforge metal explain --baseline v2.6.0 10   marked by that baseline's series`,
+		flags: []cli.Flag{baselineFlag(), patchesFlag()},
+		action: func(_ context.Context, c call) (result, error) {
+			series, err := c.series("")
+			if err != nil {
+				return result{}, err
+			}
+			if c.NArg() == 0 {
+				all := validate.Signatures()
+				return result{value: all, message: fmt.Sprintf("signatures: %d", len(all)), text: func(w io.Writer) { printSignatures(w, all) }}, nil
+			}
+			explained, err := validate.Explain(c.Args().First(), series)
+			if err != nil {
+				return result{}, err
+			}
+			return result{value: explained, message: explained.Name(), text: func(w io.Writer) { printExplained(w, explained, series) }}, nil
+		},
+	})
+}
+
+func printSignatures(w io.Writer, all []*validate.Signature) {
+	for _, signature := range all {
+		looks := append(append([]string{}, signature.Texts...), signature.Stacks...)
+		if len(looks) == 0 {
+			looks = []string{"prints nothing"}
+		}
+		fmt.Fprintf(w, "%-39s %s\n", signature.Name(), looks[0])
+	}
+}
+
+func printExplained(w io.Writer, e *validate.Explained, series *patches.Series) {
+	fmt.Fprintf(w, "%s (%s)\n", e.Name(), e.Class)
+	for _, text := range e.Texts {
+		fmt.Fprintf(w, "  text: %s\n", text)
+	}
+	for _, stack := range e.Stacks {
+		fmt.Fprintf(w, "  seen: %s\n", stack)
+	}
+	if e.Sites != "" {
+		fmt.Fprintf(w, "  from: %s\n", e.Sites)
+	}
+	fmt.Fprintf(w, "\nMeaning: %s\nCause:   %s\n\n", e.Meaning, e.Cause)
+	for _, patch := range e.Patches {
+		state := "in the series"
+		if !slices.Contains(e.InSeries, patch) {
+			state = "planned, not yet in the series for " + series.Baseline.Name
+		}
+		fmt.Fprintf(w, "Patch:   %s (%s)\n", patch, state)
+	}
+	if e.Remains != "" {
+		fmt.Fprintf(w, "Remains: %s\n", e.Remains)
+	}
+	fmt.Fprintf(w, "Sources: %s\n", strings.Join(e.Sources, "\n         "))
+}
+
+func metalClassify(std streams) *cli.Command {
+	return newCommand(std, spec{
+		parent: "metal", name: "classify", usage: "find the crash signatures in logs and crash reports", argument: "FILE...",
+		about: `Each FILE is a log, an Apple crash report (.crash or .ips), or what sample or spindump wrote about a hung process; at
+most 64 MiB. The verdict is "thread class" (threads in the MPS backend explain it), "not thread class", or "unknown".
+
+  mpsforge metal classify run.log
+  mpsforge metal classify --json ~/Library/Logs/DiagnosticReports/python3*.ips
+  mpsforge metal explain 4                      what a signature that was found means`,
+		action: func(_ context.Context, c call) (result, error) {
+			files := validate.Classify(c.Args().Slice())
+			found := result{value: files, message: validate.Tally(files), text: func(w io.Writer) { printClassified(w, files) }}
+			return found, validate.Unreadable(files)
+		},
+	})
+}
+
+func printClassified(w io.Writer, files []validate.Classification) {
+	for _, file := range files {
+		if file.Error != "" {
+			continue // the error says it
+		}
+		fmt.Fprintf(w, "%s: %s (%s)\n", file.File, file.Verdict, file.Kind)
+		for _, match := range file.Matches {
+			fmt.Fprintf(w, "  %s: %s, %s\n    %s\n", match.Where(), match.Signature, match.Class, match.Text)
+		}
+		if file.More > 0 {
+			fmt.Fprintf(w, "  and %d more places\n", file.More)
+		}
+	}
+}
