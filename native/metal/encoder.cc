@@ -136,9 +136,9 @@ void mpsforge_metal_encoder::set_bytes(uint32_t index, const void* data, size_t 
   const ThreadPointer thread = current_thread(device);
   if (!may_encode(true, thread, "set_bytes")) return;
   if (index >= kArguments) {
-    device.findings.violation(Rule::OutOfRange, "", buffer->call("set_bytes", thread).text(),
-                              "argument " + std::to_string(index) + " of " + std::to_string(kArguments) +
-                                  " that there are");
+    device.findings.violation(
+        Rule::OutOfRange, "", buffer->call("set_bytes", thread).text(),
+        "argument " + std::to_string(index) + " of " + std::to_string(kArguments) + " that there are");
     return;
   }
   const auto* first = static_cast<const uint8_t*>(data);

@@ -23,12 +23,10 @@ constexpr Observation kMatrix = {MPSFORGE_METAL_MODEL_MATRIX, 10,
                                  "-[MPSNDArrayMatrixMultiplication encode]: failed assertion `A and B index not "
                                  "found'"};
 // seeds/001 ("MPS Graph Compiler: not thread-safe") and facts/metal.md signature 11.
-constexpr Observation kGraph = {MPSFORGE_METAL_MODEL_GRAPH, 11,
-                                "Invalid KernelDAG, Number of core ops should be 1"};
+constexpr Observation kGraph = {MPSFORGE_METAL_MODEL_GRAPH, 11, "Invalid KernelDAG, Number of core ops should be 1"};
 // Apple's header MPSCore/MPSKernel.h, as facts/metal.md section 4 gives it: an MPSKernel is not entirely thread-safe,
 // and one on several command buffers must be treated as immutable. No text is known.
-constexpr Observation kObject = {MPSFORGE_METAL_MODEL_KERNEL_OBJECT, 0,
-                                 "one MPSKernel encoded by two threads at once"};
+constexpr Observation kObject = {MPSFORGE_METAL_MODEL_KERNEL_OBJECT, 0, "one MPSKernel encoded by two threads at once"};
 
 std::string describe(const mpsforge_metal_mps_kernel& kernel, const ThreadPointer& thread) {
   return Call{"mps_encode", thread, 0, nullptr}.text() + " of " + kernel.name;
@@ -37,8 +35,7 @@ std::string describe(const mpsforge_metal_mps_kernel& kernel, const ThreadPointe
 // The observation that the models make of two threads in their encodes, or nullptr.
 const Observation* observe(const mpsforge_metal_mps_kernel& one, const mpsforge_metal_mps_kernel& other) {
   const uint32_t models = one.device->config.models;
-  const bool matrices =
-      one.mps_class == MPSFORGE_METAL_MPS_MATRIX && other.mps_class == MPSFORGE_METAL_MPS_MATRIX;
+  const bool matrices = one.mps_class == MPSFORGE_METAL_MPS_MATRIX && other.mps_class == MPSFORGE_METAL_MPS_MATRIX;
   if (matrices && (models & kMatrix.bit)) return &kMatrix;
   if (&one != &other) return nullptr;
   if (one.mps_class == MPSFORGE_METAL_MPS_GRAPH && (models & kGraph.bit)) return &kGraph;
@@ -95,10 +92,9 @@ void mpsforge_metal_mps_kernel::encode(mpsforge_metal_command_buffer& buffer, mp
   device->windows.leave(place);
 }
 
-void mpsforge_metal_mps_kernel::encode_in_window(mpsforge_metal_command_buffer& buffer,
-                                                 mpsforge_metal_encoder* encoder, const char* kernel_name,
-                                                 std::vector<Argument> arguments, uint64_t threads,
-                                                 const ThreadPointer& thread) {
+void mpsforge_metal_mps_kernel::encode_in_window(mpsforge_metal_command_buffer& buffer, mpsforge_metal_encoder* encoder,
+                                                 const char* kernel_name, std::vector<Argument> arguments,
+                                                 uint64_t threads, const ThreadPointer& thread) {
   const auto kernel = device->kernel(kernel_name);
   Lock lock(device->mutex);
   if (!buffer.root) return;

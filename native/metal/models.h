@@ -57,8 +57,8 @@ struct mpsforge_metal_mps_kernel : mpsforge::metal::Handle {
   const std::string name;
 
  private:
-  void encode_in_window(mpsforge_metal_command_buffer& buffer, mpsforge_metal_encoder* encoder,
-                        const char* kernel_name, std::vector<mpsforge::metal::Argument> arguments, uint64_t threads,
+  void encode_in_window(mpsforge_metal_command_buffer& buffer, mpsforge_metal_encoder* encoder, const char* kernel_name,
+                        std::vector<mpsforge::metal::Argument> arguments, uint64_t threads,
                         const mpsforge::metal::ThreadPointer& thread);
 };
 

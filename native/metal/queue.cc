@@ -60,7 +60,8 @@ void Queue::abandon(CommandBuffer& buffer) {
   --uncompleted_;
   --uncommitted_;
   // The caller's handle still owns the buffer.
-  const auto place = std::find_if(order_.begin(), order_.end(), [&](const auto& other) { return other.get() == &buffer; });
+  const auto place =
+      std::find_if(order_.begin(), order_.end(), [&](const auto& other) { return other.get() == &buffer; });
   if (place != order_.end()) order_.erase(place);
   device->progress();
   changed.notify_all();

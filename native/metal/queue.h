@@ -29,11 +29,11 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // closed device.
   std::shared_ptr<CommandBuffer> create(sync::Lock& lock, const ThreadPointer& thread, const char* call);
   void enqueue(std::shared_ptr<CommandBuffer> buffer);
-  void commit(CommandBuffer& buffer);    // after it was enqueued
-  void abandon(CommandBuffer& buffer);   // released without commit
+  void commit(CommandBuffer& buffer);   // after it was enqueued
+  void abandon(CommandBuffer& buffer);  // released without commit
   void inject(uint32_t kind, uint32_t n);
   void resume();
-  void release();                        // by the program
+  void release();  // by the program
   void wake() { wake_.notify_all(); }
 
   // Committed buffers that have not ended.

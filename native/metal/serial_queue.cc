@@ -22,7 +22,8 @@ void SerialQueue::dispatch_sync(mpsforge_metal_function function, void* context)
     return "serial_sync on serial queue " + label +
            (owner_kept_ ? ", held by thread " + owner_kept_->name() : ", whose next block cannot begin");
   };
-  if (!device->block(lock, turn_, thread, what, [&] { return serving_ == ticket; }, this)) {
+  if (!device->block(
+          lock, turn_, thread, what, [&] { return serving_ == ticket; }, this)) {
     skipped_.insert(ticket);
     return;
   }
@@ -69,9 +70,8 @@ void SerialQueue::run() {
   self->rename(name, device->checker.intern(name));
   sync::Lock lock(device->mutex);
   for (;;) {
-    turn_.wait(lock, [this] {
-      return items_.empty() ? released_ || device->stopping() : items_.front().ticket == serving_;
-    });
+    turn_.wait(lock,
+               [this] { return items_.empty() ? released_ || device->stopping() : items_.front().ticket == serving_; });
     if (items_.empty()) return;
     const Item item = std::move(items_.front());
     items_.pop_front();

@@ -22,7 +22,8 @@ class SerialQueue : public std::enable_shared_from_this<SerialQueue> {
  public:
   SerialQueue(std::shared_ptr<Device> device, const std::string& label);
 
-  // --- without the device's mutex. After a deadlock among serial queues dispatch_sync returns without having run its function.
+  // --- without the device's mutex. After a deadlock among serial queues dispatch_sync returns without having run its
+  // function.
   void dispatch_sync(mpsforge_metal_function function, void* context);
   void dispatch_async(mpsforge_metal_function function, void* context);
   bool is_current() const;
@@ -46,13 +47,12 @@ class SerialQueue : public std::enable_shared_from_this<SerialQueue> {
     Clock put;
   };
 
-  void run_block(sync::Lock& lock, const ThreadPointer& thread, mpsforge_metal_function function,
-                 void* context);
+  void run_block(sync::Lock& lock, const ThreadPointer& thread, mpsforge_metal_function function, void* context);
   void advance();
   void run();
 
-  uint64_t next_ = 0;     // ticket
-  uint64_t serving_ = 0;  // ticket
+  uint64_t next_ = 0;           // ticket
+  uint64_t serving_ = 0;        // ticket
   std::set<uint64_t> skipped_;  // by a deadlock
   std::deque<Item> items_;
   // Written under the mutex. A thread may ask without it whether it is the one: only it can make that so.

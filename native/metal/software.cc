@@ -109,8 +109,7 @@ void* buffer_contents(mpsforge_metal_buffer* buffer) noexcept {
 
 void cpu_access(mpsforge_metal_buffer* buffer, size_t offset, size_t length, uint32_t access) noexcept {
   if (!buffer) return;
-  buffer->object->cpu_access("cpu_access", offset, length, access & MPSFORGE_METAL_READ,
-                             access & MPSFORGE_METAL_WRITE);
+  buffer->object->cpu_access("cpu_access", offset, length, access & MPSFORGE_METAL_READ, access & MPSFORGE_METAL_WRITE);
 }
 
 void cpu_read(mpsforge_metal_buffer* buffer, size_t offset, size_t length, void* to) noexcept {
@@ -212,9 +211,8 @@ void command_buffer_release(mpsforge_metal_command_buffer* buffer) noexcept {
 
 uint32_t status(mpsforge_metal_command_buffer* buffer) noexcept {
   uint32_t result = MPSFORGE_METAL_NOT_ENQUEUED;
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) {
-    result = root.status(*thread);
-  });
+  with_root(buffer,
+            [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) { result = root.status(*thread); });
   return result;
 }
 
@@ -263,8 +261,7 @@ void wait_until_completed(mpsforge_metal_command_buffer* buffer) noexcept {
   });
 }
 
-void add_handler(mpsforge_metal_command_buffer* buffer, bool completed, mpsforge_metal_handler handler,
-                 void* context) {
+void add_handler(mpsforge_metal_command_buffer* buffer, bool completed, mpsforge_metal_handler handler, void* context) {
   if (!handler) return;
   with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) {
     root.add_handler(completed, thread, handler, context);

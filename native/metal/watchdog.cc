@@ -44,9 +44,8 @@ bool Device::gets_its_turn(const Blocked& blocked) const {
   const Blocked* one = &blocked;
   for (size_t steps = 0; steps <= blocked_.size(); ++steps) {
     const CpuThread* owner = one->serial->owner();
-    const auto held_up = std::find_if(blocked_.begin(), blocked_.end(), [owner](const Blocked* other) {
-      return owner && other->thread.get() == owner;
-    });
+    const auto held_up = std::find_if(blocked_.begin(), blocked_.end(),
+                                      [owner](const Blocked* other) { return owner && other->thread.get() == owner; });
     if (held_up == blocked_.end()) return false;
     one = *held_up;
     if (!one->serial) return true;
