@@ -75,28 +75,47 @@ var faults = []fault{
 		old: "if (any) served_.notify_all();", new: "", program: "wait: first come, first served"},
 	{name: "an event waits for no stream", file: "pool/events.cc",
 		old: "stream.run([&] { stream.order_after(streams_.at(record->stream), record->position); });", new: "", program: "an event orders two streams"},
+	{name: "engine: a wait seems to know what later signals know", file: "metal/signals.cc",
+		old: "return found == signals_.end() ? nullptr : &found->second;", new: "return found == signals_.end() ? nullptr : &signals_.rbegin()->second;", program: "a late wait for a low value knows no more for it"},
+	{name: "engine: a handler keeps what earlier ones knew", file: "metal/checker.cc",
+		old: "order_->forget(actor);", new: "", program: "a handler that knows of one queue only"},
+	{name: "engine: completion tells a waiting thread nothing", file: "metal/command_buffer.cc",
+		old: "if (!device().block(lock, queue->changed, thread, what, done)) return;\n  device().checker.acquire(thread->actor, end_clock_);", new: "device().block(lock, queue->changed, thread, what, done);", program: "completion waited for before the CPU reads"},
+	{name: "engine: a queue holds any number of command buffers", file: "metal/queue.cc",
+		old: "[&] { return uncompleted_ < limit; }", new: "[&] { return limit > 0; }", program: "sixty-four command buffers that are never committed"},
+	{name: "engine: a second encoder is let through", file: "metal/command_buffer.cc",
+		old: "if (open_) {\n    device().findings.violation(while_encoding", new: "if (false) {\n    device().findings.violation(while_encoding", program: "two encoders at once"},
+	{name: "engine: an error does not stop the work", file: "metal/executor.cc",
+		old: "return has(buffer, MPSFORGE_METAL_INJECT_ERROR) ? kInjected : \"\";", new: "return \"\";", program: "the second buffer from now ends in error"},
+	{name: "engine: matrix kernels may be encoded at once", file: "metal/models.cc",
+		old: "const bool matrices =", new: "const bool matrices = false &&", program: "two threads encode a matrix multiplication"},
 	{name: "the child of a fork goes on", file: "pool/fork.cc",
 		old: "return forked;", new: "return false;", program: "the child of a fork gets an exception, the parent is undisturbed", free: true},
 }
 
-func programText(t *testing.T, name string) string {
+// programOf finds a program of any table, with what it must come to.
+func programOf(t *testing.T, name string) (string, verdictOf) {
 	t.Helper()
 	for _, scenario := range append(poolScenarios(), poolCases()...) {
 		if scenario.name == name {
-			return scenario.text
+			return scenario.text, clean
 		}
 	}
-	t.Fatalf("no scenario %q", name)
-	return ""
+	for _, program := range append(orderPrograms(), rulePrograms()...) {
+		if program.name == name {
+			return program.text, program.want
+		}
+	}
+	t.Fatalf("no program %q", name)
+	return "", clean
 }
 
-// The verifier must find each fault with the program named after what is broken: a judge that accepts them proves
-// nothing about the protocol.
-func TestPlantedFaultsOfThePoolAreFound(t *testing.T) {
+// Each fault must be found by the program named after what is broken: a judge that accepts them proves nothing.
+func TestPlantedFaultsAreFound(t *testing.T) {
 	cache := testCache()
 	tools := findCompiler(t.Context(), cache)
 	if tools.err != nil {
-		t.Skipf("SKIP planted faults of the pool: %v", tools.err)
+		t.Skipf("SKIP planted faults: %v", tools.err)
 	}
 	builder := subjectBuilder{cache, tools}
 	for _, fault := range faults {
@@ -106,7 +125,8 @@ func TestPlantedFaultsOfThePoolAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join(t.TempDir(), "program.txt")
-			if err := os.WriteFile(path, []byte(programText(t, fault.program)), 0o644); err != nil {
+			text, want := programOf(t, fault.program)
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			ways := [][]string{{"drawn", "1", "1000", "0", "0", "3000"}, {"search", "1", "20000", "1", "0", "3000"}, {"free", "1", "20", "0", "100", "3000"}}
@@ -125,7 +145,7 @@ func TestPlantedFaultsOfThePoolAreFound(t *testing.T) {
 				if err := json.Unmarshal(result.Stdout, &found); err != nil {
 					t.Fatalf("%v: %s", err, result.Stdout)
 				}
-				if problem := clean.problem(&found); problem != "" {
+				if problem := want.problem(&found); problem != "" {
 					t.Logf("found %s: %.300s", way[0], problem)
 					return
 				}

@@ -2,7 +2,12 @@ package validate
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +79,7 @@ func (w verdictOf) problem(result *script.Result) string {
 	}
 	for _, found := range result.Findings {
 		if !w.matches(found) {
-			return fmt.Sprintf("unexpected %v: %s; %s; %s (%s)", found.Kind, found.Message, found.First, found.Second, found.Example)
+			return fmt.Sprintf("unexpected %s: %s; %s; %s (%s)", found.Kind, found.Message, found.First, found.Second, found.Example)
 		}
 	}
 	if result.Stuck {
@@ -85,11 +90,11 @@ func (w verdictOf) problem(result *script.Result) string {
 	case wantClean:
 	case wantRaceOrNone, wantModelOrNone:
 		if with == 0 {
-			return fmt.Sprintf("no %v in any of %d schedules", w.finding(), result.Runs)
+			return fmt.Sprintf("no %s in any of %d schedules", w.finding(), result.Runs)
 		}
 	default:
 		if with != result.Runs {
-			return fmt.Sprintf("a %v in %d of %d runs only", w.finding(), with, result.Runs)
+			return fmt.Sprintf("a %s in %d of %d runs only", w.finding(), with, result.Runs)
 		}
 	}
 	return ""
@@ -130,7 +135,7 @@ func (c *stageChecker) runProgram(ctx context.Context, text string, want verdict
 			done += result.Runs
 		}
 		if problem := want.problem(result); problem != "" {
-			return how + ": " + problem
+			return fmt.Sprintf("%s: %s; to see it again: %s", how, problem, c.repeat(options, problem, text))
 		}
 		return ""
 	}
@@ -167,6 +172,41 @@ func (c *stageChecker) runProgram(ctx context.Context, text string, want verdict
 		parts = append(parts, fmt.Sprintf("%d schedules", schedules))
 	}
 	return "", strings.Join(parts, ", ")
+}
+
+// exampleOf finds the seed or schedule that a problem's text ends in.
+var exampleOf = regexp.MustCompile(`\((seed|schedule) ([^()]*)\)$`)
+
+// repeat keeps the program and returns the command that runs it the same way again.
+func (c *stageChecker) repeat(options script.Options, problem, text string) string {
+	digest := sha256.Sum256([]byte(text))
+	path := filepath.Join(c.artifacts, fmt.Sprintf("program-%x.txt", digest[:6]))
+	if err := os.MkdirAll(c.artifacts, 0o755); err != nil {
+		return err.Error()
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return err.Error()
+	}
+	command := []string{"mpsforge metal run"}
+	example := exampleOf.FindStringSubmatch(problem)
+	switch {
+	case options.Mode == script.Search && example == nil:
+		command = append(command, "--search", fmt.Sprint(options.Deviations))
+	case options.Mode == script.Search:
+		command = append(command, "--schedule", strconv.Quote(example[2]))
+	case options.Mode == script.Drawn:
+		command = append(command, "--steps")
+	default:
+		command = append(command, "--delay", options.MaxDelay.String())
+	}
+	if options.Mode != script.Search {
+		seed, runs := fmt.Sprint(options.Seed), options.Runs
+		if example != nil {
+			seed, runs = example[2], 1
+		}
+		command = append(command, "--seed", seed, "--runs", fmt.Sprint(runs))
+	}
+	return strings.Join(append(command, path), " ")
 }
 
 // checkProgram makes a check of one program.

@@ -3,7 +3,9 @@
 package validate
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,37 +15,8 @@ import (
 	"mpsforge/reports"
 )
 
-// report fails the test for each check that did not pass.
-func report(t *testing.T, checks []reports.Check) {
-	t.Helper()
-	for _, check := range checks {
-		t.Logf("%6.2f s  %s: %s", check.Seconds, check.Name, check.Detail)
-		if check.Verdict != reports.Passed {
-			t.Errorf("%s: %s: %s\n%s", check.Name, check.Verdict, check.Detail, check.Output)
-		}
-	}
-}
-
 func referenceChecker(t *testing.T) *stageChecker {
 	return newStageChecker(slotTestOptions(t), &reports.Stage{Name: "reference"}, "reference")
-}
-
-func TestProgramsOverMetalComeToTheirVerdicts(t *testing.T) {
-	report(t, referenceChecker(t).checkMetal(t.Context()))
-}
-
-func TestReferencePoolObeysItsRules(t *testing.T) {
-	report(t, referenceChecker(t).checkPool(t.Context()))
-}
-
-func TestReferencePoolHandsOver(t *testing.T) {
-	c := referenceChecker(t)
-	report(t, c.checkHandOver(t.Context()))
-	report(t, c.checkPoolSchedules(t.Context()))
-}
-
-func TestHistoriesOfTheReferencePoolAreLinearizable(t *testing.T) {
-	report(t, referenceChecker(t).checkPoolHistories(t.Context()))
 }
 
 // runScript runs a program that must be one.
@@ -84,6 +57,54 @@ func TestSeedReplaysEveryStep(t *testing.T) {
 	other := runScript(t, text, script.Options{Mode: script.Drawn, Seed: 43, Runs: 1, Record: true})
 	if slices.Equal(first.Records, other.Records) {
 		t.Error("another seed makes the same steps")
+	}
+}
+
+// What a failure's detail says must work: the same program, run the same way.
+func TestFailureNamesTheCommandThatShowsItAgain(t *testing.T) {
+	c := referenceChecker(t)
+	text := "queue q\nbuffer b 64\ncb c q\nwork c fill b 0 64 1\ncommit c\npeek b 0 64\n"
+	for runs, want := range map[runsOf]string{
+		{free: 1}:                  "mpsforge metal run --delay 200µs --seed 1 --runs 1 ",
+		{drawn: 3}:                 "mpsforge metal run --steps --seed 1 --runs 1 ",
+		{search: 9, deviations: 2}: "mpsforge metal run --schedule \"\" ",
+	} {
+		problem, _ := c.runProgram(t.Context(), text, clean, runs)
+		_, command, _ := strings.Cut(problem, "to see it again: ")
+		path, found := strings.CutPrefix(command, want)
+		if !found {
+			t.Errorf("%+v: %q, want %q", runs, problem, want)
+			continue
+		}
+		if kept, err := os.ReadFile(path); err != nil || string(kept) != text {
+			t.Errorf("%+v: kept %q, %v", runs, kept, err)
+		}
+	}
+}
+
+// Each rule of SPEC-pool has a scenario named after it.
+func TestEveryRuleOfThePoolHasAScenario(t *testing.T) {
+	named := map[string]bool{}
+	for _, scenario := range poolScenarios() {
+		for rule := range strings.SplitSeq(scenario.rules, ", ") {
+			named[rule] = true
+		}
+	}
+	for rule := 1; rule <= 27; rule++ {
+		if !named[strconv.Itoa(rule)] {
+			t.Errorf("no scenario of rule %d", rule)
+		}
+	}
+}
+
+// The corpus must hold enough of both kinds, or its verdict means little.
+func TestCorpusHoldsBothClasses(t *testing.T) {
+	classes := map[bool]int{}
+	for _, program := range orderPrograms() {
+		classes[program.want.kind == wantClean]++
+	}
+	if classes[true] < 20 || classes[false] < 20 {
+		t.Errorf("%d race-free programs and %d racy ones", classes[true], classes[false])
 	}
 }
 

@@ -28,7 +28,7 @@ or to a stream pool. Prints every violation, race, deadlock and unmet expectatio
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that the first run's choices come from", Value: 1},
 			&cli.Uint64Flag{Name: "runs", Usage: "how many `RUNS`, each with the next seed; of a search: at most", Value: 1},
 			&cli.BoolFlag{Name: "steps", Usage: "let the deterministic scheduler decide every step"},
-			&cli.IntFlag{Name: "search", Usage: "all schedules with at most so many `DEVIATIONS`; -1: all there are", Value: noSearch},
+			&cli.IntFlag{Name: "search", Usage: "all schedules with at most so many `DEVIATIONS`; -1: all there are", Value: noSearch, DefaultText: "no search"},
 			&cli.StringFlag{Name: "schedule", Usage: "run this `SCHEDULE` again"},
 			&cli.DurationFlag{Name: "delay", Usage: "longest `TIME` that the software GPU waits before a command", Value: 100 * time.Microsecond},
 		},
@@ -72,8 +72,8 @@ func runOptions(c call) (script.Options, error) {
 		}
 		ways++
 	}
-	if schedule := c.String("schedule"); schedule != "" {
-		options.Mode, options.Schedule = script.Replay, schedule
+	if c.IsSet("schedule") { // the default schedule has an empty name
+		options.Mode, options.Schedule = script.Replay, c.String("schedule")
 		ways++
 	}
 	if ways > 1 {
@@ -104,7 +104,7 @@ func printRun(w io.Writer, found *script.Result) {
 		fmt.Fprintf(w, "not met: %s%s\n", failure.Text, example(failure.Runs, failure.Example))
 	}
 	for _, finding := range found.Findings {
-		fmt.Fprintf(w, "%v: %s\n", finding.Kind, finding.Message)
+		fmt.Fprintf(w, "%s: %s\n", finding.Kind, finding.Message)
 		for _, more := range []struct{ name, text string }{{"first", finding.First}, {"second", finding.Second}, {"history", finding.History}} {
 			if more.text != "" {
 				fmt.Fprintf(w, "  %s: %s\n", more.name, more.text)

@@ -62,7 +62,7 @@ class Tally {
       const std::string key = std::to_string(finding.kind) + " " + std::to_string(finding.signature) + " " +
                               without_numbers(finding.message);
       count(findings_, key, example,
-            "\"kind\":" + std::to_string(finding.kind) + ",\"signature\":" + std::to_string(finding.signature) +
+            "\"kind\":" + quoted(kKindNames[finding.kind]) + ",\"signature\":" + std::to_string(finding.signature) +
                 ",\"message\":" + quoted(finding.message) + ",\"first\":" + quoted(finding.first) +
                 ",\"second\":" + quoted(finding.second) + ",\"history\":" + quoted(finding.history),
             seen);
@@ -83,9 +83,11 @@ class Tally {
   std::string json() const {
     std::string out = "{\"runs\":" + std::to_string(runs_) + ",\"complete\":" + (complete ? "true" : "false") +
                       ",\"stuck\":" + (stuck ? "true" : "false") + ",\"steps\":" + std::to_string(steps);
-    out += ",\"runs_with\":[";
-    for (size_t kind = 0; kind < kKinds; ++kind) out += (kind > 0 ? "," : "") + std::to_string(runs_with_[kind]);
-    out += "],\"failures\":" + list(failures_) + ",\"findings\":" + list(findings_);
+    out += ",\"runs_with\":{";
+    for (size_t kind = 0; kind < kKinds; ++kind) {
+      out += (kind > 0 ? "," : "") + quoted(kKindNames[kind]) + ":" + std::to_string(runs_with_[kind]);
+    }
+    out += "},\"failures\":" + list(failures_) + ",\"findings\":" + list(findings_);
     out += ",\"statistics\":{\"command_buffers\":" + std::to_string(statistics_.command_buffers) +
            ",\"commands\":" + std::to_string(statistics_.commands) +
            ",\"handlers\":" + std::to_string(statistics_.handlers) +
@@ -136,6 +138,7 @@ class Tally {
   }
 
   static constexpr size_t kKinds = MPSFORGE_METAL_MODEL + 1;  // of findings
+  static constexpr const char* kKindNames[kKinds] = {"violation", "race", "deadlock", "lifetime", "model"};
 
   uint64_t runs_ = 0;
   uint64_t runs_with_[kKinds] = {};

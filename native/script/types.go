@@ -37,25 +37,17 @@ type Options struct {
 	Schedule   string        // of Replay
 }
 
-// Kind is what a finding is. The numbers are those of metal.h.
-type Kind uint32
+// Kind is what a finding is.
+type Kind string
 
 // The kinds of findings.
 const (
-	Violation Kind = 0 // a call that Metal answers with an assertion
-	Race      Kind = 1 // two conflicting accesses that nothing orders
-	Deadlock  Kind = 2
-	Lifetime  Kind = 3 // left behind, or used after its end
-	Model     Kind = 4 // a model's observation
+	Violation Kind = "violation" // a call that Metal answers with an assertion
+	Race      Kind = "race"      // two conflicting accesses that nothing orders
+	Deadlock  Kind = "deadlock"
+	Lifetime  Kind = "lifetime" // left behind, or used after its end
+	Model     Kind = "model"    // a model's observation
 )
-
-func (k Kind) String() string {
-	names := [...]string{"violation", "race", "deadlock", "lifetime", "model"}
-	if int(k) < len(names) {
-		return names[k]
-	}
-	return "unknown"
-}
 
 // Finding is something that the software Metal found.
 type Finding struct {
@@ -96,15 +88,15 @@ type Statistics struct {
 
 // Result is what the runs of a program came to.
 type Result struct {
-	Runs       uint64     `json:"runs"`
-	Complete   bool       `json:"complete"`  // Search: there are no more schedules
-	Stuck      bool       `json:"stuck"`     // the last run could not end; its threads are left behind
-	Steps      uint64     `json:"steps"`     // of the longest run, under a scheduler
-	RunsWith   [5]uint64  `json:"runs_with"` // by Kind: runs that had such a finding
-	Failures   []Failure  `json:"failures"`
-	Findings   []Finding  `json:"findings"`
-	Statistics Statistics `json:"statistics"`
-	Records    []Record   `json:"records"`
+	Runs       uint64          `json:"runs"`
+	Complete   bool            `json:"complete"`  // Search: there are no more schedules
+	Stuck      bool            `json:"stuck"`     // the last run could not end; its threads are left behind
+	Steps      uint64          `json:"steps"`     // of the longest run, under a scheduler
+	RunsWith   map[Kind]uint64 `json:"runs_with"` // runs that had such a finding
+	Failures   []Failure       `json:"failures"`
+	Findings   []Finding       `json:"findings"`
+	Statistics Statistics      `json:"statistics"`
+	Records    []Record        `json:"records,omitempty"`
 }
 
 // Clean tells whether nothing was found and nothing failed.
