@@ -37,7 +37,7 @@ check:
 	$(call part,clang-format,sh ci/clang-format.sh)
 
 unit:
-	$(call part,go test,$(GO) test ./...)
+	$(call part,go test,$(GO) test -timeout 45m ./...)
 
 test: build check unit demo
 	@echo "== all parts ended well"
