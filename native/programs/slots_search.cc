@@ -234,7 +234,10 @@ uint64_t interleavings = 0;
 
 // Searches one case, or replays one schedule of it.
 void search(const Case& test, int preemptions, const char* replay) {
-  Scheduler scheduler({preemptions, true});
+  Scheduler::Options limits;
+  limits.preemptions = preemptions;
+  limits.odd_wakeups = true;
+  Scheduler scheduler(limits);
   scheduler.on_failure = [&](const std::string& message) {
     std::printf("{\"cases\":%zu,\"interleavings\":%" PRIu64
                 ",\"preemptions\":%d,\"violation\":{\"case\":\"%s\","
