@@ -1,6 +1,6 @@
 # make demo   the main job on a real PyTorch tree
 # make test   everything that CI runs, with seconds per part
-# make bench  ratios against git on the real tree
+# make bench  ratios: against git on the real tree, the software Metal against plain loops, slots against a mutex
 GO       ?= go
 # urfave/cli documents itself through a Markdown library unless told not to; without it the program starts faster.
 TAGS     := urfave_cli_no_docs
@@ -44,6 +44,7 @@ test: build check unit demo
 
 bench: build $(TREE26)
 	MPSFORGE_BENCH_TREE=$(TREE26) $(GO) test -run '^$$' -bench . -benchtime 15x -timeout 30m ./cmd/mpsforge ./patches
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./validate
 
 $(TREE26): build
 	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@

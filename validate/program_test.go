@@ -4,6 +4,7 @@ package validate
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,6 +130,39 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 		case len(result.Failures) != 1 || !strings.HasPrefix(result.Failures[0].Text, want):
 			t.Errorf("%q: %+v, want %q", text, result.Failures, want)
 		}
+	}
+}
+
+// In the mode "abort" a violation ends the process as on a Mac, with a text that classify knows.
+func TestViolationAbortsAsOnAMac(t *testing.T) {
+	tools := findCompiler(t.Context(), testCache())
+	if tools.err != nil {
+		t.Skipf("SKIP mode abort: %v", tools.err)
+	}
+	sources, err := engineSources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := subjectBuilder{testCache(), tools}
+	path, err := builder.build(t.Context(), target{program, sources, nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := filepath.Join(t.TempDir(), "twice.txt")
+	if err := os.WriteFile(text, []byte("device abort=1\nqueue q\ncb c q\ncommit c\ncommit c\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	result, err := run.Command{Name: path, Args: []string{"free", "1", "1", "0", "0", "3000", text}}.Run(t.Context())
+	if err == nil {
+		t.Fatalf("the process lives: %s", result.Stdout)
+	}
+	log := filepath.Join(t.TempDir(), "crash.log")
+	if err := os.WriteFile(log, result.Stderr, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	found := Classify([]string{log})[0]
+	if len(found.Matches) == 0 || !strings.HasPrefix(found.Matches[0].Signature, "3 ") {
+		t.Errorf("%q is classified as %+v, want signature 3", result.Stderr, found)
 	}
 }
 

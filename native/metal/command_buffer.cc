@@ -197,7 +197,8 @@ void CommandBuffer::handler_ran(const CpuThread& handler_thread) {
 
 bool CommandBuffer::will_signal(const Event& event, uint64_t value) const {
   if (injected & (1u << MPSFORGE_METAL_INJECT_ERROR)) return false;
-  for (size_t i = begun; i < commands_.size(); ++i) {
+  // The command that has begun may be the signal, not sent yet.
+  for (size_t i = begun > 0 ? begun - 1 : 0; i < commands_.size(); ++i) {
     const auto* signal = std::get_if<Signal>(&commands_[i].what);
     if (signal && signal->event.get() == &event && signal->value >= value) return true;
   }

@@ -1,14 +1,20 @@
-// Verbs over Metal. Objects are named by their creation:
+// Verbs over Metal. Objects are named by their creation.
+// clang-format off
 //   queue Q | shared_event E | buffer B LENGTH [private] | serial S | mps K matrix|graph|other
 //   cb C Q | mps_cb C Q | root R C | blit X C | compute X C
-// Work:
-//   fill X B OFFSET LENGTH VALUE | copy X FROM OFFSET TO OFFSET LENGTH
-//   dispatch X set B OFFSET LENGTH VALUE | dispatch X look B OFFSET LENGTH | dispatch X move FROM OFFSET TO OFFSET
-//   LENGTH encode K C [X] set B OFFSET LENGTH VALUE    an MPS kernel or graph, on encoder X or one of its own signal C
-//   E VALUE | wait C E VALUE | end_encoding X | enqueue C | commit C | continue C scheduled C | completed C | status C
-//   [= N] | on_scheduled C BLOCK | on_completed C BLOCK | notify E VALUE BLOCK event.set E VALUE | event.value E [= N]
-//   | attain E VALUE [MILLISECONDS] [= 0|1] peek B OFFSET LENGTH [= BYTE] | poke B OFFSET LENGTH BYTE | note B OFFSET
-//   LENGTH TEXT sync S BLOCK | async S BLOCK | inject Q error|hang N | resume Q
+//   fill X B OFFSET LENGTH VALUE
+//   copy X FROM OFFSET TO OFFSET LENGTH
+//   dispatch X set B OFFSET LENGTH VALUE | dispatch X look B OFFSET LENGTH
+//   dispatch X move FROM OFFSET TO OFFSET LENGTH
+//   work C fill|copy|set|look|move ...        the same on an encoder of its own, which it ends
+//   encode K C [X] set B OFFSET LENGTH VALUE  an MPS kernel or graph, on encoder X or one of its own
+//   signal C E VALUE | wait C E VALUE | end_encoding X | enqueue C | commit C | continue C
+//   scheduled C | completed C | status C [= N]
+//   on_scheduled C BLOCK | on_completed C BLOCK | notify E VALUE BLOCK
+//   event.set E VALUE | event.value E [= N] | attain E VALUE [MILLISECONDS] [= 0|1]
+//   peek B OFFSET LENGTH [= BYTE] | poke B OFFSET LENGTH BYTE | note B OFFSET LENGTH TEXT
+//   sync S BLOCK | async S BLOCK | inject Q error|hang N | resume Q
+// clang-format on
 #include <cstring>
 
 #include "world.h"

@@ -9,13 +9,21 @@
 // expects an error that holds TEXT.
 //
 // All levels:
-//   device KEY=NUMBER...           first line of the set-up, if at all: macos, models, cap, covers, split, order,
-//   watchdog barrier NAME                   waits for all threads that have this line; orders them post NAME / await
-//   NAME [N]     counts up / waits until the count is N (1); orders repeat N ... done              again and again;
-//   nests pause                          a scheduling point, or a short sleep stop unless completed CB       ends the
-//   section unless the command buffer has completed, by its status stop unless value EVENT N      ends the section
-//   unless the shared event has reached N release NAME / leak NAME       releases an object early / never fork BLOCK
-//   runs the block in a forked child, whose failures count
+// clang-format off
+//   device KEY=NUMBER...      the first line, if at all: abort, macos, models, cap, covers, split, order or watchdog,
+//                             as mpsforge_metal_config explains them
+//   barrier NAME              waits for all threads that have this line; orders them
+//   post NAME                 counts up; orders
+//   await NAME [N]            waits until the count is N, or 1; orders
+//   repeat N ... done         again and again; nests
+//   pause [MICROSECONDS]      a scheduling point, or a short sleep
+//   stop unless completed CB  ends the section unless the command buffer has completed, by its status
+//   stop unless value E N     ends the section unless the shared event has reached N
+//   release NAME              releases an object early
+//   leak NAME                 never releases an object
+//   gil                       in the set-up: a lock that threads hold but where the pool blocks
+//   fork BLOCK                runs the block in a forked child, whose failures count
+// clang-format on
 // Metal: verbs of metal_verbs.cc. Pool: "pool NAME=VALUE..." in the set-up makes one; verbs of pool_verbs.cc.
 #ifndef MPSFORGE_NATIVE_SCRIPT_SCRIPT_H
 #define MPSFORGE_NATIVE_SCRIPT_SCRIPT_H

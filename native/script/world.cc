@@ -227,11 +227,14 @@ void World::configure(Arguments& arguments) {
     if (equals == std::string::npos) throw Wrong("device KEY=NUMBER, not " + pair);
     const auto value = static_cast<uint32_t>(whole_number(pair.substr(equals + 1)));
     const std::string key = pair.substr(0, equals);
-    const std::map<std::string, uint32_t*> keys = {
-        {"macos", &configuration.macos},         {"models", &configuration.models},
-        {"cap", &configuration.max_uncompleted}, {"covers", &configuration.wait_covers_handlers},
-        {"split", &configuration.graph_split},   {"order", &configuration.check_order},
-        {"watchdog", &configuration.watchdog_ms}};
+    const std::map<std::string, uint32_t*> keys = {{"abort", &configuration.on_violation},
+                                                   {"macos", &configuration.macos},
+                                                   {"models", &configuration.models},
+                                                   {"cap", &configuration.max_uncompleted},
+                                                   {"covers", &configuration.wait_covers_handlers},
+                                                   {"split", &configuration.graph_split},
+                                                   {"order", &configuration.check_order},
+                                                   {"watchdog", &configuration.watchdog_ms}};
     const auto found = keys.find(key);
     if (found == keys.end()) throw Wrong("device: no key " + key);
     *found->second = value;
