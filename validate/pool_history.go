@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -192,8 +194,21 @@ func (c *stageChecker) judgeHistory(shape poolHistory, text string, made map[int
 	case porcupine.Unknown:
 		return len(history), fmt.Sprintf("undecided: %d operations took longer than %v to check", len(history), decideLimit)
 	default:
-		return len(history), fmt.Sprintf("not linearizable: %d operations", len(history))
+		return len(history), fmt.Sprintf("not linearizable: %d operations; %s", len(history), c.drawHistory(shape, history, seed))
 	}
+}
+
+// drawHistory leaves porcupine's picture of a history and says where.
+func (c *stageChecker) drawHistory(shape poolHistory, history []porcupine.Operation, seed uint64) string {
+	if err := os.MkdirAll(c.artifacts, 0o755); err != nil {
+		return "no picture: " + err.Error()
+	}
+	path := filepath.Join(c.artifacts, fmt.Sprintf("history-%s-%d.html", strings.ReplaceAll(shape.name, " ", "-"), seed))
+	_, info := porcupine.CheckOperationsVerbose(shape.model, history, minimiseLimit)
+	if err := porcupine.VisualizePath(shape.model, info, path); err != nil {
+		return "no picture: " + err.Error()
+	}
+	return "a picture of it: " + path
 }
 
 // leaseModel: a thread that needs a stream gets the lowest free slot, or stream 0 where none is free, and keeps to either

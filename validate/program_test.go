@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
+
 	"mpsforge/internal/run"
 	"mpsforge/native/script"
 	"mpsforge/reports"
@@ -120,6 +122,8 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 		"buffer b\n":                "main, line 1: a word is missing at the end",
 		"set t 1\n":                 "main, line 1: no tensor t",
 		"tensor t 4\n":              "main, line 1: no pool",
+		"buffer b 8\npeek b 0 99999999999999999\n":    "main, line 2: ",
+		"pool\non_queue 0 a\nblock a\non_queue 0 a\n": "block a, line 0: blocks run each other without end",
 	} {
 		result, err := script.Run(text, script.Options{Runs: 1, Stall: time.Second})
 		switch {
@@ -129,6 +133,34 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 			}
 		case len(result.Failures) != 1 || !strings.HasPrefix(result.Failures[0].Text, want):
 			t.Errorf("%q: %+v, want %q", text, result.Failures, want)
+		}
+	}
+}
+
+// The models of histories must refuse what no pool may answer.
+func TestPoolHistoryModelsJudge(t *testing.T) {
+	shapes := poolHistories()
+	lease := func(thread int, verb string, answer, start, end int64) porcupine.Operation {
+		return porcupine.Operation{ClientId: thread, Input: answered{historyOperation{verb: verb}, thread}, Output: answer, Call: start, Return: end}
+	}
+	for _, test := range []struct {
+		name    string
+		model   porcupine.Model
+		history []porcupine.Operation
+		legal   bool
+	}{
+		{"the lowest slots, one after the other", shapes[0].model, []porcupine.Operation{lease(0, "working", 1, 0, 1), lease(1, "working", 2, 2, 3)}, true},
+		{"two threads on one worker stream", shapes[0].model, []porcupine.Operation{lease(0, "working", 1, 0, 1), lease(1, "working", 1, 2, 3)}, false},
+		{"a slot that is not the lowest", shapes[0].model, []porcupine.Operation{lease(0, "working", 2, 0, 1)}, false},
+		{"shared although a slot was free", shapes[0].model, []porcupine.Operation{lease(0, "working", 0, 0, 1)}, false},
+		{"a slot changes hands after its return", shapes[0].model, []porcupine.Operation{lease(0, "working", 1, 0, 1), lease(0, "release_slot", 0, 2, 3), lease(1, "working", 1, 4, 5)}, true},
+		{"incomplete, then complete", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.query", 0, 2, 3), lease(0, "event.query", 1, 4, 5)}, true},
+		{"complete, then incomplete", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.query", 1, 2, 3), lease(0, "event.query", 0, 4, 5)}, false},
+		{"incomplete after synchronize", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.synchronize", 0, 2, 3), lease(0, "event.query", 0, 4, 5)}, false},
+		{"incomplete, never recorded", shapes[1].model, []porcupine.Operation{lease(0, "event.query", 0, 0, 1)}, false},
+	} {
+		if legal := porcupine.CheckOperations(test.model, test.history); legal != test.legal {
+			t.Errorf("%s: legal %v, want %v", test.name, legal, test.legal)
 		}
 	}
 }

@@ -356,8 +356,17 @@ void World::run_section(Context& context, const Section& section) {
 }
 
 void World::run_block(const std::string& name) {
+  // Blocks that run each other in place would end the process when the stack is used up.
+  constexpr int deepest = 64;
+  thread_local int depth = 0;
   Context context{*this, "block " + name, 0, false, 0, {}, {}};
+  if (depth == deepest) {
+    context.fail("blocks run each other without end");
+    return;
+  }
+  ++depth;
   run_section(context, program_.blocks.at(name));
+  --depth;
   finish(context);
 }
 
