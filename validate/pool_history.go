@@ -154,7 +154,7 @@ func (c *stageChecker) checkPoolHistories(ctx context.Context) []reports.Check {
 		for round := 0; round < rounds && check.Verdict == reports.Passed && ctx.Err() == nil; round++ {
 			seed := c.seed + uint64(round)
 			text, made := shape.program(seed, operations)
-			n, problem := c.judgeHistory(shape, text, made, seed)
+			n, problem := c.judgeHistory(ctx, shape, text, made, seed)
 			total += n
 			if problem != "" {
 				check.Verdict, check.Detail, check.Output = reports.Failed, fmt.Sprintf("%s (seed %d)", problem, seed), text
@@ -170,9 +170,9 @@ func (c *stageChecker) checkPoolHistories(ctx context.Context) []reports.Check {
 	return checks
 }
 
-func (c *stageChecker) judgeHistory(shape poolHistory, text string, made map[int]answered, seed uint64) (int, string) {
+func (c *stageChecker) judgeHistory(ctx context.Context, shape poolHistory, text string, made map[int]answered, seed uint64) (int, string) {
 	delay := time.Duration(seed%2) * freeDelay / 4
-	result, err := script.Run(text, script.Options{Mode: script.Free, Seed: seed, Runs: 1, MaxDelay: delay, Stall: c.patience, Record: true})
+	result, err := script.Run(ctx, text, script.Options{Mode: script.Free, Seed: seed, Runs: 1, MaxDelay: delay, Stall: c.patience, Record: true})
 	if err != nil {
 		return 0, err.Error()
 	}

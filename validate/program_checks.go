@@ -122,7 +122,7 @@ func (c *stageChecker) runProgram(ctx context.Context, text string, want verdict
 	var done, schedules uint64
 	try := func(options script.Options, how string) string {
 		options.Stall = c.patience
-		result, err := script.Run(text, options)
+		result, err := script.Run(ctx, text, options)
 		if err != nil {
 			return err.Error()
 		}

@@ -3,6 +3,8 @@
 package validate
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +28,7 @@ func referenceChecker(t *testing.T) *stageChecker {
 func runScript(t *testing.T, text string, options script.Options) *script.Result {
 	t.Helper()
 	options.Stall = 10 * time.Second
-	result, err := script.Run(text, options)
+	result, err := script.Run(t.Context(), text, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +113,16 @@ func TestCorpusHoldsBothClasses(t *testing.T) {
 	}
 }
 
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	text := "queue q\nthread A\ncb c q\ncommit c\nthread B\ncb d q\ncommit d\n"
+	_, err := script.Run(ctx, text, script.Options{Mode: script.Search, Runs: 1 << 40, Deviations: script.Unbounded, Stall: time.Minute})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("err = %v, want the context's", err)
+	}
+}
+
 func TestProgramErrorsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"repeat 3\nqueue q\n":       "line 1: repeat without done",
@@ -125,7 +137,7 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 		"buffer b 8\npeek b 0 99999999999999999\n":    "main, line 2: ",
 		"pool\non_queue 0 a\nblock a\non_queue 0 a\n": "block a, line 0: blocks run each other without end",
 	} {
-		result, err := script.Run(text, script.Options{Runs: 1, Stall: time.Second})
+		result, err := script.Run(t.Context(), text, script.Options{Runs: 1, Stall: time.Second})
 		switch {
 		case err != nil:
 			if !strings.Contains(err.Error(), want) {

@@ -32,7 +32,7 @@ or to a stream pool. Prints every violation, race, deadlock and unmet expectatio
 			&cli.StringFlag{Name: "schedule", Usage: "run this `SCHEDULE` again"},
 			&cli.DurationFlag{Name: "delay", Usage: "longest `TIME` that the software GPU waits before a command", Value: 100 * time.Microsecond},
 		},
-		action: func(_ context.Context, c call) (result, error) {
+		action: func(ctx context.Context, c call) (result, error) {
 			path := c.Args().First()
 			text, err := os.ReadFile(path)
 			if err != nil {
@@ -42,7 +42,7 @@ or to a stream pool. Prints every violation, race, deadlock and unmet expectatio
 			if err != nil {
 				return result{}, err
 			}
-			found, err := script.Run(string(text), options)
+			found, err := script.Run(ctx, string(text), options)
 			if err != nil {
 				return result{}, fmt.Errorf("%s: %w", path, err)
 			}

@@ -159,9 +159,13 @@ struct Run {
 
 constexpr const char* kStuck = "the run is stuck: every thread waits";
 
+bool stopped(const mpsforge_script_options& options) {
+  return options.stop && __atomic_load_n(options.stop, __ATOMIC_RELAXED) != 0;
+}
+
 // Each run on a thread of its own, as the main thread of the program.
 void run_freely(const Program& program, const mpsforge_script_options& options, Tally& tally) {
-  for (uint64_t i = 0; i < options.runs; ++i) {
+  for (uint64_t i = 0; i < options.runs && !stopped(options); ++i) {
     const auto run = std::make_shared<Run>();
     run->program = program;
     run->world = std::make_unique<World>(run->program, options, options.seed + i);
@@ -205,7 +209,7 @@ void run_scheduled(const Program& program, const mpsforge_script_options& option
     return;
   }
   const uint64_t runs = options.mode == MPSFORGE_SCRIPT_REPLAY ? 1 : options.runs;
-  for (uint64_t i = 0; i < runs && !tally.complete; ++i) {
+  for (uint64_t i = 0; i < runs && !tally.complete && !stopped(options); ++i) {
     const bool drawn = options.mode == MPSFORGE_SCRIPT_DRAWN;
     if (drawn) scheduler->draw(options.seed + i);
     auto world = std::make_unique<World>(program, options, drawn ? options.seed + i : options.seed);

@@ -9,10 +9,13 @@ package script
 #cgo linux LDFLAGS: -static-libstdc++ -static-libgcc
 #include <stdlib.h>
 #include "script.h"
+
+static void request_stop(uint32_t* stop) { __atomic_store_n(stop, 1, __ATOMIC_RELAXED); }
 */
 import "C"
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,12 +27,24 @@ import (
 )
 
 // Run runs the program on the software Metal and the reference pool and returns what came of it. It blocks until all
-// runs are done; the threads of a stuck run are left behind. An error means that nothing can be said: a text that is no
-// program (ErrProgram), or no memory.
-func Run(text string, options Options) (*Result, error) {
+// runs are done, or the one under way when the context ends; the threads of a stuck run are left behind. An error means
+// that nothing can be said: a text that is no program (ErrProgram), no memory, or the end of the context.
+func Run(ctx context.Context, text string, options Options) (*Result, error) {
 	program, schedule := C.CString(text), C.CString(options.Schedule)
 	defer C.free(unsafe.Pointer(program))
 	defer C.free(unsafe.Pointer(schedule))
+	stop := (*C.uint32_t)(C.calloc(1, C.sizeof_uint32_t))
+	defer C.free(unsafe.Pointer(stop))
+	stopped := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		C.request_stop(stop)
+		close(stopped)
+	})
+	defer func() {
+		if !unwatch() {
+			<-stopped
+		}
+	}()
 	own := C.mpsforge_script_options{
 		metal:        C.mpsforge_metal_software(),
 		pool:         C.mpsforge_pool_reference(),
@@ -39,6 +54,7 @@ func Run(text string, options Options) (*Result, error) {
 		deviations:   C.int32_t(options.Deviations),
 		max_delay_us: C.uint32_t(options.MaxDelay.Microseconds()),
 		stall_ms:     C.uint32_t(options.Stall.Milliseconds()),
+		stop:         stop,
 		schedule:     schedule,
 	}
 	if options.Record {
@@ -49,6 +65,9 @@ func Run(text string, options Options) (*Result, error) {
 		return nil, errors.New("run program: no memory")
 	}
 	defer C.mpsforge_script_free(found)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	return decode([]byte(C.GoString(found)))
 }
 

@@ -56,6 +56,7 @@ typedef struct {
   uint32_t max_delay_us;  // microseconds
   uint32_t stall_ms;      // milliseconds without a step until a free run counts as stuck
   uint32_t record;        // 1: the result holds every step with its times and value
+  const uint32_t* stop;   // may be NULL; once it is not 0, no further run begins (read atomically)
   const char* schedule;   // of MPSFORGE_SCRIPT_REPLAY
 } mpsforge_script_options;
 
