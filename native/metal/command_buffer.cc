@@ -86,13 +86,21 @@ bool CommandBuffer::may_encode(Rule after_commit, Rule while_encoding, const Thr
   return true;
 }
 
+const std::shared_ptr<Device>& CommandBuffer::queue_device() const { return queue->device; }
+
+void CommandBuffer::refuse_foreign(const std::string& label, const ThreadPointer& thread, const char* what) const {
+  device().findings.violation(Rule::OtherDevice, "", call(what, thread).text(), label);
+}
+
 void CommandBuffer::signal(const ThreadPointer& thread, const std::shared_ptr<Event>& event, uint64_t value) {
   if (!may_encode(Rule::SignalAfterCommit, Rule::SignalWhileEncoding, thread, "encode_signal")) return;
+  if (!accepts(*event, thread, "encode_signal")) return;
   add({Signal{event, value}, thread});
 }
 
 void CommandBuffer::wait(const ThreadPointer& thread, const std::shared_ptr<Event>& event, uint64_t value) {
   if (!may_encode(Rule::WaitAfterCommit, Rule::WaitWhileEncoding, thread, "encode_wait")) return;
+  if (!accepts(*event, thread, "encode_wait")) return;
   add({Wait{event, value}, thread});
 }
 
@@ -162,10 +170,10 @@ void CommandBuffer::schedule() {
   scheduled_.clear();
 }
 
-void CommandBuffer::end(const std::string& error, Actor actor) {
+void CommandBuffer::end(const std::string& error, Clock clock) {
   error_ = error;
   status_ = error.empty() ? MPSFORGE_METAL_COMPLETED : MPSFORGE_METAL_ERROR;
-  end_clock_ = device().checker.release(actor);
+  end_clock_ = std::move(clock);
   handlers_left_ = completed_.size();
   post(completed_, end_clock_, true);
   completed_.clear();
@@ -198,11 +206,23 @@ void CommandBuffer::handler_ran(const CpuThread& handler_thread) {
 bool CommandBuffer::will_signal(const Event& event, uint64_t value) const {
   if (injected & (1u << MPSFORGE_METAL_INJECT_ERROR)) return false;
   // The command that has begun may be the signal, not sent yet.
-  for (size_t i = begun > 0 ? begun - 1 : 0; i < commands_.size(); ++i) {
+  for (size_t i = first_left(); i < commands_.size(); ++i) {
     const auto* signal = std::get_if<Signal>(&commands_[i].what);
     if (signal && signal->event.get() == &event && signal->value >= value) return true;
   }
   return false;
+}
+
+uint64_t CommandBuffer::will_wait(const Event& event) const {
+  if (injected & (1u << MPSFORGE_METAL_INJECT_ERROR)) return 0;
+  uint64_t highest = 0;
+  for (size_t i = first_left(); i < commands_.size(); ++i) {
+    const auto* wait = std::get_if<Wait>(&commands_[i].what);
+    if (wait && wait->event.get() == &event && wait->value > event.value_now()) {
+      highest = std::max(highest, wait->value);
+    }
+  }
+  return highest;
 }
 
 std::string CommandBuffer::describe_state() const {

@@ -41,6 +41,13 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   // For encoders. The pointer only tells one from another.
   bool open(const void* encoder, bool compute, const ThreadPointer& thread, const char* call);
   void close() { open_ = nullptr; }
+  // Whether an object is of this device, whose mutex and checker are no others'; a finding if not.
+  template <class Object>
+  bool accepts(const Object& object, const ThreadPointer& thread, const char* call) const {
+    if (object.device == queue_device()) return true;
+    refuse_foreign(object.label, thread, call);
+    return false;
+  }
   const void* open_encoder() const { return open_; }
   const Call& opened() const { return opened_; }
   void add(Command command);
@@ -55,12 +62,15 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   bool is_scheduled() const { return status_ >= MPSFORGE_METAL_SCHEDULED; }
   bool is_ended() const { return status_ >= MPSFORGE_METAL_COMPLETED; }
   void schedule();
-  void end(const std::string& error, Actor actor);
+  // What knows of the end knows the clock.
+  void end(const std::string& error, Clock clock);
   void handler_ran(const CpuThread& handler_thread);
   const std::vector<Command>& commands() const { return commands_; }
   const Clock& after() const { return committed_clock_; }
   // Whether a command that has yet to run gives the event the value.
   bool will_signal(const Event& event, uint64_t value) const;
+  // The highest value that it has yet to wait for and that the event does not have, or 0.
+  uint64_t will_wait(const Event& event) const;
   Call call(const char* what, const ThreadPointer& thread) const;
   std::string describe() const;
   // Where it stands, for reports of deadlocks.
@@ -79,9 +89,12 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   };
 
   bool may_encode(Rule after_commit, Rule while_encoding, const ThreadPointer& thread, const char* call);
+  void refuse_foreign(const std::string& label, const ThreadPointer& thread, const char* call) const;
+  const std::shared_ptr<Device>& queue_device() const;  // the queue's class is not known here
   void encoded(const ThreadPointer& thread);
   void post(const std::vector<Handler>& handlers, const Clock& clock, bool completed);
   bool wait_covers_handlers() const;
+  size_t first_left() const { return begun > 0 ? begun - 1 : 0; }  // index of the command that runs or comes next
 
   uint32_t status_ = MPSFORGE_METAL_NOT_ENQUEUED;
   size_t holders_ = 0;

@@ -73,6 +73,8 @@ void Device::add_serial_queue(const std::shared_ptr<SerialQueue>& queue) {
   serial_queues_.push_back(queue);
 }
 
+void Device::keep(std::shared_ptr<SerialQueue> queue) { kept_.push_back(std::move(queue)); }
+
 void Device::reap(sync::Lock& lock) {
   std::list<Executor> ended;
   for (auto executor = executors_.begin(); executor != executors_.end();) {
@@ -93,6 +95,14 @@ std::string Device::signaller(const Event& event, uint64_t value) const {
     if (queue && queue->will_signal(event, value, &by)) return by;
   }
   return "";
+}
+
+std::vector<std::pair<std::string, uint64_t>> Device::waiters(const Event& event) const {
+  std::vector<std::pair<std::string, uint64_t>> found;
+  for (const auto& weak : queues_) {
+    if (const auto queue = weak.lock()) queue->add_waiters(event, &found);
+  }
+  return found;
 }
 
 void Device::used_after_close(const Call& call) {
@@ -123,6 +133,7 @@ void Device::close() {
   if (closed_) return;
   block(
       lock, quiet, call.thread, [this] { return "device_close, for " + pending(); }, [this] { return idle(); });
+  if (closed_) return;  // by another thread meanwhile
   closed_ = true;
   stop(lock);
   report_left_behind(call);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "../schedule/sync.h"
@@ -68,7 +69,8 @@ class Device : public std::enable_shared_from_this<Device> {
   uint64_t next_object() { return ++objects_; }
 
   // --- with the mutex held
-  // Waits until done. Returns false if a deadlock was found instead; what it waits for is then part of the report.
+  // Waits until done. Returns false if a deadlock was found instead; what it waits for is then part of the report. Does
+  // not wait once the device's threads are to end: only after a deadlock is there anything left to wait for then.
   template <class What, class Done>
   bool block(sync::Lock& lock, sync::Condition& condition, const ThreadPointer& thread, What what, Done done,
              const SerialQueue* serial = nullptr) {
@@ -76,7 +78,7 @@ class Device : public std::enable_shared_from_this<Device> {
     Blocked blocked{thread, std::ref(what), &condition, serial};
     const auto place = blocked_.insert(blocked_.end(), &blocked);
     watch_.notify_all();
-    while (!done() && !blocked.released && wait(lock, condition)) {
+    while (!done() && !blocked.released && !stopping_ && wait(lock, condition)) {
     }
     blocked_.erase(place);
     return done();
@@ -84,10 +86,14 @@ class Device : public std::enable_shared_from_this<Device> {
   void add_queue(const std::shared_ptr<Queue>& queue);
   void add_executor(const std::shared_ptr<Queue>& queue);
   void add_serial_queue(const std::shared_ptr<SerialQueue>& queue);
+  // Keeps a released queue, which something still runs on, until the device's end.
+  void keep(std::shared_ptr<SerialQueue> queue);
   // Joins executors that have ended.
   void reap(sync::Lock& lock);
   // Who will give the event the value, as far as anybody has committed to; empty if nobody has.
   std::string signaller(const Event& event, uint64_t value) const;
+  // Committed command buffers that have yet to wait for a value that the event does not have, with that value.
+  std::vector<std::pair<std::string, uint64_t>> waiters(const Event& event) const;
   bool stopping() const { return stopping_; }
   bool closed() const { return closed_; }
   // Records the use of a closed device.
@@ -125,6 +131,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   std::vector<std::weak_ptr<Queue>> queues_;
   std::vector<std::weak_ptr<SerialQueue>> serial_queues_;
+  std::vector<std::shared_ptr<SerialQueue>> kept_;
   std::list<Executor> executors_;
   std::list<Blocked*> blocked_;
   bool closed_ = false;    // or about to be

@@ -74,7 +74,7 @@ void mpsforge_metal_encoder::release() {
 void mpsforge_metal_encoder::fill(const mpsforge_metal_buffer& to, size_t offset, size_t length, uint8_t value) {
   const ThreadPointer thread = current_thread(buffer->device());
   Lock device_lock(buffer->device().mutex);
-  if (!may_encode(false, thread, "fill")) return;
+  if (!may_encode(false, thread, "fill") || !buffer->accepts(*to.object, thread, "fill")) return;
   if (!to.object->contains(offset, length)) {
     buffer->device().findings.violation(Rule::OutOfRange, "", buffer->call("fill", thread).text(),
                                         to.object->describe(offset, length));
@@ -88,6 +88,7 @@ void mpsforge_metal_encoder::copy(const mpsforge_metal_buffer& from, size_t from
   const ThreadPointer thread = current_thread(buffer->device());
   Lock device_lock(buffer->device().mutex);
   if (!may_encode(false, thread, "copy")) return;
+  if (!buffer->accepts(*from.object, thread, "copy") || !buffer->accepts(*to.object, thread, "copy")) return;
   const bool from_right = from.object->contains(from_offset, length);
   if (!from_right || !to.object->contains(to_offset, length)) {
     buffer->device().findings.violation(
@@ -120,6 +121,7 @@ void mpsforge_metal_encoder::set_buffer(uint32_t index, const mpsforge_metal_buf
   Device& device = buffer->device();
   const ThreadPointer thread = current_thread(device);
   if (!may_encode(true, thread, "set_buffer")) return;
+  if (to_bind && !buffer->accepts(*to_bind->object, thread, "set_buffer")) return;
   if (index >= kArguments || (to_bind && !to_bind->object->contains(offset, 0))) {
     device.findings.violation(Rule::OutOfRange, "", buffer->call("set_buffer", thread).text(),
                               index >= kArguments ? "argument " + std::to_string(index) + " of " +

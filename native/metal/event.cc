@@ -21,7 +21,7 @@ void Event::signal(uint64_t value, Actor actor, const Call& call) {
   device->checker.signal(signals_, value, actor);
   device->progress();
   changed_.notify_all();
-  for (const Waiter& waiter : waiters_) waiter.condition->notify_all();
+  for (sync::Condition* waiter : waiters_) waiter->notify_all();
   const auto reached = std::stable_partition(listeners_.begin(), listeners_.end(),
                                              [value](const Listener& listener) { return listener.value > value; });
   std::for_each(reached, listeners_.end(), [this](const Listener& listener) { post(listener); });
@@ -29,13 +29,13 @@ void Event::signal(uint64_t value, Actor actor, const Call& call) {
 }
 
 void Event::post(const Listener& listener) {
+  if (device->stopping()) {
+    device->used_after_close(listener.call);
+    return;
+  }
   Clock after = reached(listener.value);
   join(after, listener.added);
   device->listeners.post({listener.function, std::move(after), nullptr, false});
-}
-
-void Event::remove_waiter(const sync::Condition* condition) {
-  waiters_.remove_if([condition](const Waiter& waiter) { return waiter.condition == condition; });
 }
 
 std::string Event::describe_wait(uint64_t value) const {
@@ -65,17 +65,9 @@ int Event::wait(uint64_t value, int64_t timeout_ms) {
     const auto what = [&] { return "event_wait, for " + describe_wait(value); };
     device->block(lock, changed_, thread, what, done);
   } else if (timeout_ms > 0) {
-    // Longer ones than a year would overflow the clock.
-    const std::chrono::milliseconds time(std::min<int64_t>(timeout_ms, int64_t{365} * 24 * 3600 * 1000));
-    const auto end = std::chrono::steady_clock::now() + time;
-    while (!done()) {
-      const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end - std::chrono::steady_clock::now());
-      // Under the scheduler time does not pass: there only the wait itself can say that it is up.
-      if (!sync::scheduled() && left.count() <= 0) break;
-      if (!changed_.wait_for(lock, sync::scheduled() ? std::chrono::microseconds(time) : left) && sync::scheduled()) {
-        break;
-      }
-    }
+    // Longer times than a year would overflow the clock.
+    changed_.wait_for(lock, std::chrono::milliseconds(std::min<int64_t>(timeout_ms, int64_t{365} * 24 * 3600 * 1000)),
+                      done);
   }
   if (!done()) return 0;
   device->checker.acquire(thread->actor, reached(value));
@@ -103,11 +95,11 @@ void Event::release() {
   sync::Lock lock(device->mutex);
   const std::string second = Call{"event_release", thread, 0, nullptr}.text();
   // A committed command buffer keeps the event alive until it has signalled it: that is no mistake.
-  for (const Waiter& waiter : waiters_) {
-    if (value_ >= waiter.value || !device->signaller(*this, waiter.value).empty()) continue;
+  for (const auto& [buffer, value] : device->waiters(*this)) {
+    if (!device->signaller(*this, value).empty()) continue;
     device->findings.add(MPSFORGE_METAL_LIFETIME, 0,
-                         "event " + label + " destroyed while a command buffer waits for its value " +
-                             std::to_string(waiter.value) + ", now " + std::to_string(value_),
+                         "event " + label + " destroyed while " + buffer + " waits for its value " +
+                             std::to_string(value) + ", now " + std::to_string(value_),
                          "", second);
   }
   for (const Listener& listener : listeners_) {

@@ -33,22 +33,21 @@ class Event {
   void signal(uint64_t value, Actor actor, const Call& call);
   uint64_t value_now() const { return value_; }
   // A queue that waits is woken by every signal.
-  void add_waiter(uint64_t value, sync::Condition* condition) { waiters_.push_back({value, condition}); }
-  void remove_waiter(const sync::Condition* condition);
+  void add_waiter(sync::Condition* condition) { waiters_.push_back(condition); }
+  void remove_waiter(sync::Condition* condition) { waiters_.remove(condition); }
   // "event e value 9, now 4, signalled by nobody committed".
   std::string describe_wait(uint64_t value) const;
 
   // What came before a wait for the value ends.
-  Clock reached(uint64_t value) const { return device->checker.reached(signals_, value); }
+  Clock reached(uint64_t value) const {
+    // An event has the value 0 from the start: no signal gives it.
+    return value == 0 ? Clock() : device->checker.reached(signals_, value);
+  }
 
   const std::shared_ptr<Device> device;
   const std::string label;
 
  private:
-  struct Waiter {
-    uint64_t value;
-    sync::Condition* condition;
-  };
   struct Listener {
     uint64_t value;
     std::function<void()> function;
@@ -61,7 +60,7 @@ class Event {
   uint64_t value_ = 0;
   Call signalled_;
   Signals signals_;  // guarded by the checker
-  std::list<Waiter> waiters_;
+  std::list<sync::Condition*> waiters_;
   std::vector<Listener> listeners_;
   sync::Condition changed_;
 };

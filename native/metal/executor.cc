@@ -61,7 +61,7 @@ bool Queue::wait_for_event(sync::Lock& lock, const CommandBuffer& buffer, Event&
     schedule();
     return event.value_now() >= value;
   };
-  event.add_waiter(value, &wake_);
+  event.add_waiter(&wake_);
   const bool reached = device->block(lock, wake_, nullptr, what, done);
   event.remove_waiter(&wake_);
   if (reached) device->checker.acquire(actor_, event.reached(value));
@@ -110,7 +110,7 @@ void Queue::end(const std::shared_ptr<CommandBuffer>& buffer, const std::string&
   order_.pop_front();
   --uncompleted_;
   --in_flight_;
-  buffer->end(error, actor_);
+  buffer->end(error, device->checker.release(actor_));
   device->progress();
   changed.notify_all();
   device->quiet.notify_all();

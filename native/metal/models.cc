@@ -84,10 +84,14 @@ mpsforge_metal_mps_kernel::mpsforge_metal_mps_kernel(std::shared_ptr<Device> dev
 void mpsforge_metal_mps_kernel::encode(mpsforge_metal_command_buffer& buffer, mpsforge_metal_encoder* encoder,
                                        const char* kernel_name, std::vector<Argument> arguments, uint64_t threads) {
   const ThreadPointer thread = current_thread(*device);
+  if (buffer.device != device) {
+    device->findings.violation(Rule::OtherDevice, "", describe(*this, thread), buffer.label());
+    return;
+  }
   Windows::Place place;
   if (!device->windows.enter(*this, thread, &place)) return;
-  // The number of the object is that of its handle: above those of queues it only makes another sequence.
-  device->delay(~number, 0);
+  // A sequence of delays that no queue has.
+  device->delay(~number, encodes_++);
   encode_in_window(buffer, encoder, kernel_name, std::move(arguments), threads, thread);
   device->windows.leave(place);
 }
@@ -99,13 +103,20 @@ void mpsforge_metal_mps_kernel::encode_in_window(mpsforge_metal_command_buffer& 
   Lock lock(device->mutex);
   if (!buffer.root) return;
   CommandBuffer& root = *buffer.root;
-  const std::string call = root.call("mps_encode", thread).text();
+  const auto call = [&] { return root.call("mps_encode", thread).text(); };
   if (!kernel) {
-    device->findings.violation(Rule::UnknownKernel, "", call, kernel_name);
+    device->findings.violation(Rule::UnknownKernel, "", call(), kernel_name);
+    return;
+  }
+  for (const Argument& argument : arguments) {
+    if (!argument.buffer) continue;
+    if (!root.accepts(*argument.buffer, thread, "mps_encode")) return;
+    if (argument.buffer->contains(argument.offset, 0)) continue;
+    device->findings.violation(Rule::OutOfRange, "", call(), argument.buffer->describe(argument.offset, 0));
     return;
   }
   if (encoder && (root.open_encoder() != encoder || !encoder->compute)) {
-    device->findings.violation(Rule::ForeignEncoder, root.opened().text(), call);
+    device->findings.violation(Rule::ForeignEncoder, root.opened().text(), call());
     return;
   }
   // Without an encoder it opens one of its own, and ends it at once.

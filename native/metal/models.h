@@ -2,6 +2,7 @@
 #ifndef MPSFORGE_NATIVE_METAL_MODELS_H
 #define MPSFORGE_NATIVE_METAL_MODELS_H
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -57,6 +58,7 @@ struct mpsforge_metal_mps_kernel : mpsforge::metal::Handle {
   const std::string name;
 
  private:
+  std::atomic<uint64_t> encodes_{0};  // of delays
   void encode_in_window(mpsforge_metal_command_buffer& buffer, mpsforge_metal_encoder* encoder, const char* kernel_name,
                         std::vector<mpsforge::metal::Argument> arguments, uint64_t threads,
                         const mpsforge::metal::ThreadPointer& thread);

@@ -91,7 +91,7 @@ void Queue::give_up() {
   order_.clear();
   for (const auto& buffer : left) {
     if (!buffer->is_committed()) continue;
-    buffer->end("The device was closed before this command buffer could run", actor_);
+    buffer->end("The device was closed before this command buffer could run", {});
     --uncompleted_;
     --in_flight_;
   }
@@ -105,6 +105,13 @@ bool Queue::will_signal(const Event& event, uint64_t value, std::string* by) con
     return true;
   }
   return false;
+}
+
+void Queue::add_waiters(const Event& event, std::vector<std::pair<std::string, uint64_t>>* to) const {
+  for (const auto& buffer : order_) {
+    const uint64_t value = buffer->is_committed() ? buffer->will_wait(event) : 0;
+    if (value > 0) to->emplace_back(buffer->describe(), value);
+  }
 }
 
 std::string Queue::describe_ahead(const CommandBuffer& buffer) const {

@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "../schedule/sync.h"
 #include "device.h"
@@ -41,6 +43,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // Ends those that the executor did not get to.
   void give_up();
   bool will_signal(const Event& event, uint64_t value, std::string* by) const;
+  void add_waiters(const Event& event, std::vector<std::pair<std::string, uint64_t>>* to) const;
   // The first buffer before this one and why it has not ended; empty if there is none.
   std::string describe_ahead(const CommandBuffer& buffer) const;
   bool finished() const { return finished_; }

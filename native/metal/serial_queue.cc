@@ -86,9 +86,15 @@ void SerialQueue::release() {
   released_ = true;
   wake();
   // A block that releases its own queue cannot wait for it; the device joins the thread then.
-  if (owner() == thread.get()) return;
+  if (owner() == thread.get()) {
+    device->keep(shared_from_this());
+    return;
+  }
   const auto what = [&] { return "serial_release of serial queue " + label + ", for the blocks in it"; };
-  if (!device->block(lock, turn_, thread, what, [this] { return idle(); })) return;
+  if (!device->block(lock, turn_, thread, what, [this] { return idle(); })) {
+    device->keep(shared_from_this());
+    return;
+  }
   sync::Thread ended = take();
   lock.unlock();
   if (ended.joinable()) ended.join();

@@ -35,6 +35,7 @@ void Device::watch() {
       watch_.wait_for(lock, look);
     } else {
       watch_.wait(lock);
+      since = sync::now();
     }
   }
 }
