@@ -172,6 +172,10 @@ func TestCanonicalIsWhatGitWrites(t *testing.T) {
 			func(r repo) { r.write("with space", "2\n"); r.write("ta\tb c", "2\n") }},
 		"headings": {func(r repo) { r.write("a", "int main() {\n"+numbered(40)) },
 			func(r repo) { r.write("a", "int main() {\n"+strings.Replace(numbered(40), "line 30", "new", 1)) }},
+		"a heading cut behind a blank": {func(r repo) { r.write("a", "int f("+strings.Repeat("x", 73)+" b) {\n"+numbered(40)) },
+			func(r repo) {
+				r.write("a", "int f("+strings.Repeat("x", 73)+" b) {\n"+strings.Replace(numbered(40), "line 30", "new", 1))
+			}},
 		"order of names": {nil, func(r repo) { r.write("a/b", "1\n"); r.write("a.b", "2\n"); r.write("a0", "3\n") }},
 		"dashes":         {func(r repo) { r.write("a", "-- \n- x\n++ y\n") }, func(r repo) { r.write("a", "++ z\n") }},
 	} {

@@ -238,10 +238,11 @@ func digestsOf(lines []string) []string {
 	return digests
 }
 
-// lintHeadings checks that a hunk's heading is a line above it. Git cuts headings at 80 bytes: a cut one has no digest.
+// lintHeadings checks that a hunk's heading is a line above it. Git cuts headings at 80 bytes, and strips a blank that it
+// cut behind: a cut one has no digest.
 func (l *linter) lintHeadings(p *Patch, f *File, state *fileState) {
 	for i, h := range f.TextFragments {
-		if h.Comment == "" || len(h.Comment) >= headingCut {
+		if h.Comment == "" || len(h.Comment) >= headingCut-1 {
 			continue
 		}
 		var above []string
