@@ -43,6 +43,17 @@ type PatchStatus struct {
 	Commit string `json:"commit,omitempty"`
 }
 
+// Applied lists the patches that the checkout holds, in order.
+func (s *Status) Applied() []string {
+	applied := []string{}
+	for _, patch := range s.Patches {
+		if patch.State != PatchNotApplied {
+			applied = append(applied, patch.Name)
+		}
+	}
+	return applied
+}
+
 // States of a patch.
 const (
 	PatchApplied    = "applied"

@@ -9,5 +9,5 @@ import "embed"
 // Sources holds the C++ sources of the sub-folders: verification compiles them with sanitizers, or together with the
 // code under test.
 //
-//go:embed */*.h */*.cc
+//go:embed */*.h */*.cc all:objc
 var Sources embed.FS

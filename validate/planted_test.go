@@ -80,7 +80,7 @@ var faults = []fault{
 	{name: "engine: a handler keeps what earlier ones knew", file: "metal/checker.cc",
 		old: "order_->forget(actor);", new: "", program: "a handler that knows of one queue only"},
 	{name: "engine: completion tells a waiting thread nothing", file: "metal/command_buffer.cc",
-		old: "if (!device().block(lock, queue->changed, thread, what, done)) return;\n  device().checker.acquire(thread->actor, end_clock_);", new: "device().block(lock, queue->changed, thread, what, done);", program: "completion waited for before the CPU reads"},
+		old: "if (!device().block(lock, queue->changed, thread, what, done)) return;\n  saw_end(*thread);", new: "device().block(lock, queue->changed, thread, what, done);", program: "completion waited for before the CPU reads"},
 	{name: "engine: a queue holds any number of command buffers", file: "metal/queue.cc",
 		old: "[&] { return uncompleted_ < limit; }", new: "[&] { return limit > 0; }", program: "sixty-four command buffers that are never committed"},
 	{name: "engine: a second encoder is let through", file: "metal/command_buffer.cc",

@@ -235,3 +235,28 @@ func TestOrderCheckerAgreesWithItsOracle(t *testing.T) {
 		t.Logf("%s: %s", kind.name, result.Stdout)
 	}
 }
+
+// What the software Metal has for the Objective-C classes over it, which no script can call.
+func TestMetalServesItsObjectiveCClasses(t *testing.T) {
+	tools := findCompiler(t.Context(), testCache())
+	if tools.err != nil {
+		t.Skipf("SKIP Metal for Objective-C: %v", tools.err)
+	}
+	sources, err := nativeSources("schedule/", "metal/", "programs/metal_test.cc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := subjectBuilder{testCache(), tools}
+	for _, kind := range []flavour{program, addressProgram} {
+		path, err := builder.build(t.Context(), target{kind, sources, nil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := run.Command{Name: path}.Run(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v\n%s", kind.name, err, result.Stdout)
+			continue
+		}
+		t.Logf("%s: %s", kind.name, result.Stdout)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"mpsforge/fork"
+	"mpsforge/fork/build"
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
 	"mpsforge/patches"
@@ -92,7 +93,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged):
 		return exitConflict
-	case is(fork.ErrEnvironment, fork.ErrUnavailable, git.ErrNoGit):
+	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, git.ErrNoGit):
 		return exitEnvironment
 	}
 	return exitFailed
@@ -183,7 +184,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 		},
 		Commands: []*cli.Command{
 			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), lintCommand(std),
-			verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), doctorCommand(std), versionCommand(std),
+			buildCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), doctorCommand(std), versionCommand(std),
 		},
 	}
 	hardenCommands(app.Commands)

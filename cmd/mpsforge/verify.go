@@ -26,21 +26,24 @@ later ones. The report is written as JSON, and as Markdown beside it.
   mpsforge verify                                    all stages that can run here
   mpsforge verify --stages series,conformance --quick
   mpsforge verify --require conformance              exit code 5 unless that stage ran
-  mpsforge verify --report out.json --seed 7         the same random choices again`,
+  mpsforge verify --report out.json --seed 7         the same random choices again
+  mpsforge verify --stages runtime --quick           PyTorch's real MPS sources, stock against patched (Linux)
+  mpsforge verify --stages runtime --ablate          and with each patch left out: what notices?`,
 		flags:  checkoutFlags(verifyFlags()...),
 		action: func(ctx context.Context, c call) (result, error) { return c.verify(ctx) },
 	})
 }
 
 func verifyFlags() []cli.Flag {
-	return []cli.Flag{
+	return hostFlags(
 		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas"},
 		&cli.StringFlag{Name: "require", Usage: "stages that must run, `LIST` with commas; else exit code 5"},
 		&cli.BoolFlag{Name: "quick", Usage: "the short form of each stage"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
 		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
-	}
+		&cli.BoolFlag{Name: "ablate", Usage: "runtime: leave out each patch in turn and show which scenarios fail"},
+		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})
 }
 
 func list(text string) []string {
@@ -60,6 +63,10 @@ func (c call) verify(ctx context.Context) (result, error) {
 	}
 	options := validate.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
+	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: c.Bool("ablate")}
+	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
+		return result{}, err
+	}
 	checkout, series, err := c.openCheckout(ctx)
 	switch {
 	case err == nil:

@@ -16,8 +16,15 @@ Buffer::Buffer(const std::shared_ptr<Device>& device, std::unique_ptr<uint8_t, F
 std::shared_ptr<Buffer> Buffer::create(const std::shared_ptr<Device>& device, size_t length, uint32_t storage,
                                        const std::string& label) {
   if (length == 0) return nullptr;
-  std::unique_ptr<uint8_t, Free> bytes(static_cast<uint8_t*>(std::calloc(length, 1)));
+  std::unique_ptr<uint8_t, Free> bytes(static_cast<uint8_t*>(std::calloc(length, 1)), Free{true});
   if (!bytes) return nullptr;
+  return std::shared_ptr<Buffer>(new Buffer(device, std::move(bytes), length, storage, label));
+}
+
+std::shared_ptr<Buffer> Buffer::over(const std::shared_ptr<Device>& device, void* memory, size_t length,
+                                     uint32_t storage, const std::string& label) {
+  if (length == 0 || !memory) return nullptr;
+  std::unique_ptr<uint8_t, Free> bytes(static_cast<uint8_t*>(memory), Free{false});
   return std::shared_ptr<Buffer>(new Buffer(device, std::move(bytes), length, storage, label));
 }
 

@@ -20,6 +20,9 @@ class Buffer {
   // nullptr: no memory, or length 0.
   static std::shared_ptr<Buffer> create(const std::shared_ptr<Device>& device, size_t length, uint32_t storage,
                                         const std::string& label);
+  // Over memory that outlives it; nullptr as above.
+  static std::shared_ptr<Buffer> over(const std::shared_ptr<Device>& device, void* memory, size_t length,
+                                      uint32_t storage, const std::string& label);
 
   // By the calling thread. False, after a finding, if the range or the buffer's memory does not allow it.
   bool cpu_access(const char* call, size_t offset, size_t length, bool read, bool write);
@@ -36,7 +39,10 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(uint8_t* bytes) const { std::free(bytes); }
+    bool owned;
+    void operator()(uint8_t* bytes) const {
+      if (owned) std::free(bytes);
+    }
   };
 
   Buffer(const std::shared_ptr<Device>& device, std::unique_ptr<uint8_t, Free> bytes, size_t length, uint32_t storage,

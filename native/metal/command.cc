@@ -35,24 +35,54 @@ void perform(const Command& command, const CommandBuffer& buffer, uint32_t numbe
 
 using namespace mpsforge::metal;
 
-void* mpsforge_metal_call::argument(uint32_t index, size_t offset, size_t length, uint32_t access) const {
-  Device& device = buffer.device();
-  const auto refuse = [&](Rule rule, const std::string& detail) {
-    device.findings.violation(rule, call.text(), "argument " + std::to_string(index) + " of " + dispatch.kernel->name,
-                              detail);
-    return nullptr;
-  };
-  if (index >= dispatch.arguments.size() || !dispatch.arguments[index].buffer) return refuse(Rule::UnboundArgument, "");
-  if (!(access & (MPSFORGE_METAL_READ | MPSFORGE_METAL_WRITE))) return refuse(Rule::UndeclaredAccess, "");
+void* mpsforge_metal_call::refuse(Rule rule, const std::string& what, const std::string& detail) const {
+  buffer.device().findings.violation(rule, call.text(), what + " of " + dispatch.kernel->name, detail);
+  return nullptr;
+}
+
+void* mpsforge_metal_call::access(const Buffer& memory, size_t offset, size_t length, bool write) const {
+  // A write conflicts with all that a read conflicts with.
+  buffer.device().checker.access(actor, memory.shadow(), offset, length, write, site);
+  return memory.bytes() + offset;
+}
+
+void* mpsforge_metal_call::argument(uint32_t index, size_t offset, size_t length, uint32_t access_bits) const {
+  const std::string what = "argument " + std::to_string(index);
+  if (index >= dispatch.arguments.size() || !dispatch.arguments[index].buffer) {
+    return refuse(Rule::UnboundArgument, what, "");
+  }
+  if (!(access_bits & (MPSFORGE_METAL_READ | MPSFORGE_METAL_WRITE))) return refuse(Rule::UndeclaredAccess, what, "");
   const Argument& bound = dispatch.arguments[index];
   const Buffer& memory = *bound.buffer;
   // set_buffer saw to it that the binding's own offset lies in the buffer.
   if (offset > memory.length() - bound.offset || !memory.contains(bound.offset + offset, length)) {
-    return refuse(Rule::OutOfRange, memory.describe(bound.offset + offset, length));
+    return refuse(Rule::OutOfRange, what, memory.describe(bound.offset + offset, length));
   }
-  // A write conflicts with all that a read conflicts with.
-  device.checker.access(actor, memory.shadow(), bound.offset + offset, length, access & MPSFORGE_METAL_WRITE, site);
-  return memory.bytes() + bound.offset + offset;
+  return access(memory, bound.offset + offset, length, access_bits & MPSFORGE_METAL_WRITE);
+}
+
+size_t mpsforge_metal_call::argument_length(uint32_t index) const {
+  if (index >= dispatch.arguments.size() || !dispatch.arguments[index].buffer) return 0;
+  return dispatch.arguments[index].buffer->length() - dispatch.arguments[index].offset;
+}
+
+void* mpsforge_metal_call::address_argument(uint64_t address, size_t length, uint32_t access_bits) const {
+  const std::string what = "address " + std::to_string(address);
+  const uint32_t both = MPSFORGE_METAL_READ | MPSFORGE_METAL_WRITE;
+  if (!(access_bits & both)) return refuse(Rule::UndeclaredAccess, what, "");
+  const auto find = [&](const std::shared_ptr<Buffer>& memory, uint32_t allowed) -> void* {
+    if (!memory || (access_bits & ~allowed & both)) return nullptr;
+    const auto first = reinterpret_cast<uint64_t>(memory->bytes());
+    if (address < first || !memory->contains(address - first, length)) return nullptr;
+    return access(*memory, address - first, length, access_bits & MPSFORGE_METAL_WRITE);
+  };
+  for (const Used& used : dispatch.used) {
+    if (void* found = find(used.buffer, used.access)) return found;
+  }
+  for (const Argument& argument : dispatch.arguments) {
+    if (void* found = find(argument.buffer, both)) return found;
+  }
+  return refuse(Rule::NotResident, what, std::to_string(length) + " bytes");
 }
 
 const void* mpsforge_metal_call::bytes(uint32_t index, size_t* length) const {

@@ -23,12 +23,19 @@ struct Kernel {
   std::string name;
   void (*host)(mpsforge_metal_call* call);
   const char* call;  // interned, "dispatch NAME"
+  void* context;     // for the host function
 };
 
 struct Argument {
   std::shared_ptr<Buffer> buffer;
   size_t offset = 0;
   std::shared_ptr<const std::vector<uint8_t>> bytes;  // where there is no buffer
+};
+
+// A buffer that kernels may reach by address.
+struct Used {
+  std::shared_ptr<Buffer> buffer;
+  uint32_t access;
 };
 
 struct Fill {
@@ -47,7 +54,10 @@ struct Copy {
 struct Dispatch {
   std::shared_ptr<const Kernel> kernel;
   std::vector<Argument> arguments;
-  uint64_t threads;
+  uint64_t threads = 0;
+  mpsforge_metal_grid grid{{1, 1, 1}, {1, 1, 1}};
+  std::vector<size_t> threadgroup_memory;
+  std::vector<Used> used;
 };
 
 struct Signal {
@@ -80,6 +90,12 @@ struct mpsforge_metal_call {
 
   void* argument(uint32_t index, size_t offset, size_t length, uint32_t access) const;
   const void* bytes(uint32_t index, size_t* length) const;
+  size_t argument_length(uint32_t index) const;
+  void* address_argument(uint64_t address, size_t length, uint32_t access) const;
+
+ private:
+  void* refuse(mpsforge::metal::Rule rule, const std::string& what, const std::string& detail) const;
+  void* access(const mpsforge::metal::Buffer& memory, size_t offset, size_t length, bool write) const;
 };
 
 #endif

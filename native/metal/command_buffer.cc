@@ -1,14 +1,26 @@
 #include "command_buffer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "queue.h"
 #include "random.h"
 
 namespace mpsforge::metal {
+namespace {
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
 
 CommandBuffer::CommandBuffer(std::shared_ptr<Queue> queue, uint64_t number) : queue(std::move(queue)), number(number) {}
+
+CommandBuffer::~CommandBuffer() {
+  for (const Kept* kept : {&kept_for_work_, &kept_for_handlers_}) {
+    for (const auto& [object, give_back] : *kept) give_back(object);
+  }
+}
 
 Device& CommandBuffer::device() const { return *queue->device; }
 
@@ -51,6 +63,7 @@ bool CommandBuffer::commit(const ThreadPointer& thread, const char* what) {
     join(committed_clock_, encoded_clock_);
     join(committed_clock_, last_clock_);
   }
+  device.released(this);
   committed_ = call;
   if (!is_enqueued()) queue->enqueue(shared_from_this());
   status_ = MPSFORGE_METAL_COMMITTED;
@@ -71,6 +84,7 @@ void CommandBuffer::add_handler(bool completed, const ThreadPointer& thread, mps
     findings.violation(Rule::CompletedHandlerWhileEncoding, opened_.text(), call.text());
     return;
   }
+  device().released(context);
   (completed ? completed_ : scheduled_).push_back({handler, context, device().checker.release(thread->actor)});
 }
 
@@ -131,14 +145,30 @@ void CommandBuffer::let_go() {
   if (--holders_ == 0 && !is_committed()) queue->abandon(*this);
 }
 
+void CommandBuffer::saw_end(const CpuThread& thread) {
+  if (!is_ended()) return;
+  device().checker.acquire(thread.actor, end_clock_);
+  device().acquired(this);
+}
+
 uint32_t CommandBuffer::status(const CpuThread& thread) {
-  if (is_ended()) device().checker.acquire(thread.actor, end_clock_);
+  saw_end(thread);
   return status_;
 }
 
 const char* CommandBuffer::error(const CpuThread& thread) {
-  if (is_ended()) device().checker.acquire(thread.actor, end_clock_);
+  saw_end(thread);
   return error_.c_str();
+}
+
+mpsforge_metal_times CommandBuffer::times(const CpuThread& thread) {
+  saw_end(thread);
+  return times_;
+}
+
+bool CommandBuffer::keep(void* object, mpsforge_metal_function give_back, bool after_handlers) {
+  if (is_ended()) return false;
+  return (after_handlers ? kept_for_handlers_ : kept_for_work_).emplace(object, give_back).second;
 }
 
 void CommandBuffer::wait_until_scheduled(sync::Lock& lock, const ThreadPointer& thread) {
@@ -146,6 +176,7 @@ void CommandBuffer::wait_until_scheduled(sync::Lock& lock, const ThreadPointer& 
   const auto done = [this] { return status_ >= MPSFORGE_METAL_SCHEDULED; };
   if (!device().block(lock, queue->changed, thread, what, done)) return;
   device().checker.acquire(thread->actor, committed_clock_);
+  device().acquired(this);
 }
 
 void CommandBuffer::wait_until_completed(sync::Lock& lock, const ThreadPointer& thread) {
@@ -153,7 +184,7 @@ void CommandBuffer::wait_until_completed(sync::Lock& lock, const ThreadPointer& 
   const auto what = [this] { return "wait_until_completed, for " + describe_state(); };
   const auto done = [this, covers] { return is_ended() && (!covers || handlers_left_ == 0); };
   if (!device().block(lock, queue->changed, thread, what, done)) return;
-  device().checker.acquire(thread->actor, end_clock_);
+  saw_end(*thread);
 }
 
 bool CommandBuffer::wait_covers_handlers() const {
@@ -166,16 +197,26 @@ bool CommandBuffer::wait_covers_handlers() const {
 
 void CommandBuffer::schedule() {
   status_ = MPSFORGE_METAL_SCHEDULED;
+  times_.kernel_start = seconds();
   post(scheduled_, committed_clock_, false);
   scheduled_.clear();
 }
 
+void CommandBuffer::begin() {
+  times_.kernel_end = times_.gpu_start = seconds();
+  device().acquired(this);
+}
+
 void CommandBuffer::end(const std::string& error, Clock clock) {
+  device().released(this);
+  times_.gpu_end = seconds();
   error_ = error;
   status_ = error.empty() ? MPSFORGE_METAL_COMPLETED : MPSFORGE_METAL_ERROR;
   end_clock_ = std::move(clock);
   handlers_left_ = completed_.size();
+  post(kept_for_work_);
   post(completed_, end_clock_, true);
+  post(kept_for_handlers_);
   completed_.clear();
   commands_.clear();
   opened_ = enqueued_ = Call();
@@ -187,6 +228,8 @@ void CommandBuffer::post(const std::vector<Handler>& handlers, const Clock& cloc
     Clock after = clock;
     join(after, handler.added);
     const auto function = [function = handler.function, context = handler.context, self = shared_from_this()] {
+      self->device().acquired(self.get());
+      self->device().acquired(context);
       mpsforge_metal_command_buffer borrowed(self, false, true);
       function(context, &borrowed);
     };
@@ -194,10 +237,21 @@ void CommandBuffer::post(const std::vector<Handler>& handlers, const Clock& cloc
   }
 }
 
+void CommandBuffer::post(Kept& kept) {
+  if (kept.empty()) return;
+  const auto function = [kept = std::move(kept), self = shared_from_this()] {
+    self->device().acquired(self.get());
+    for (const auto& [object, give_back] : kept) give_back(object);
+  };
+  kept.clear();
+  device().handlers.post({function, end_clock_, nullptr, false, true});
+}
+
 void CommandBuffer::handler_ran(const CpuThread& handler_thread) {
   // A wait that is said to cover the handlers comes after what they did; one that merely happens to does not.
   if (device().config.wait_covers_handlers == MPSFORGE_METAL_WAIT_COVERS) {
     join(end_clock_, device().checker.release(handler_thread.actor));
+    device().released(this);
   }
   --handlers_left_;
   queue->changed.notify_all();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "../schedule/sync.h"
@@ -25,6 +26,7 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
  public:
   // By Queue::create alone.
   CommandBuffer(std::shared_ptr<Queue> queue, uint64_t number);
+  ~CommandBuffer();
   Device& device() const;  // without the mutex
 
   // What the program calls. Those that return bool return whether the call was allowed.
@@ -37,6 +39,8 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   void wait_until_completed(sync::Lock& lock, const ThreadPointer& thread);
   uint32_t status(const CpuThread& thread);
   const char* error(const CpuThread& thread);
+  mpsforge_metal_times times(const CpuThread& thread);
+  bool keep(void* object, mpsforge_metal_function give_back, bool after_handlers);
 
   // For encoders. The pointer only tells one from another.
   bool open(const void* encoder, bool compute, const ThreadPointer& thread, const char* call);
@@ -62,6 +66,7 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   bool is_scheduled() const { return status_ >= MPSFORGE_METAL_SCHEDULED; }
   bool is_ended() const { return status_ >= MPSFORGE_METAL_COMPLETED; }
   void schedule();
+  void begin();
   // What knows of the end knows the clock.
   void end(const std::string& error, Clock clock);
   void handler_ran(const CpuThread& handler_thread);
@@ -88,11 +93,16 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
     Clock added;
   };
 
+  // What it owns, by object, so that a buffer used by many commands is owned once.
+  using Kept = std::unordered_map<void*, mpsforge_metal_function>;
+
   bool may_encode(Rule after_commit, Rule while_encoding, const ThreadPointer& thread, const char* call);
   void refuse_foreign(const std::string& label, const ThreadPointer& thread, const char* call) const;
   const std::shared_ptr<Device>& queue_device() const;  // the queue's class is not known here
   void encoded(const ThreadPointer& thread);
+  void saw_end(const CpuThread& thread);  // if it has ended
   void post(const std::vector<Handler>& handlers, const Clock& clock, bool completed);
+  void post(Kept& kept);
   bool wait_covers_handlers() const;
   size_t first_left() const { return begun > 0 ? begun - 1 : 0; }  // index of the command that runs or comes next
 
@@ -102,6 +112,8 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   Call opened_, enqueued_, committed_;
   std::vector<Command> commands_;
   std::vector<Handler> scheduled_, completed_;
+  Kept kept_for_work_, kept_for_handlers_;
+  mpsforge_metal_times times_{};
   size_t handlers_left_ = 0;  // completed ones, of an ended buffer
   std::string error_;
 

@@ -11,6 +11,12 @@
 
 namespace mpsforge::metal {
 
+bool in_range(const mpsforge_metal_config& config) {
+  return config.on_violation <= MPSFORGE_METAL_ABORT && (config.macos == 0 || config.macos >= 1000) &&
+         config.check_order <= 1 && config.models <= MPSFORGE_METAL_MODEL_ALL &&
+         config.wait_covers_handlers <= MPSFORGE_METAL_WAIT_DOES_NOT_COVER;
+}
+
 Device::Device(const mpsforge_metal_config& config)
     : config(config), findings(config.on_violation, config.macos), checker(config.check_order != 0, findings) {}
 
@@ -29,9 +35,9 @@ void Device::start() {
   }
 }
 
-void Device::add_kernel(const mpsforge_metal_kernel& kernel) {
+void Device::add_kernel(const mpsforge_metal_kernel& kernel, void* context) {
   const std::string name = kernel.name;
-  auto made = std::make_shared<const Kernel>(Kernel{name, kernel.host, checker.intern("dispatch " + name)});
+  auto made = std::make_shared<const Kernel>(Kernel{name, kernel.host, checker.intern("dispatch " + name), context});
   std::lock_guard<std::mutex> lock(kernels_mutex_);
   kernels_[name] = std::move(made);
 }

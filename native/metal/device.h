@@ -39,6 +39,9 @@ struct Blocked {
   bool released = false;                // by a deadlock
 };
 
+// Whether device_create takes it.
+bool in_range(const mpsforge_metal_config& config);
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
   explicit Device(const mpsforge_metal_config& config);
@@ -59,7 +62,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // each time is a scheduling point. Kernels, copies, fills and the program's functions run without it.
   sync::Mutex mutex;
 
-  void add_kernel(const mpsforge_metal_kernel& kernel);
+  void add_kernel(const mpsforge_metal_kernel& kernel, void* context);
   std::shared_ptr<const Kernel> kernel(const std::string& name) const;
 
   // A moment of a length drawn from the seed. Not with the mutex held.
@@ -67,6 +70,18 @@ class Device : public std::enable_shared_from_this<Device> {
   uint64_t next_thread() { return ++threads_; }
   uint64_t next_buffer() { return ++buffers_; }
   uint64_t next_object() { return ++objects_; }
+
+  // Tell the observer of metal.h, if there is one, with the mutex held or not.
+  void observe(const mpsforge_metal_observer& observer) { observer_ = observer; }
+  void thread_begins() const {
+    if (observer_.thread_begins) observer_.thread_begins();
+  }
+  void released(const void* object) const {
+    if (observer_.release) observer_.release(object);
+  }
+  void acquired(const void* object) const {
+    if (observer_.acquire) observer_.acquire(object);
+  }
 
   // --- with the mutex held
   // Waits until done. Returns false if a deadlock was found instead; what it waits for is then part of the report. Does
@@ -124,6 +139,7 @@ class Device : public std::enable_shared_from_this<Device> {
   void stuck();
   bool gets_its_turn(const Blocked& blocked) const;
 
+  mpsforge_metal_observer observer_{};
   std::atomic<uint64_t> threads_{0}, buffers_{0}, progress_{0};
   std::atomic<uint64_t> objects_{1};  // 0 and 1 are the sequences of handlers and listeners
   mutable std::mutex kernels_mutex_;

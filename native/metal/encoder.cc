@@ -12,6 +12,10 @@ namespace {
 // Argument tables of Metal have 31 entries for buffers (Metal feature set tables, "Maximum number of entries in the
 // buffer argument table").
 constexpr uint32_t kArguments = 31;
+// Apple's page on setBytes:length:atIndex:.
+constexpr size_t kBytes = 4096;
+// The feature set tables' "Maximum threads per threadgroup" of every GPU that PyTorch runs on.
+constexpr uint64_t kGroup = 1024;
 
 }  // namespace
 
@@ -143,13 +147,18 @@ void mpsforge_metal_encoder::set_bytes(uint32_t index, const void* data, size_t 
         "argument " + std::to_string(index) + " of " + std::to_string(kArguments) + " that there are");
     return;
   }
+  if (length > kBytes) {
+    device.findings.violation(Rule::BytesTooLong, "", buffer->call("set_bytes", thread).text(),
+                              std::to_string(length) + " as argument " + std::to_string(index));
+    return;
+  }
   const auto* first = static_cast<const uint8_t*>(data);
   auto bytes = std::make_shared<const std::vector<uint8_t>>(first, first + length);
   std::lock_guard<std::mutex> lock(mutex_);
   argument(index) = Argument{nullptr, 0, std::move(bytes)};
 }
 
-void mpsforge_metal_encoder::dispatch(uint64_t threads) {
+void mpsforge_metal_encoder::dispatch(uint64_t threads, const mpsforge_metal_grid& grid) {
   const ThreadPointer thread = current_thread(buffer->device());
   Lock device_lock(buffer->device().mutex);
   if (!may_encode(true, thread, "dispatch")) return;
@@ -161,5 +170,54 @@ void mpsforge_metal_encoder::dispatch(uint64_t threads) {
     return;
   }
   made.threads = threads;
+  made.grid = grid;
   buffer->add({std::move(made), thread});
+}
+
+void mpsforge_metal_encoder::dispatch_grid(const mpsforge_metal_grid& grid) {
+  uint64_t group = 1;
+  bool fits = true;
+  for (const uint64_t size : grid.group) {
+    fits = fits && size >= 1 && size <= kGroup;
+    group = fits ? group * size : kGroup + 1;
+  }
+  if (!fits || group > kGroup) {
+    buffer->device().findings.violation(
+        Rule::GroupSize, "", buffer->call("dispatch_grid", current_thread(buffer->device())).text(),
+        std::to_string(grid.group[0]) + " x " + std::to_string(grid.group[1]) + " x " + std::to_string(grid.group[2]));
+    return;
+  }
+  dispatch(grid.threads[0] * grid.threads[1] * grid.threads[2], grid);
+}
+
+void mpsforge_metal_encoder::set_threadgroup_memory(uint32_t index, size_t length) {
+  Device& device = buffer->device();
+  const ThreadPointer thread = current_thread(device);
+  if (!may_encode(true, thread, "set_threadgroup_memory")) return;
+  if (index >= kArguments) {
+    device.findings.violation(
+        Rule::OutOfRange, "", buffer->call("set_threadgroup_memory", thread).text(),
+        "argument " + std::to_string(index) + " of " + std::to_string(kArguments) + " that there are");
+    return;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (index >= state_.threadgroup_memory.size()) state_.threadgroup_memory.resize(index + 1);
+  state_.threadgroup_memory[index] = length;
+}
+
+void mpsforge_metal_encoder::use(const mpsforge_metal_buffer* resource, uint32_t access) {
+  const ThreadPointer thread = current_thread(buffer->device());
+  if (!may_encode(true, thread, "use_buffer") || !buffer->accepts(*resource->object, thread, "use_buffer")) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Used& used : state_.used) {
+    if (used.buffer != resource->object) continue;
+    used.access |= access;
+    return;
+  }
+  state_.used.push_back({resource->object, access});
+}
+
+bool mpsforge_metal_encoder::keep(void* object, mpsforge_metal_function give_back) {
+  Lock device_lock(buffer->device().mutex);
+  return buffer->keep(object, give_back, false);
 }

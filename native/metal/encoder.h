@@ -29,7 +29,11 @@ struct mpsforge_metal_encoder : mpsforge::metal::Handle {
   void set_kernel(const char* name);
   void set_buffer(uint32_t index, const mpsforge_metal_buffer* to_bind, size_t offset);
   void set_bytes(uint32_t index, const void* data, size_t length);
-  void dispatch(uint64_t threads);
+  void dispatch(uint64_t threads, const mpsforge_metal_grid& grid);
+  void dispatch_grid(const mpsforge_metal_grid& grid);
+  void set_threadgroup_memory(uint32_t index, size_t length);
+  void use(const mpsforge_metal_buffer* resource, uint32_t access);
+  bool keep(void* object, mpsforge_metal_function give_back);
 
   const std::shared_ptr<mpsforge::metal::CommandBuffer> buffer;
   const bool compute;
@@ -42,7 +46,7 @@ struct mpsforge_metal_encoder : mpsforge::metal::Handle {
   // Guards the rest. Setting state needs nothing else, so that it is no scheduling point: the next dispatch is one.
   mutable std::mutex mutex_;
   mpsforge::metal::Call ended_;
-  mpsforge::metal::Dispatch state_{nullptr, {}, 0};
+  mpsforge::metal::Dispatch state_{};
 };
 
 #endif

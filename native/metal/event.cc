@@ -19,6 +19,7 @@ void Event::signal(uint64_t value, Actor actor, const Call& call) {
   value_ = value;
   signalled_ = call;
   device->checker.signal(signals_, value, actor);
+  device->released(this);
   device->progress();
   changed_.notify_all();
   for (sync::Condition* waiter : waiters_) waiter->notify_all();
@@ -48,6 +49,7 @@ uint64_t Event::value() {
   const ThreadPointer thread = current_thread(*device);
   sync::Lock lock(device->mutex);
   device->checker.acquire(thread->actor, reached(value_));
+  device->acquired(this);
   return value_;
 }
 
@@ -71,6 +73,7 @@ int Event::wait(uint64_t value, int64_t timeout_ms) {
   }
   if (!done()) return 0;
   device->checker.acquire(thread->actor, reached(value));
+  device->acquired(this);
   return 1;
 }
 
@@ -82,7 +85,14 @@ void Event::notify(uint64_t value, mpsforge_metal_function function, void* conte
     device->used_after_close(call);
     return;
   }
-  Listener listener{value, [function, context] { function(context); }, device->checker.release(thread->actor), call};
+  device->released(context);
+  // The event itself may be gone when the listener runs; the observer only compares its address.
+  const auto run = [device = device.get(), event = this, function, context] {
+    device->acquired(event);
+    device->acquired(context);
+    function(context);
+  };
+  Listener listener{value, run, device->checker.release(thread->actor), call};
   if (value_ >= value) {
     post(listener);
   } else {

@@ -16,6 +16,7 @@ bool has(const CommandBuffer& buffer, uint32_t kind) { return buffer.injected & 
 }  // namespace
 
 void Queue::run() {
+  device->thread_begins();
   sync::Lock lock(device->mutex);
   for (;;) {
     schedule();
@@ -64,7 +65,10 @@ bool Queue::wait_for_event(sync::Lock& lock, const CommandBuffer& buffer, Event&
   event.add_waiter(&wake_);
   const bool reached = device->block(lock, wake_, nullptr, what, done);
   event.remove_waiter(&wake_);
-  if (reached) device->checker.acquire(actor_, event.reached(value));
+  if (reached) {
+    device->checker.acquire(actor_, event.reached(value));
+    device->acquired(&event);
+  }
   return reached;
 }
 
@@ -77,6 +81,7 @@ void Queue::execute(sync::Lock& lock, const std::shared_ptr<CommandBuffer>& fron
     return;
   }
   device->checker.acquire(actor_, buffer->after());
+  buffer->begin();
   ++device->executing;
   uint32_t number = 0;
   for (const Command& command : buffer->commands()) {

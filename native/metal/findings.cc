@@ -63,6 +63,11 @@ const Text kTexts[] = {
     {Rule::EventNotRising, 0, nullptr, "event value that does not rise", 0},
     {Rule::ContinuedPlainBuffer, 0, nullptr, "commit_and_continue of an MTLCommandBuffer", 0},
     {Rule::OtherDevice, 0, nullptr, "object of another device", 0},
+    // Apple's page on setBytes:length:atIndex: allows 4 KB.
+    {Rule::BytesTooLong, 0, nullptr, "more than 4096 bytes given to an encoder", 0},
+    // The Metal feature set tables' "Maximum threads per threadgroup".
+    {Rule::GroupSize, 0, nullptr, "threadgroup that has not 1 to 1024 threads", 0},
+    {Rule::NotResident, 0, nullptr, "address outside of the buffers that the encoder binds or uses", 0},
 };
 
 const Text& text_of(Rule rule) {

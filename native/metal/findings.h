@@ -43,6 +43,9 @@ enum class Rule {
   EventNotRising,
   ContinuedPlainBuffer,
   OtherDevice,
+  BytesTooLong,
+  GroupSize,
+  NotResident,
 };
 
 class Findings {

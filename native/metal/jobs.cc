@@ -20,6 +20,7 @@ bool Jobs::runs(const CpuThread& thread, const CommandBuffer& buffer) const {
 }
 
 void Jobs::run() {
+  device_.thread_begins();
   const ThreadPointer self = current_thread(device_);
   self->rename(name_, device_.checker.intern(name_));
   uint64_t done = 0;
@@ -32,12 +33,12 @@ void Jobs::run() {
     waiting_.pop_front();
     running_ = &job;
     lock.unlock();
-    device_.delay(sequence_, done++);
+    if (!job.internal) device_.delay(sequence_, done++);
     device_.checker.begin(self->actor, job.after);
     job.function();
     lock.lock();
     running_ = nullptr;
-    device_.called.fetch_add(1, std::memory_order_relaxed);
+    if (!job.internal) device_.called.fetch_add(1, std::memory_order_relaxed);
     device_.progress();
     if (job.completed) job.buffer->handler_ran(*self);
     device_.quiet.notify_all();

@@ -22,6 +22,7 @@ struct Job {
   Clock after;                            // what it comes after, and nothing else
   std::shared_ptr<CommandBuffer> buffer;  // of a handler
   bool completed = false;                 // a completed handler of it
+  bool internal = false;                  // not the program's, so not counted
 };
 
 // All with the device's mutex held.

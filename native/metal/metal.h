@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Rises with every change of this header; a caller refuses a table with another number.
-#define MPSFORGE_METAL_ABI 1u
+#define MPSFORGE_METAL_ABI 2u
 
 typedef struct mpsforge_metal_device mpsforge_metal_device;
 typedef struct mpsforge_metal_queue mpsforge_metal_queue;
@@ -128,6 +128,27 @@ typedef struct {
   mpsforge_metal_buffer* buffer;
   size_t offset;  // bytes
 } mpsforge_metal_binding;
+
+// A dispatch in three dimensions: its threads, and those of one threadgroup.
+typedef struct {
+  uint64_t threads[3];
+  uint64_t group[3];
+} mpsforge_metal_grid;
+
+// When a command buffer was handed to the GPU and when that ran it: seconds of a clock that only rises; 0: not yet.
+typedef struct {
+  double kernel_start, kernel_end;
+  double gpu_start, gpu_end;
+} mpsforge_metal_times;
+
+// Who else wants to know of the order between threads, as ThreadSanitizer does when the engine is compiled without it.
+// Whatever happened before a release of an object happens before what follows an acquire of it. The functions run on
+// the thread concerned, often with the engine's locks held, and must not call the engine.
+typedef struct {
+  void (*thread_begins)(void);  // on every thread that the engine starts, before anything else
+  void (*release)(const void* object);
+  void (*acquire)(const void* object);
+} mpsforge_metal_observer;
 
 // The function table of a backend: static, immutable.
 typedef struct {
@@ -241,6 +262,39 @@ typedef struct {
   void (*serial_sync)(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function, void* context);
   void (*serial_async)(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function, void* context);
   int (*serial_is_current)(mpsforge_metal_serial_queue* queue);  // 1: the calling thread runs a block of it
+
+  // --- what classes named as Apple's need beyond that (native/objc). NULL on Apple's framework, which has them.
+  // Before any other call on the device.
+  void (*observe)(mpsforge_metal_device* device, const mpsforge_metal_observer* observer);
+  // A kernel whose host function gets a context. It must outlive the device.
+  void (*add_context_kernel)(mpsforge_metal_device* device, const mpsforge_metal_kernel* kernel, void* context);
+  // A buffer over memory of the caller's, which must outlive the buffer and all work that uses it. Its bytes are left
+  // as they are. NULL: length 0 or no memory.
+  mpsforge_metal_buffer* (*buffer_over)(mpsforge_metal_device* device, void* memory, size_t length, uint32_t storage,
+                                        const char* label);
+  // Where kernels find the buffer's first byte, for addresses that are data themselves; see address_argument.
+  uint64_t (*gpu_address)(mpsforge_metal_buffer* buffer);
+  // The command buffer's root, or the encoder's, owns a reference to the object from now on and gives it back with the
+  // function, on the handler thread: before the completed handlers, or after them; or on the thread that releases the
+  // buffer, if that is never committed. Returns 0, and owns nothing, if it owns the object already or has ended.
+  int (*keep)(mpsforge_metal_command_buffer* buffer, void* object, mpsforge_metal_function give_back,
+              int after_handlers);
+  int (*encoder_keep)(mpsforge_metal_encoder* encoder, void* object, mpsforge_metal_function give_back);
+  void (*times)(mpsforge_metal_command_buffer* buffer, mpsforge_metal_times* out);  // of the newest root
+  void (*dispatch_grid)(mpsforge_metal_encoder* encoder, const mpsforge_metal_grid* grid);
+  void (*set_threadgroup_memory)(mpsforge_metal_encoder* encoder, uint32_t index, size_t length);
+  // The kernels of the encoder's later dispatches may reach the buffer by address: MTLComputeCommandEncoder
+  // useResource:usage:.
+  void (*use_buffer)(mpsforge_metal_encoder* encoder, mpsforge_metal_buffer* buffer, uint32_t access);
+
+  // --- and inside of a kernel's host function
+  void* (*context)(mpsforge_metal_call* call);
+  void (*grid)(mpsforge_metal_call* call, mpsforge_metal_grid* out);  // of a plain dispatch: groups of one thread
+  size_t (*threadgroup_memory)(mpsforge_metal_call* call, uint32_t index);
+  // Bytes from the binding's offset to the end of its buffer; 0: no buffer is bound.
+  size_t (*argument_length)(mpsforge_metal_call* call, uint32_t index);
+  // As argument, of a range that begins at an address of a bound or used buffer.
+  void* (*address_argument)(mpsforge_metal_call* call, uint64_t address, size_t length, uint32_t access);
 } mpsforge_metal_api;
 
 // Runs anywhere.

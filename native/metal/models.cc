@@ -121,7 +121,7 @@ void mpsforge_metal_mps_kernel::encode_in_window(mpsforge_metal_command_buffer& 
   }
   // Without an encoder it opens one of its own, and ends it at once.
   if (!encoder && !root.open(this, true, thread, "mps_encode")) return;
-  root.add({Dispatch{kernel, std::move(arguments), threads}, thread});
+  root.add({Dispatch{kernel, std::move(arguments), threads, {{threads, 1, 1}, {1, 1, 1}}, {}, {}}, thread});
   if (encoder) return;
   root.close();
   // MPSGraph may commit by itself while it encodes (facts/metal.md section 4, facts/host-runtime.md "_GRAPH_SPLIT").

@@ -65,6 +65,7 @@ void SerialQueue::dispatch_async(mpsforge_metal_function function, void* context
 }
 
 void SerialQueue::run() {
+  device->thread_begins();
   const ThreadPointer self = current_thread(*device);
   const std::string name = "of serial queue " + label;
   self->rename(name, device->checker.intern(name));

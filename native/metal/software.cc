@@ -24,12 +24,6 @@ namespace {
 
 std::string text(const char* label) { return label ? label : ""; }
 
-bool in_range(const mpsforge_metal_config& config) {
-  return config.on_violation <= MPSFORGE_METAL_ABORT && (config.macos == 0 || config.macos >= 1000) &&
-         config.check_order <= 1 && config.models <= MPSFORGE_METAL_MODEL_ALL &&
-         config.wait_covers_handlers <= MPSFORGE_METAL_WAIT_DOES_NOT_COVER;
-}
-
 const char* identity() noexcept { return "software Metal"; }
 
 // --- device
@@ -72,8 +66,16 @@ void name_thread(mpsforge_metal_device* device, const char* name) noexcept {
   if (device && name) current_thread(*device->object)->rename(name, device->object->checker.intern(name));
 }
 
+void add_context_kernel(mpsforge_metal_device* device, const mpsforge_metal_kernel* kernel, void* context) noexcept {
+  if (device && kernel && kernel->name && kernel->host) device->object->add_kernel(*kernel, context);
+}
+
 void add_kernel(mpsforge_metal_device* device, const mpsforge_metal_kernel* kernel) noexcept {
-  if (device && kernel && kernel->name && kernel->host) device->object->add_kernel(*kernel);
+  add_context_kernel(device, kernel, nullptr);
+}
+
+void observe(mpsforge_metal_device* device, const mpsforge_metal_observer* observer) noexcept {
+  if (device && observer) device->object->observe(*observer);
 }
 
 void order_release(mpsforge_metal_device* device, const void* token) noexcept {
@@ -93,6 +95,17 @@ mpsforge_metal_buffer* buffer_create(mpsforge_metal_device* device, size_t lengt
   if (!device) return nullptr;
   auto object = Buffer::create(device->object, length, storage, text(label));
   return object ? device->object->handles.add(new mpsforge_metal_buffer(std::move(object))) : nullptr;
+}
+
+mpsforge_metal_buffer* buffer_over(mpsforge_metal_device* device, void* memory, size_t length, uint32_t storage,
+                                   const char* label) noexcept {
+  if (!device) return nullptr;
+  auto object = Buffer::over(device->object, memory, length, storage, text(label));
+  return object ? device->object->handles.add(new mpsforge_metal_buffer(std::move(object))) : nullptr;
+}
+
+uint64_t gpu_address(mpsforge_metal_buffer* buffer) noexcept {
+  return buffer ? reinterpret_cast<uint64_t>(buffer->object->bytes()) : 0;
 }
 
 void buffer_release(mpsforge_metal_buffer* buffer) noexcept {
@@ -292,6 +305,21 @@ void encode_wait(mpsforge_metal_command_buffer* buffer, mpsforge_metal_event* ev
   });
 }
 
+int keep(mpsforge_metal_command_buffer* buffer, void* object, mpsforge_metal_function give_back,
+         int after_handlers) noexcept {
+  bool kept = false;
+  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer&) {
+    kept = give_back && root.keep(object, give_back, after_handlers != 0);
+  });
+  return kept ? 1 : 0;
+}
+
+void times(mpsforge_metal_command_buffer* buffer, mpsforge_metal_times* out) noexcept {
+  if (!out) return;
+  *out = {};
+  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) { *out = root.times(*thread); });
+}
+
 // --- encoders
 
 mpsforge_metal_encoder* open(mpsforge_metal_command_buffer* buffer, bool compute) {
@@ -340,7 +368,23 @@ void set_bytes(mpsforge_metal_encoder* encoder, uint32_t index, const void* data
 }
 
 void dispatch(mpsforge_metal_encoder* encoder, uint64_t threads) noexcept {
-  if (encoder) encoder->dispatch(threads);
+  if (encoder) encoder->dispatch(threads, {{threads, 1, 1}, {1, 1, 1}});
+}
+
+void dispatch_grid(mpsforge_metal_encoder* encoder, const mpsforge_metal_grid* grid) noexcept {
+  if (encoder && grid) encoder->dispatch_grid(*grid);
+}
+
+void set_threadgroup_memory(mpsforge_metal_encoder* encoder, uint32_t index, size_t length) noexcept {
+  if (encoder) encoder->set_threadgroup_memory(index, length);
+}
+
+void use_buffer(mpsforge_metal_encoder* encoder, mpsforge_metal_buffer* buffer, uint32_t access) noexcept {
+  if (encoder && buffer) encoder->use(buffer, access);
+}
+
+int encoder_keep(mpsforge_metal_encoder* encoder, void* object, mpsforge_metal_function give_back) noexcept {
+  return encoder && give_back && encoder->keep(object, give_back) ? 1 : 0;
 }
 
 // --- kernels
@@ -354,6 +398,25 @@ const void* bytes(mpsforge_metal_call* call, uint32_t index, size_t* length) noe
 }
 
 uint64_t threads(mpsforge_metal_call* call) noexcept { return call ? call->dispatch.threads : 0; }
+
+void* context(mpsforge_metal_call* call) noexcept { return call ? call->dispatch.kernel->context : nullptr; }
+
+void grid(mpsforge_metal_call* call, mpsforge_metal_grid* out) noexcept {
+  if (out) *out = call ? call->dispatch.grid : mpsforge_metal_grid{};
+}
+
+size_t threadgroup_memory(mpsforge_metal_call* call, uint32_t index) noexcept {
+  if (!call || index >= call->dispatch.threadgroup_memory.size()) return 0;
+  return call->dispatch.threadgroup_memory[index];
+}
+
+size_t argument_length(mpsforge_metal_call* call, uint32_t index) noexcept {
+  return call ? call->argument_length(index) : 0;
+}
+
+void* address_argument(mpsforge_metal_call* call, uint64_t address, size_t length, uint32_t access) noexcept {
+  return call ? call->address_argument(address, length, access) : nullptr;
+}
 
 mpsforge_metal_mps_kernel* mps_create(mpsforge_metal_device* device, uint32_t mps_class, const char* label) noexcept {
   if (!device || mps_class > MPSFORGE_METAL_MPS_OTHER) return nullptr;
@@ -443,73 +506,86 @@ int serial_is_current(mpsforge_metal_serial_queue* queue) noexcept {
 }
 
 // In the order of metal.h.
-constexpr mpsforge_metal_api kApi = {
-    MPSFORGE_METAL_ABI,
-    identity,
-    device_create,
-    device_close,
-    device_release,
-    findings,
-    statistics,
-    name_thread,
-    add_kernel,
-    order_release,
-    order_acquire,
-    buffer_create,
-    buffer_release,
-    buffer_length,
-    buffer_contents,
-    cpu_access,
-    cpu_read,
-    cpu_write,
-    buffer_note,
-    queue_create,
-    queue_release,
-    inject,
-    resume,
-    command_buffer,
-    mps_command_buffer,
-    command_buffer_release,
-    status,
-    error,
-    enqueue,
-    commit,
-    commit_and_continue,
-    root_command_buffer,
-    wait_until_scheduled,
-    wait_until_completed,
-    add_scheduled_handler,
-    add_completed_handler,
-    encode_signal,
-    encode_wait,
-    blit_encoder,
-    compute_encoder,
-    encoder_release,
-    end_encoding,
-    fill,
-    copy,
-    set_kernel,
-    set_buffer,
-    set_bytes,
-    dispatch,
-    argument,
-    bytes,
-    threads,
-    mps_create,
-    mps_release,
-    mps_encode,
-    event_create,
-    event_release,
-    event_value,
-    event_set,
-    event_wait,
-    event_notify,
-    serial_create,
-    serial_release,
-    serial_sync,
-    serial_async,
-    serial_is_current,
-};
+constexpr mpsforge_metal_api kApi = {MPSFORGE_METAL_ABI,
+                                     identity,
+                                     device_create,
+                                     device_close,
+                                     device_release,
+                                     findings,
+                                     statistics,
+                                     name_thread,
+                                     add_kernel,
+                                     order_release,
+                                     order_acquire,
+                                     buffer_create,
+                                     buffer_release,
+                                     buffer_length,
+                                     buffer_contents,
+                                     cpu_access,
+                                     cpu_read,
+                                     cpu_write,
+                                     buffer_note,
+                                     queue_create,
+                                     queue_release,
+                                     inject,
+                                     resume,
+                                     command_buffer,
+                                     mps_command_buffer,
+                                     command_buffer_release,
+                                     status,
+                                     error,
+                                     enqueue,
+                                     commit,
+                                     commit_and_continue,
+                                     root_command_buffer,
+                                     wait_until_scheduled,
+                                     wait_until_completed,
+                                     add_scheduled_handler,
+                                     add_completed_handler,
+                                     encode_signal,
+                                     encode_wait,
+                                     blit_encoder,
+                                     compute_encoder,
+                                     encoder_release,
+                                     end_encoding,
+                                     fill,
+                                     copy,
+                                     set_kernel,
+                                     set_buffer,
+                                     set_bytes,
+                                     dispatch,
+                                     argument,
+                                     bytes,
+                                     threads,
+                                     mps_create,
+                                     mps_release,
+                                     mps_encode,
+                                     event_create,
+                                     event_release,
+                                     event_value,
+                                     event_set,
+                                     event_wait,
+                                     event_notify,
+                                     serial_create,
+                                     serial_release,
+                                     serial_sync,
+                                     serial_async,
+                                     serial_is_current,
+                                     observe,
+                                     add_context_kernel,
+                                     buffer_over,
+                                     gpu_address,
+                                     keep,
+                                     encoder_keep,
+                                     times,
+                                     dispatch_grid,
+                                     set_threadgroup_memory,
+                                     use_buffer,
+                                     context,
+                                     grid,
+                                     threadgroup_memory,
+                                     argument_length,
+                                     address_argument};
 
 }  // namespace
 }  // namespace mpsforge::metal

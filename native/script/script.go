@@ -1,7 +1,7 @@
 //go:build cgo
 
 // Package script runs programs in a small language over the software Metal and the reference pool; script.h describes
-// the language.
+// the language. Compiled against ABI 2 of metal.h (see package pool).
 package script
 
 /*

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/fork/build"
+	"mpsforge/validate"
+)
+
+func buildCommand(std streams) *cli.Command {
+	return newCommand(std, spec{
+		name: "build", usage: "build the MPS backend of a checkout",
+		about: `With --host, on Linux: compiles the checkout's real MPS sources, stock or patched, unchanged, against the software
+Metal and a libtorch of the same version. The result is a library that registers the backend for the MPS dispatch key
+when it is loaded, a program that runs scenarios with it, and a stamp inside the library that says from which tree and
+series it came. The compiler and PyTorch 2.6.0's libtorch come from Debian trixie's packages, unpacked into the cache
+(330 MB to download, 1.7 GB on disk, no privileges needed); what was compiled once is kept there too.
+
+  mpsforge build --host                                 the checkout in ./pytorch
+  mpsforge build --host --flavour tsan                  with ThreadSanitizer
+  mpsforge build --host --torch DIR                     another libtorch: a folder that pip install --target filled
+  mpsforge build --host --root /                        this system's own packages; it must be Debian trixie
+
+The build of PyTorch itself, on a Mac, is not part of this version yet.`,
+		flags: checkoutFlags(hostFlags(
+			&cli.BoolFlag{Name: "host", Usage: "build for this Linux machine, over the software Metal"},
+			&cli.StringFlag{Name: "flavour", Value: string(build.Plain), Usage: "`NAME`: " + flavourNames()})...),
+		action: func(ctx context.Context, c call) (result, error) { return c.build(ctx) },
+	})
+}
+
+// hostFlags say with what a host build is made.
+func hostFlags(more ...cli.Flag) []cli.Flag {
+	return append(more,
+		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"}, Usage: "libtorch of the checkout's version: a `DIR` with torch/ in it (default: Debian's 2.6.0)"},
+		&cli.StringFlag{Name: "root", EnvVars: []string{"MPSFORGE_ROOT"}, Usage: "Debian trixie system, its top `DIR` (default: one made in the cache)"},
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "compilers at once, `N` (default: one for each processor)"})
+}
+
+func flavourNames() string {
+	var names []string
+	for _, flavour := range build.Flavours() {
+		names = append(names, string(flavour))
+	}
+	return strings.Join(names, ", ")
+}
+
+// flavours reads names of flavours.
+func flavours(names []string) ([]build.Flavour, error) {
+	var known []build.Flavour
+	for _, name := range names {
+		if !slices.Contains(build.Flavours(), build.Flavour(name)) {
+			return nil, usagef("there is no flavour %q; there are: %s", name, flavourNames())
+		}
+		known = append(known, build.Flavour(name))
+	}
+	return known, nil
+}
+
+func (c call) build(ctx context.Context) (result, error) {
+	if !c.Bool("host") {
+		return result{}, usagef("building PyTorch itself is not part of this version of mpsforge; build --host compiles its MPS backend on Linux")
+	}
+	wished, err := flavours([]string{c.String("flavour")})
+	if err != nil {
+		return result{}, err
+	}
+	if c.Int("jobs") < 0 {
+		return result{}, usagef("--jobs %d is no number of compilers", c.Int("jobs"))
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return result{}, err
+	}
+	options := build.HostOptions{Checkout: c.String("checkout"), Flavour: wished[0], Jobs: c.Int("jobs"), Cache: cache}
+	if options.Native, options.Glue, err = validate.HostBuildSources(); err != nil {
+		return result{}, err
+	}
+	checkout, series, err := c.openCheckout(ctx)
+	switch {
+	case err == nil:
+		defer checkout.Close()
+		status, err := checkout.Status(ctx, series)
+		if err != nil {
+			return result{}, err
+		}
+		options.Identity = build.Stamp{Baseline: checkout.Baseline(), Patches: status.Applied()}
+		if options.Identity.Commit, options.Identity.Tree, err = checkout.Head(ctx); err != nil {
+			return result{}, err
+		}
+		if len(options.Identity.Patches) == len(series.Patches) {
+			options.Identity.Series = series.Digest()
+		}
+	default:
+		return result{}, err
+	}
+	if options.Root, err = build.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
+		return result{}, err
+	}
+	if options.Torch, err = build.OpenTorch(options.Root, c.String("torch")); err != nil {
+		return result{}, err
+	}
+	built, err := build.Host(ctx, options, c.sink)
+	if err != nil {
+		return result{}, err
+	}
+	message := fmt.Sprintf("%s build in %s", built.Stamp.Flavour, built.Dir)
+	return result{value: built, message: message, text: func(w io.Writer) {
+		fmt.Fprintf(w, "library     %s\nmetal       %s\nscenarios   %s\n", built.Library, built.Metal, built.Driver)
+		fmt.Fprintf(w, "from        %s, tree %s, patches: %s\n", cmp.Or(built.Stamp.Baseline, "unknown"), built.Stamp.Tree, cmp.Or(strings.Join(built.Stamp.Patches, ", "), "none (stock)"))
+		fmt.Fprintf(w, "torch       %s\nsources     %d compiled, %d left out\noperators   %d registered, %d without a compiled kernel\n",
+			built.Stamp.Torch, len(built.Compiled), len(built.Excluded), built.Kernels, len(built.Dropped))
+	}}, nil
+}

@@ -1,0 +1,120 @@
+package build
+
+import (
+	"strings"
+	"testing"
+)
+
+// What torchgen writes, cut down to its shape.
+const registrationText = `namespace at {
+namespace {
+void helper() {
+}
+namespace {
+at::Tensor wrapper_MPS__relu(const at::Tensor & self) {
+  return at::native::relu_mps(self);
+}
+} // anonymous namespace
+namespace {
+at::Tensor wrapper_MPS__sort(const at::Tensor & self) {
+  return at::native::sort_mps(self);
+}
+} // anonymous namespace
+struct structured_add_out_functional final : public at::native::structured_add_out_mps {
+    int inside;
+};
+at::Tensor wrapper_MPS_add_Tensor(const at::Tensor & self) {
+structured_add_out_functional op;
+op.impl(self);
+return std::move(op.outputs_[0]);
+}
+struct structured_erf_out_functional final : public at::native::structured_erf_out {
+};
+at::Tensor wrapper_MPS_erf(const at::Tensor & self) {
+structured_erf_out_functional op;
+return std::move(op.outputs_[0]);
+}
+TORCH_LIBRARY_IMPL(aten, MPS, m) {
+    m.impl("relu",
+TORCH_FN(wrapper_MPS__relu));
+m.impl("sort", TORCH_FN(wrapper_MPS__sort));
+m.impl("add.Tensor", TORCH_FN(wrapper_MPS_add_Tensor));
+m.impl("erf", TORCH_FN(wrapper_MPS_erf));
+}
+} // anonymous namespace
+namespace mps {
+at::Tensor relu(const at::Tensor & self) {
+return wrapper_MPS__relu(self);
+}
+at::Tensor sort_plain(const at::Tensor & self) {
+return wrapper_MPS__sort(self);
+}
+} // namespace mps
+} // namespace at
+`
+
+// Only operators whose kernels are there stay registered: the others must say that they have none, not fail to link.
+func TestRegistrationKeepsOperatorsWithKernels(t *testing.T) {
+	have := map[string]bool{"relu_mps": true, "structured_add_out_mps::impl": true}
+	text, found, err := filterRegistration([]byte(registrationText), func(symbol string) bool { return have[symbol] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, dropped := strings.Join(found.kept, " "), strings.Join(found.dropped, " "); kept != "relu add.Tensor" || dropped != "sort erf" {
+		t.Errorf("kept %q, dropped %q", kept, dropped)
+	}
+	for _, gone := range []string{"wrapper_MPS__sort", "structured_erf", "sort_plain"} {
+		if strings.Contains(string(text), gone) {
+			t.Errorf("%s is still there:\n%s", gone, text)
+		}
+	}
+	if !strings.Contains(string(text), "void helper() {") {
+		t.Errorf("the helpers are gone:\n%s", text)
+	}
+}
+
+// Another version of torchgen may write another shape; that must not give a library without operators.
+func TestRegistrationOfAnotherShapeIsRefused(t *testing.T) {
+	if _, _, err := filterRegistration([]byte("namespace at {\n}\n"), func(string) bool { return true }); err == nil {
+		t.Error("accepted")
+	}
+}
+
+func TestKernelSymbols(t *testing.T) {
+	found := kernelSymbols([]string{
+		"_ZN2at6native8relu_mpsERKNS_6TensorE",
+		"_ZN2at6native22structured_add_out_mps4implERKNS_6TensorES4_",
+		"_ZN2at6native3mps5innerEv", // of an inner namespace: the namespace is taken for the name, which no kernel has
+		"_ZN2at5emptyEv", "malloc", "_ZN2at6native99tooshort",
+	})
+	for _, name := range []string{"relu_mps", "structured_add_out_mps::impl"} {
+		if !found[name] {
+			t.Errorf("%s is missing in %v", name, found)
+		}
+	}
+	if found["inner"] || found["empty"] || found["malloc"] {
+		t.Errorf("too much: %v", found)
+	}
+}
+
+// A stamp comes back from the library that holds it, and one of another format is not believed.
+func TestStampComesBack(t *testing.T) {
+	stamp := Stamp{Format: stampFormat, Kind: "host", Flavour: Thread, Baseline: "v2.6.0", Tree: "t\"ree", Patches: []string{"a", "b"}}
+	text, err := stamp.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := ParseStamp(text)
+	if err != nil || back.Tree != stamp.Tree || back.Flavour != Thread || len(back.Patches) != 2 {
+		t.Errorf("%+v, %v", back, err)
+	}
+	for _, wrong := range []string{"", "{}", stampMark + "{", stampMark + `{"format":99}`} {
+		if _, err := ParseStamp(wrong); err == nil {
+			t.Errorf("%q was believed", wrong)
+		}
+	}
+	source, err := stamp.source()
+	if err != nil || !strings.Contains(string(source), `mpsforge_stamp[] = "mpsforge-stamp:{`) {
+		t.Errorf("%s, %v", source, err)
+	}
+}

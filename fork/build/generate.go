@@ -1,0 +1,88 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+)
+
+// generated is what torchgen made for the MPS dispatch key.
+type generated struct {
+	include      string // folder to search for headers
+	registration string // folder with RegisterMPS*.cpp
+}
+
+// generate runs PyTorch's own torchgen for the MPS key: a libtorch built without MPS lacks those headers and the
+// registration. The operators come from the checkout where it holds them, as a patch may change them, else from the
+// copy that torchgen itself carries. The result is kept in the cache under the digest of all that goes in.
+func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache string, sink events.Sink) (*generated, error) {
+	source := filepath.Join(checkout, "aten/src/ATen")
+	if !exists(filepath.Join(source, "native/native_functions.yaml")) {
+		source = filepath.Join(torch.pythonPath, "torchgen/packaged/ATen")
+	}
+	digest := sha256.New()
+	for _, folder := range []string{filepath.Join(source, "native/native_functions.yaml"), filepath.Join(source, "native/tags.yaml"), filepath.Join(source, "templates"), filepath.Join(torch.pythonPath, "torchgen")} {
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasSuffix(path, ".pyc") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(filepath.Dir(folder), path)
+			fmt.Fprintf(digest, "%s %d\n%s", relative, len(data), data)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%w: torchgen's input: %w", ErrEnvironment, err)
+		}
+	}
+	dir := filepath.Join(cache, "generated", hex.EncodeToString(digest.Sum(nil))[:24])
+	result := &generated{include: dir, registration: filepath.Join(dir, "ATen")}
+	if exists(dir) {
+		return result, nil
+	}
+	finish := events.Step(sink, "generate")
+	defer finish(events.Failed, "")
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary)
+	command := run.Command{Name: root.Tool("python3"),
+		Args: []string{"-m", "torchgen.gen", "--source-path", source, "--install-dir", filepath.Join(temporary, "ATen"),
+			"--mps", "--per-operator-headers", "--backend-whitelist", "MPS", "--generate", "headers", "sources"},
+		Env: run.Environment([]string{"PYTHONPATH=" + torch.pythonPath}, nil)}
+	if _, err := command.Run(ctx); err != nil {
+		return nil, fmt.Errorf("torchgen: %w", err)
+	}
+	// Only the registration is compiled; the other sources are libtorch's own.
+	sources, err := filepath.Glob(filepath.Join(temporary, "ATen", "*.cpp"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range sources {
+		if !strings.HasPrefix(filepath.Base(path), "RegisterMPS") {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := os.Rename(temporary, dir); err != nil && !exists(dir) {
+		return nil, err
+	}
+	finish(events.OK, "")
+	return result, nil
+}

@@ -1,0 +1,449 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+)
+
+// HostOptions say what a host build compiles and with what.
+type HostOptions struct {
+	// Checkout is a folder with PyTorch's sources: a checkout, or as much of one as the backend is.
+	Checkout string
+	// Identity is what the caller knows of the checkout; Host fills in the rest of the stamp.
+	Identity Stamp
+	Root     *Root
+	Torch    *Torch
+	Flavour  Flavour
+	Jobs     int    // compilers at once; 0: one for each processor
+	Cache    string // folder
+	// Native is package native's sources, Glue those that stand in for PyTorch.
+	Native, Glue fs.FS
+	// Tests asks for the test programs of both, too.
+	Tests bool
+}
+
+// HostBuild is a finished host build.
+type HostBuild struct {
+	Dir string `json:"dir"`
+	// Library registers the backend for the MPS dispatch key when it is loaded; Metal, which it is linked with, is the
+	// software Metal with its Objective-C classes; Driver runs scenarios over both.
+	Library  string     `json:"library"`
+	Metal    string     `json:"metal"`
+	Driver   string     `json:"driver"`
+	Stamp    Stamp      `json:"stamp"`
+	Compiled []string   `json:"compiled"`
+	Excluded []Excluded `json:"excluded"`
+	Kernels  int        `json:"kernels"` // registered operators
+	Dropped  []string   `json:"dropped"` // operators whose kernels are not among the compiled sources
+	// Tests are the test programs by name, if they were asked for.
+	Tests map[string]string `json:"tests,omitempty"`
+}
+
+// objcFlags compile Objective-C++: the ABI of ObjFW needs few functions of a runtime, and clang gives it subscripting and
+// C++ exceptions (the GNU one gives neither); retain and release are manual, as in PyTorch's build for the Mac.
+var objcFlags = []string{"-x", "objective-c++", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks"}
+
+var commonFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-pthread"}
+
+// bareFolders are compiled without ThreadSanitizer: their locks and memory must not order PyTorch's threads for it. Order
+// that Apple documents is declared by hand.
+var bareFolders = []string{"metal/", "schedule/", "objc/runtime/", "objc/engine.cc", "objc/system/mutex_order.cc"}
+
+// wrappedFunctions are those of mutexes, whose order between threads the happens-before checker is to know
+// (native/objc/system/mutex_order.cc).
+var wrappedFunctions = []string{
+	"pthread_mutex_lock", "pthread_mutex_trylock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait",
+	"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
+}
+
+// Host builds the MPS backend's sources for this Linux machine.
+func Host(ctx context.Context, options HostOptions, sink events.Sink) (*HostBuild, error) {
+	checkout, err := filepath.Abs(options.Checkout)
+	if err != nil {
+		return nil, err
+	}
+	options.Checkout = checkout
+	if err := options.Torch.checkVersion(checkout); err != nil {
+		return nil, err
+	}
+	name := "build " + string(options.Flavour)
+	finish := events.Step(sink, name)
+	defer finish(events.Failed, "")
+	h := host{HostOptions: options, compiler: compiler{root: options.Root, cache: options.Cache, flavour: options.Flavour, jobs: options.Jobs, sink: sink, step: name}}
+	built, err := h.build(ctx, sink)
+	if err != nil {
+		return nil, fmt.Errorf("host build of %s: %w", checkout, err)
+	}
+	finish(events.OK, built.Dir)
+	return built, nil
+}
+
+type host struct {
+	HostOptions
+	compiler compiler
+}
+
+func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) {
+	unlock, err := lock(ctx, h.Cache)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	generated, err := generate(ctx, h.Root, h.Torch, h.Checkout, h.Cache, sink)
+	if err != nil {
+		return nil, err
+	}
+	compiled, excluded, err := backendSources(h.Checkout)
+	if err != nil {
+		return nil, err
+	}
+	native, nativeDigest, err := h.unpack("native", h.Native)
+	if err != nil {
+		return nil, err
+	}
+	glue, glueDigest, err := h.unpack("validate/hostmps", h.Glue)
+	if err != nil {
+		return nil, err
+	}
+	stamp := h.Identity
+	stamp.Format, stamp.Kind, stamp.Flavour, stamp.Torch = stampFormat, "host", h.Flavour, h.Torch.description
+	stamp.Native = digestOf(nativeDigest, glueDigest)
+	if stamp.Sources, err = sourcesDigest(h.Checkout); err != nil {
+		return nil, err
+	}
+	text, err := stamp.Text()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(filepath.Join(h.Cache, "hosts", digestOf(text, strings.Join(compiled, " "))[:24]))
+	if err != nil {
+		return nil, err
+	}
+	built := &HostBuild{Dir: dir, Library: filepath.Join(dir, "libhostmps.so"), Metal: filepath.Join(dir, "libmpsforge_objc.so"),
+		Driver: filepath.Join(dir, "scenarios"), Stamp: stamp, Compiled: compiled, Excluded: excluded}
+	objects := filepath.Join(dir, "objects")
+
+	include := func(folders ...string) []string {
+		var flags []string
+		for _, folder := range folders {
+			flags = append(flags, "-I"+folder)
+		}
+		return flags
+	}
+	var metal, foreign, drivers, tests []unit
+	ownFlags := slices.Concat(commonFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"}, include(".", "objc/include"))
+	err = eachSource(h.Native, func(path string) {
+		if !strings.HasPrefix(path, "objc/") && !strings.HasPrefix(path, "metal/") && !strings.HasPrefix(path, "schedule/") {
+			return
+		}
+		u := unit{dir: native, path: path, flags: ownFlags, object: filepath.Join(objects, "native", path+".o")}
+		u.bare = slices.ContainsFunc(bareFolders, func(folder string) bool { return strings.HasPrefix(path, folder) })
+		if strings.HasSuffix(path, ".mm") {
+			u.flags = slices.Concat(objcFlags, ownFlags)
+		}
+		if strings.HasPrefix(path, "objc/tests/") {
+			tests = append(tests, u)
+			return
+		}
+		metal = append(metal, u)
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Some headers of the old caffe2 are in no libtorch.
+	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-idirafter", "."},
+		include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
+	for _, path := range compiled {
+		u := unit{dir: h.Checkout, path: path, flags: torchFlags, object: filepath.Join(objects, path+".o")}
+		text, err := os.ReadFile(filepath.Join(h.Checkout, path))
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Contains(text, []byte("\nREGISTER_DISPATCH(")) {
+			u.flags = slices.Concat(torchFlags, []string{"-include", filepath.Join(glue, "dispatch_stub.h")})
+		}
+		foreign = append(foreign, u)
+	}
+	glueFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include(".", native),
+		include(filepath.Join(native, "objc/include"), generated.include, filepath.Join(h.Checkout, "aten/src")), include(h.Torch.include...))
+	err = eachSource(h.Glue, func(path string) {
+		u := unit{dir: glue, path: path, flags: glueFlags, object: filepath.Join(objects, "hostmps", path+".o")}
+		switch folder, _, _ := strings.Cut(path, "/"); folder {
+		case "scenarios":
+			drivers = append(drivers, u)
+		case "tests":
+			tests = append(tests, u)
+		default:
+			// What runs on the threads of the software GPU is checked by its own checker.
+			u.bare = strings.HasPrefix(path, "evaluator") || strings.HasPrefix(path, "kernels")
+			foreign = append(foreign, u)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	stampSource, err := stamp.source()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(objects, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(objects, "stamp.cc"), stampSource, 0o644); err != nil {
+		return nil, err
+	}
+	foreign = append(foreign, unit{dir: objects, path: "stamp.cc", flags: commonFlags, object: filepath.Join(objects, "stamp.o")})
+
+	if !h.Tests {
+		tests = nil
+	}
+	if err := h.compiler.compile(ctx, slices.Concat(foreign, metal, drivers, tests)); err != nil {
+		return nil, err
+	}
+	registration, kernels, err := h.registration(ctx, generated, objects, objectsOf(foreign))
+	if err != nil {
+		return nil, err
+	}
+	built.Kernels, built.Dropped = len(kernels.kept), kernels.dropped
+	for i := range registration {
+		registration[i].flags = torchFlags
+	}
+	if err := h.compiler.compile(ctx, registration); err != nil {
+		return nil, err
+	}
+	search := h.runPaths(dir)
+	if err := h.compiler.link(ctx, built.Metal, objectsOf(metal), []string{"-shared", "-Wl,-soname,libmpsforge_objc.so"}); err != nil {
+		return nil, err
+	}
+	libraries := append(search, "-L"+dir, "-ltorch_cpu", "-lc10", "-lmpsforge_objc")
+	wrapped := []string{"-shared", "-Wl,-soname,libhostmps.so", "-Wl,-Bsymbolic"}
+	for _, name := range wrappedFunctions {
+		wrapped = append(wrapped, "-Wl,--wrap="+name)
+	}
+	if err := h.compiler.link(ctx, built.Library, objectsOf(append(foreign, registration...)), append(wrapped, libraries...)); err != nil {
+		return nil, err
+	}
+	if err := h.compiler.link(ctx, built.Driver, objectsOf(drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
+		return nil, err
+	}
+	built.Tests, err = h.linkTests(ctx, dir, tests, append([]string{"-lhostmps"}, libraries...))
+	return built, err
+}
+
+// linkTests links each NAME_test.* with the other NAME_* and with what serves all of them.
+func (h *host) linkTests(ctx context.Context, dir string, tests []unit, flags []string) (map[string]string, error) {
+	programs := map[string]string{}
+	for _, main := range tests {
+		name, _, _ := strings.Cut(filepath.Base(main.path), ".")
+		prefix, found := strings.CutSuffix(name, "test")
+		if !found {
+			continue
+		}
+		var parts []unit
+		for _, u := range tests {
+			base := filepath.Base(u.path)
+			if filepath.Dir(u.path) == filepath.Dir(main.path) && (strings.HasPrefix(base, prefix) || strings.HasPrefix(base, "harness.")) {
+				parts = append(parts, u)
+			}
+		}
+		programs[name] = filepath.Join(dir, name)
+		if err := h.compiler.link(ctx, programs[name], objectsOf(parts), flags); err != nil {
+			return nil, err
+		}
+	}
+	return programs, nil
+}
+
+// runPaths are the linker's flags for the folders with shared libraries, at build time and at run time. DT_RPATH is
+// used because it holds for the libraries' own libraries as well.
+func (h *host) runPaths(dir string) []string {
+	flags := []string{"-Wl,--disable-new-dtags", "-Wl,-rpath," + dir}
+	for _, folder := range h.Torch.libraries {
+		flags = append(flags, "-L"+folder, "-Wl,-rpath,"+folder)
+	}
+	return flags
+}
+
+// registration filters what torchgen wrote by the kernels that the objects and libtorch have.
+func (h *host) registration(ctx context.Context, generated *generated, objects string, compiled []string) ([]unit, registered, error) {
+	var kernels registered
+	symbols, err := h.symbols(ctx, append([]string{"--defined-only", "--extern-only", "--format=just-symbols", "--no-sort"}, compiled...))
+	if err != nil {
+		return nil, kernels, err
+	}
+	for _, folder := range h.Torch.libraries {
+		if library := filepath.Join(folder, "libtorch_cpu.so"); exists(library) {
+			more, err := h.symbols(ctx, []string{"--dynamic", "--defined-only", "--format=just-symbols", "--no-sort", library})
+			if err != nil {
+				return nil, kernels, err
+			}
+			symbols = append(symbols, more...)
+			break
+		}
+	}
+	has := kernelSymbols(symbols)
+	files, err := filepath.Glob(filepath.Join(generated.registration, "RegisterMPS*.cpp"))
+	if err != nil || len(files) == 0 {
+		return nil, kernels, fmt.Errorf("torchgen wrote no RegisterMPS*.cpp into %s: %w", generated.registration, err)
+	}
+	var units []unit
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, kernels, err
+		}
+		filtered, found, err := filterRegistration(text, func(symbol string) bool { return has[symbol] })
+		if err != nil {
+			return nil, kernels, fmt.Errorf("%s: %w", file, err)
+		}
+		kernels.kept, kernels.dropped = append(kernels.kept, found.kept...), append(kernels.dropped, found.dropped...)
+		// The compiler runs in the checkout, where its relative folders are.
+		path := filepath.Join(objects, filepath.Base(file))
+		if err := os.WriteFile(path, filtered, 0o644); err != nil {
+			return nil, kernels, err
+		}
+		units = append(units, unit{dir: h.Checkout, path: path, object: path + ".o"})
+	}
+	return units, kernels, nil
+}
+
+func (h *host) symbols(ctx context.Context, args []string) ([]string, error) {
+	result, err := run.Command{Name: h.Root.Tool("llvm-nm"), Args: args}.Run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list symbols: %w", err)
+	}
+	return strings.Fields(string(result.Stdout)), nil
+}
+
+// unpack writes embedded sources into a folder of the cache, always the same one: ccache knows headers by their paths.
+// Files that are there already are left alone. The caller holds the cache's lock.
+func (h *host) unpack(name string, files fs.FS) (dir, digest string, err error) {
+	dir, err = filepath.Abs(filepath.Join(h.Cache, "unpacked", name))
+	if err != nil {
+		return "", "", err
+	}
+	hash := sha256.New()
+	wanted := map[string]bool{}
+	err = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", path, len(data), data)
+		target := filepath.Join(dir, path)
+		wanted[target] = true
+		if have, err := os.ReadFile(target); err == nil && bytes.Equal(have, data) {
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o644)
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("unpack embedded sources: %w", err)
+	}
+	// A header of an earlier version must not be found instead of another one.
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || wanted[path] {
+			return err
+		}
+		return os.Remove(path)
+	})
+	return dir, hex.EncodeToString(hash.Sum(nil)), err
+}
+
+// lock keeps other processes from building in the cache, and waits for those that do.
+func lock(ctx context.Context, cache string) (unlock func(), err error) {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(cache, "host-build.lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			file.Close()
+			return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
+		}
+		select {
+		case <-ctx.Done():
+			file.Close()
+			return nil, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// sourcesDigest is Stamp.Sources of the checkout.
+func sourcesDigest(checkout string) (string, error) {
+	hash := sha256.New()
+	for _, folder := range []string{"aten/src/ATen/mps", "aten/src/ATen/native/mps"} {
+		err := filepath.WalkDir(filepath.Join(checkout, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(checkout, path)
+			fmt.Fprintf(hash, "%s %d\n%s", relative, len(data), data)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// eachSource calls visit for every C++ and Objective-C++ source, by path.
+func eachSource(files fs.FS, visit func(path string)) error {
+	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && (strings.HasSuffix(path, ".cc") || strings.HasSuffix(path, ".mm")) {
+			visit(path)
+		}
+		return err
+	})
+}
+
+func objectsOf(units []unit) []string {
+	var objects []string
+	for _, u := range units {
+		objects = append(objects, u.object)
+	}
+	return objects
+}
+
+func digestOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

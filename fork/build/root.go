@@ -1,0 +1,209 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"mpsforge/internal/apt"
+	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+)
+
+// ErrEnvironment is returned, wrapped, when this machine lacks what a build needs.
+var ErrEnvironment = errors.New("the build environment is missing")
+
+// DebianSuite is the suite whose compiler and libtorch host builds use, and DebianBaseline the PyTorch that it has.
+const (
+	DebianSuite    = "trixie"
+	DebianBaseline = "v2.6.0"
+)
+
+// clangVersion is the compiler's major version in that suite.
+const clangVersion = "19"
+
+// rootPackages are unpacked into a root, with all that they depend on.
+var rootPackages = []string{
+	"clang-" + clangVersion, "libclang-rt-" + clangVersion + "-dev", "lld-" + clangVersion, "llvm-" + clangVersion,
+	"libstdc++-14-dev", "ccache", "libtorch-dev", "python3-torch", "libfmt-dev", "python3-yaml",
+}
+
+// Root is a Debian system, seen from its top folder: the compiler, the libraries and the Python of host builds. It is
+// used in place: its programs run under its own dynamic loader, and what is linked with it names that loader, so that
+// no privileges, no chroot and no mounts are needed, whatever system is around it.
+type Root struct {
+	dir   string // "/" is this system itself
+	tools string // the folder with the scripts that start its programs
+}
+
+// Dir is the root's top folder.
+func (r *Root) Dir() string { return r.dir }
+
+// Tool is the path of a script that starts a program of the root: clang, ld.lld, python3, ccache, llvm-nm or
+// llvm-symbolizer.
+func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }
+
+func (r *Root) libraries() string { return filepath.Join(r.dir, "usr/lib", libraryTriplet()) }
+
+// libraryPath lists the folders with shared libraries. Debian's alternatives for BLAS and LAPACK are links that the
+// packages' scripts make; here no script ran.
+func (r *Root) libraryPath() []string {
+	return []string{r.libraries(), filepath.Join(r.libraries(), "blas"), filepath.Join(r.libraries(), "lapack"), filepath.Join(r.dir, "usr/lib")}
+}
+
+func (r *Root) loader() string {
+	if runtime.GOARCH == "arm64" {
+		return filepath.Join(r.dir, "usr/lib/ld-linux-aarch64.so.1")
+	}
+	return filepath.Join(r.dir, "usr/lib64/ld-linux-x86-64.so.2")
+}
+
+func libraryTriplet() string {
+	if runtime.GOARCH == "arm64" {
+		return "aarch64-linux-gnu"
+	}
+	return "x86_64-linux-gnu"
+}
+
+// HaveRoot tells whether the cache holds a root.
+func HaveRoot(cache string) bool { return exists(filepath.Join(cache, "roots", DebianSuite)) }
+
+// OpenRoot gives the root in dir; an empty dir stands for the one in the cache, which is made of Debian's packages if it
+// is not there: some 330 MB to download, 1.7 GB on disk.
+func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, error) {
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("%w: host builds run on Linux; this is %s. On a Mac, build the real thing instead: mpsforge build", ErrEnvironment, runtime.GOOS)
+	}
+	if dir == "" {
+		dir = filepath.Join(cache, "roots", DebianSuite)
+		if !HaveRoot(cache) {
+			if err := makeRoot(ctx, dir, cache, sink); err != nil {
+				return nil, fmt.Errorf("make a root of %s's packages in %s: %w", DebianSuite, dir, err)
+			}
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	root := &Root{dir: dir, tools: filepath.Join(cache, "roots", "tools-"+strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-"))}
+	if root.tools, err = filepath.Abs(root.tools); err != nil {
+		return nil, err
+	}
+	return root, root.writeTools()
+}
+
+// makeRoot unpacks the packages beside dir and moves the result into place whole.
+func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
+	finish := events.Step(sink, "root")
+	defer finish(events.Failed, "")
+	sink.Emit(events.StepProgress{Step: "root", Note: "package lists of " + DebianSuite})
+	suite, err := apt.Open(ctx, filepath.Join(cache, "debian", DebianSuite+"-binary"), DebianSuite)
+	if errors.Is(err, apt.ErrMissing) {
+		return fmt.Errorf("%w: %w; or name a Debian %s system's top folder with --root", ErrEnvironment, err, DebianSuite)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	if err := suite.Update(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrEnvironment, err)
+	}
+	sink.Emit(events.StepProgress{Step: "root", Note: "download packages"})
+	files, err := suite.Packages(ctx, rootPackages, filepath.Join(temporary, "packages"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrEnvironment, err)
+	}
+	tree := filepath.Join(temporary, "root")
+	// Both the old names and the merged ones are in use; the package that makes the links is not among ours.
+	for _, name := range []string{"bin", "lib", "lib64"} {
+		if err := os.MkdirAll(filepath.Join(tree, "usr", name), 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink("usr/"+name, filepath.Join(tree, name)); err != nil {
+			return err
+		}
+	}
+	var names []string
+	for i, file := range files {
+		if _, err := (run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, tree}}).Run(ctx); err != nil {
+			return err
+		}
+		names = append(names, filepath.Base(file))
+		sink.Emit(events.StepProgress{Step: "root", Done: int64(i + 1), Total: int64(len(files)), Note: filepath.Base(file)})
+	}
+	if err := os.WriteFile(filepath.Join(tree, "packages.txt"), []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(tree, dir); err != nil && !exists(dir) { // another process may have made it meanwhile
+		return err
+	}
+	finish(events.OK, fmt.Sprintf("%d packages", len(files)))
+	return nil
+}
+
+// toolsWriting keeps two builds of one process from writing the scripts at once.
+var toolsWriting sync.Mutex
+
+// writeTools writes the scripts that start the root's programs.
+func (r *Root) writeTools() error {
+	llvm := filepath.Join(r.dir, "usr/lib/llvm-"+clangVersion)
+	start := func(program string) string {
+		if r.dir == "/" {
+			return "exec " + program
+		}
+		path := append(r.libraryPath(), filepath.Join(llvm, "lib"))
+		return fmt.Sprintf("exec '%s' --library-path '%s' '%s'", r.loader(), strings.Join(path, ":"), program)
+	}
+	clang := fmt.Sprintf(" -no-canonical-prefixes -resource-dir '%s/lib/clang/%s'", llvm, clangVersion)
+	python := "export PYTHONDONTWRITEBYTECODE=1\n"
+	if r.dir != "/" {
+		clang += fmt.Sprintf(" --sysroot='%s'", r.dir)
+		python += fmt.Sprintf("export PYTHONHOME='%s/usr' PYTHONPATH=\"${PYTHONPATH:+$PYTHONPATH:}%s/usr/lib/python3/dist-packages\"\n", r.dir, r.dir)
+	}
+	scripts := map[string]string{
+		"clang":           start(filepath.Join(llvm, "bin/clang")) + clang,
+		"ld.lld":          start(filepath.Join(llvm, "bin/lld")) + " -flavor gnu",
+		"llvm-nm":         start(filepath.Join(llvm, "bin/llvm-nm")),
+		"llvm-symbolizer": start(filepath.Join(llvm, "bin/llvm-symbolizer")),
+		"ccache":          start(filepath.Join(r.dir, "usr/bin/ccache")),
+		"python3":         python + start(filepath.Join(r.dir, "usr/bin/python3")),
+	}
+	toolsWriting.Lock()
+	defer toolsWriting.Unlock()
+	if err := os.MkdirAll(r.tools, 0o755); err != nil {
+		return err
+	}
+	for name, command := range scripts {
+		text := "#!/bin/sh\n" + command + ` "$@"` + "\n"
+		path := filepath.Join(r.tools, name)
+		if have, err := os.ReadFile(path); err == nil && string(have) == text {
+			continue
+		}
+		// A script that runs may be read while it is replaced.
+		if err := os.WriteFile(path+".new", []byte(text), 0o755); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return err
+		}
+	}
+	for _, file := range []string{filepath.Join(llvm, "bin/clang"), filepath.Join(llvm, "bin/lld"), filepath.Join(r.dir, "usr/bin/ccache")} {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("%w: %s is not there; the root needs the packages %s", ErrEnvironment, file, strings.Join(rootPackages, ", "))
+		}
+	}
+	return nil
+}

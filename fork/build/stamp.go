@@ -1,0 +1,77 @@
+package build
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// stampFormat rises with every change of Stamp.
+const stampFormat = 1
+
+// stampMark begins the stamp inside a built library, so that it is found in the file, too.
+const stampMark = "mpsforge-stamp:"
+
+// Stamp says from what an artefact was built. It is part of the artefact, the constant mpsforge_stamp of the library,
+// so that what is loaded can be asked, rather than a path be believed.
+type Stamp struct {
+	Format   int      `json:"format"`
+	Kind     string   `json:"kind"` // host
+	Flavour  Flavour  `json:"flavour"`
+	Baseline string   `json:"baseline"`
+	Commit   string   `json:"commit"` // of the checkout; empty when it is no git work tree
+	Tree     string   `json:"tree"`   // of that commit
+	Series   string   `json:"series"` // digest of the applied part of the series; empty for stock
+	Patches  []string `json:"patches"`
+	// Sources is the SHA-256 over paths and contents of all files of the backend's folders, compiled or included.
+	Sources string `json:"sources"`
+	Torch   string `json:"torch"`
+	Native  string `json:"native"` // SHA-256 over the software Metal, the veneer and what stands in for PyTorch
+}
+
+// Text is the stamp as it stands in a library.
+func (s Stamp) Text() (string, error) {
+	data, err := json.Marshal(s)
+	return stampMark + string(data), err
+}
+
+// source is the C++ file that makes the stamp part of a library.
+func (s Stamp) source() ([]byte, error) {
+	text, err := s.Text()
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "extern \"C\" __attribute__((visibility(\"default\"), used)) const char mpsforge_stamp[] = %s;\n", strconv.QuoteToASCII(text)), nil
+}
+
+// ParseStamp reads a stamp as a loaded library gives it.
+func ParseStamp(text string) (Stamp, error) {
+	var s Stamp
+	data, ok := bytes.CutPrefix([]byte(text), []byte(stampMark))
+	if !ok {
+		return s, fmt.Errorf("no stamp of mpsforge: %.40q", text)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("stamp: %w", err)
+	}
+	if s.Format != stampFormat {
+		return s, fmt.Errorf("stamp of format %d; this mpsforge knows %d: build again", s.Format, stampFormat)
+	}
+	return s, nil
+}
+
+// ReadStamp reads the stamp out of a library's file.
+func ReadStamp(path string) (Stamp, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Stamp{}, err
+	}
+	start := bytes.Index(data, []byte(stampMark+"{"))
+	if start < 0 {
+		return Stamp{}, fmt.Errorf("%s: no stamp of mpsforge in it", path)
+	}
+	text, _, _ := bytes.Cut(data[start:], []byte{0})
+	return ParseStamp(string(text))
+}

@@ -1,0 +1,124 @@
+package fork
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"mpsforge/fork/git"
+	"mpsforge/patches"
+)
+
+// snapshotPaths are what a host build needs of a checkout.
+var snapshotPaths = []string{"aten/src/ATen", "caffe2/core", "version.txt"}
+
+// Snapshot is a commit's sources, as far as a host build needs them, in a folder of their own.
+type Snapshot struct {
+	Dir    string
+	Commit string
+	Tree   string
+	// Patches are those of the series that the commit holds.
+	Patches []string
+	// LeftOut are the others: the one that was named, and those that do not apply without it.
+	LeftOut []string
+}
+
+// Stock gives the sources of the base commit.
+func (c *Checkout) Stock(ctx context.Context, cache string) (*Snapshot, error) {
+	base, _ := c.Base()
+	return c.snapshot(ctx, &Snapshot{Commit: base}, cache)
+}
+
+// Patched gives the sources with the whole series applied to the base, whatever the work tree holds.
+func (c *Checkout) Patched(ctx context.Context, series *patches.Series, cache string) (*Snapshot, error) {
+	return c.Without(ctx, series, "", cache)
+}
+
+// Without gives the sources with the series but for one patch, and but for those that do not apply without it. Lines
+// that only moved are no reason: patches are merged, not applied strictly, once one is left out.
+func (c *Checkout) Without(ctx context.Context, series *patches.Series, name, cache string) (*Snapshot, error) {
+	base, _ := c.Base()
+	s := &Snapshot{Commit: base}
+	parent := base // with all patches so far
+	for _, patch := range series.Patches {
+		commit, err := c.commitPatch(ctx, parent, patch)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case patch.Name == name:
+			s.LeftOut = append(s.LeftOut, patch.Name)
+		case len(s.LeftOut) == 0:
+			s.Commit, s.Patches = commit, append(s.Patches, patch.Name)
+		default:
+			merged, err := c.transplant(ctx, s.Commit, parent, commit)
+			if err != nil {
+				return nil, fmt.Errorf("patch %s without %s: %w", patch.Name, name, err)
+			}
+			if merged == "" {
+				s.LeftOut = append(s.LeftOut, patch.Name)
+			} else {
+				s.Commit, s.Patches = merged, append(s.Patches, patch.Name)
+			}
+		}
+		parent = commit
+	}
+	if err := c.objects.Flush(); err != nil {
+		return nil, err
+	}
+	return c.snapshot(ctx, s, cache)
+}
+
+// transplant puts what commit changed on parent onto another commit, and gives the result; empty when they conflict.
+func (c *Checkout) transplant(ctx context.Context, onto, parent, commit string) (string, error) {
+	ours, err := c.objects.Commit(ctx, onto)
+	if err != nil {
+		return "", err
+	}
+	// With the patch's parent as parent, the common ancestor is the right one.
+	beside := git.Commit{Tree: ours.Tree, Parents: []string{parent}, Message: "left out\n", Author: ours.Author}
+	side, err := c.objects.AddCommit(beside)
+	if err != nil {
+		return "", err
+	}
+	if err := c.objects.Flush(); err != nil {
+		return "", err
+	}
+	tree, clean, err := c.repository.MergeTree(ctx, side, commit)
+	if err != nil || !clean {
+		return "", err
+	}
+	return c.objects.AddCommit(git.Commit{Tree: tree, Parents: []string{onto}, Message: "merged\n", Author: ours.Author})
+}
+
+func (c *Checkout) snapshot(ctx context.Context, s *Snapshot, cache string) (*Snapshot, error) {
+	commit, err := c.objects.Commit(ctx, s.Commit)
+	if err != nil {
+		return nil, err
+	}
+	s.Tree = commit.Tree
+	parent := filepath.Join(cache, "snapshots")
+	s.Dir = filepath.Join(parent, s.Tree)
+	if _, err := os.Stat(s.Dir); err == nil {
+		return s, nil
+	}
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, err
+	}
+	temporary, err := os.MkdirTemp(parent, "making-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary)
+	tree := filepath.Join(temporary, "tree")
+	if err := c.repository.Export(ctx, s.Commit, snapshotPaths, tree); err != nil {
+		return nil, fmt.Errorf("sources of %s: %w", s.Commit, err)
+	}
+	if err := os.Rename(tree, s.Dir); err != nil {
+		if _, statErr := os.Stat(s.Dir); statErr != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,65 @@
+#import <MetalPerformanceShadersGraph/MPSGraphActivationOps.h>
+
+#include "recorder.h"
+
+using namespace mpsforge::graph;
+
+@implementation MPSGraph (MPSGraphActivationOps)
+- (MPSGraphTensor*)reLUWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
+  return record(self, "reLU", {tensor});
+}
+
+- (MPSGraphTensor*)reLUGradientWithIncomingGradient:(MPSGraphTensor*)gradient
+                                       sourceTensor:(MPSGraphTensor*)source
+                                               name:(NSString*)name {
+  return record(self, "reLUGradient", {gradient, source});
+}
+
+- (MPSGraphTensor*)sigmoidWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
+  return record(self, "sigmoid", {tensor});
+}
+
+- (MPSGraphTensor*)sigmoidGradientWithIncomingGradient:(MPSGraphTensor*)gradient
+                                          sourceTensor:(MPSGraphTensor*)source
+                                                  name:(NSString*)name {
+  return record(self, "sigmoidGradient", {gradient, source});
+}
+
+- (MPSGraphTensor*)leakyReLUWithTensor:(MPSGraphTensor*)tensor alpha:(double)alpha name:(NSString*)name {
+  return record(self, "leakyReLU", {tensor}, {{"alpha", alpha}});
+}
+
+- (MPSGraphTensor*)leakyReLUWithTensor:(MPSGraphTensor*)tensor
+                           alphaTensor:(MPSGraphTensor*)alphaTensor
+                                  name:(NSString*)name {
+  return record(self, "leakyReLUWithAlpha", {tensor, alphaTensor});
+}
+
+- (MPSGraphTensor*)leakyReLUGradientWithIncomingGradient:(MPSGraphTensor*)gradient
+                                            sourceTensor:(MPSGraphTensor*)source
+                                             alphaTensor:(MPSGraphTensor*)alphaTensor
+                                                    name:(NSString*)name {
+  return record(self, "leakyReLUGradient", {gradient, source, alphaTensor});
+}
+
+- (MPSGraphTensor*)softMaxWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
+  return record(self, "softMax", {tensor}, {{"axis", integer(axis)}});
+}
+
+- (MPSGraphTensor*)softMaxGradientWithIncomingGradient:(MPSGraphTensor*)gradient
+                                          sourceTensor:(MPSGraphTensor*)source
+                                                  axis:(NSInteger)axis
+                                                  name:(NSString*)name {
+  return record(self, "softMaxGradient", {gradient, source}, {{"axis", integer(axis)}});
+}
+
+- (MPSGraphTensor*)softMaxCrossEntropyWithSourceTensor:(MPSGraphTensor*)source
+                                          labelsTensor:(MPSGraphTensor*)labels
+                                                  axis:(NSInteger)axis
+                                         reductionType:(MPSGraphLossReductionType)reduction
+                                                  name:(NSString*)name {
+  return record(self, "softMaxCrossEntropy", {source, labels},
+                {{"axis", integer(axis)}, {"reduction", integer(reduction)}});
+}
+
+@end

@@ -1,0 +1,207 @@
+// One encode of a graph, from the call to the dispatch that the GPU runs.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+#include "../engine.h"
+#include "arrays.h"
+#include "evaluator.h"
+
+namespace mpsforge::graph {
+namespace {
+
+using objc::api;
+using objc::EngineCall;
+using objc::fail;
+
+constexpr char kKernel[] = "mpsforge software MPSGraph";
+
+struct Operand {
+  size_t offset;
+  DataType type;
+  Shape shape;
+  Shape strides;
+};
+
+// Made by the encoding thread, run and deleted by the one dispatch. It is leaked if the dispatch never runs.
+struct Execution {
+  Plan plan;
+  std::vector<Operand> operands;  // the feeds, then the results
+};
+
+struct Header {
+  Execution* execution;
+  size_t feeds;
+};
+
+// Declares each run of adjacent elements, so that two commands on interleaved views do not look like a race; of a view
+// with very many runs, the whole range. Returns the first element.
+void* declare(mpsforge_metal_call* call, uint32_t index, const Operand& operand, uint32_t access) {
+  constexpr int64_t kMostRuns = 256;
+  if (element_count(operand.shape) == 0) return nullptr;
+  const size_t bytes = bytes_of(operand.type);
+  size_t inner = operand.shape.size();  // dimensions from here on are adjacent
+  int64_t run = 1;
+  while (inner > 0 && (operand.shape[inner - 1] == 1 || operand.strides[inner - 1] == run))
+    run *= operand.shape[--inner];
+  const Shape outer(operand.shape.begin(), operand.shape.begin() + static_cast<int64_t>(inner));
+  if (element_count(outer) > kMostRuns) {
+    int64_t last = 0;
+    for (size_t i = 0; i < operand.shape.size(); ++i) last += (operand.shape[i] - 1) * operand.strides[i];
+    return api().argument(call, index, operand.offset, (static_cast<size_t>(last) + 1) * bytes, access);
+  }
+  void* first = nullptr;
+  for (int64_t i = 0; i < element_count(outer); ++i) {
+    int64_t rest = i, position = 0;
+    for (size_t j = inner; j-- > 0; rest /= outer[j]) position += rest % outer[j] * operand.strides[j];
+    void* const data = api().argument(call, index, operand.offset + static_cast<size_t>(position) * bytes,
+                                      static_cast<size_t>(run) * bytes, access);
+    if (!data) return nullptr;
+    if (i == 0) first = data;
+  }
+  return first;
+}
+
+// On the engine's executor. The engine's checker is told of what it accesses; ThreadSanitizer is not, since the GPU is
+// no thread of the program.
+void run(mpsforge_metal_call* call) {
+  const EngineCall blind;
+  // The bytes come after the bindings; the number of threads, which means nothing else here, tells where.
+  const auto index = static_cast<uint32_t>(api().threads(call) - 1);
+  size_t length = 0;
+  const void* const bytes = api().bytes(call, index, &length);
+  Header header;
+  if (!bytes || length != sizeof header) fail("MPSGraph: its dispatch has no header");
+  std::memcpy(&header, bytes, sizeof header);
+  const std::unique_ptr<Execution> execution(header.execution);
+  const size_t feeds = header.feeds;
+  std::vector<View> views;
+  for (size_t i = 0; i < execution->operands.size(); ++i) {
+    const Operand& operand = execution->operands[i];
+    void* const data =
+        declare(call, static_cast<uint32_t>(i), operand, i < feeds ? MPSFORGE_METAL_READ : MPSFORGE_METAL_WRITE);
+    if (!data && element_count(operand.shape) != 0) return;  // the engine has told why
+    views.push_back({data, operand.type, operand.shape, operand.strides});
+  }
+  const auto middle = views.begin() + static_cast<int64_t>(feeds);
+  try {
+    evaluator()->run(execution->plan, {views.begin(), middle}, {middle, views.end()});
+  } catch (const std::exception& error) {
+    fail("MPSGraph execution failed: %s", error.what());
+  }
+}
+
+void add_kernel() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const mpsforge_metal_kernel kernel = {kKernel, run, ""};
+    api().add_kernel(objc::device(), &kernel);
+  });
+}
+
+std::string describe(DataType type, const Shape& shape) { return name_of(type) + text_of(shape); }
+
+// A length of -1 fits any. A tensor without dimensions and one of a single element are the same in MPSGraph's feeds.
+bool fits(const Shape& expected, const Shape& given) {
+  if (element_count(given) == 1 && (expected.empty() || given.empty())) {
+    return std::all_of(expected.begin(), expected.end(), [](int64_t n) { return n == 1 || n == -1; });
+  }
+  return std::equal(expected.begin(), expected.end(), given.begin(), given.end(),
+                    [](int64_t one, int64_t other) { return one == other || one < 0; });
+}
+
+void check(const char* what, const Value& value, const Memory& memory) {
+  if (value.type != memory.type || (value.shape && !fits(*value.shape, memory.shape))) {
+    fail("MPSGraph: %s of type %s has data of type %s", what,
+         (name_of(value.type) + (value.shape ? text_of(*value.shape) : "[?]")).c_str(),
+         describe(memory.type, memory.shape).c_str());
+  }
+  const size_t end = end_of(memory);
+  if (end == 0) return;
+  if (memory.buffer == nil) fail("MPSGraph: %s has no buffer", what);
+  if (end > [memory.buffer length]) {
+    fail("MPSGraph: %s of type %s at offset %zu ends at byte %zu of a buffer of %zu bytes", what,
+         describe(memory.type, memory.shape).c_str(), memory.offset, end, static_cast<size_t>([memory.buffer length]));
+  }
+}
+
+}  // namespace
+
+Shape packed_strides(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+int64_t element_count(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t length : shape) count *= length;
+  return count;
+}
+
+size_t end_of(const Memory& memory) {
+  if (element_count(memory.shape) == 0) return 0;
+  int64_t last = 0;
+  for (size_t i = 0; i < memory.shape.size(); ++i) last += (memory.shape[i] - 1) * memory.strides[i];
+  return memory.offset + (static_cast<size_t>(last) + 1) * bytes_of(memory.type);
+}
+
+std::optional<Shape> strides_of_view(const Shape& shape, const Shape& strides, const Shape& wanted) {
+  if (element_count(shape) != element_count(wanted)) return std::nullopt;
+  if (element_count(shape) == 0) return packed_strides(wanted);
+  Shape result(wanted.size(), 1);
+  // From the last dimension: merge dimensions whose elements are adjacent into a group, and split the group into the
+  // wanted ones.
+  size_t next = wanted.size();
+  for (size_t i = shape.size(); i > 0;) {
+    int64_t group = shape[--i];
+    const int64_t stride = strides[i];
+    while (i > 0 && (shape[i - 1] == 1 || group == 1 || strides[i - 1] == stride * group)) {
+      if (group == 1 && shape[i - 1] != 1) break;
+      group *= shape[--i];
+    }
+    int64_t rest = group;
+    while (next > 0 && rest % wanted[next - 1] == 0 && (rest > 1 || wanted[next - 1] == 1)) {
+      result[--next] = stride * (group / rest);
+      rest /= wanted[next];
+    }
+    if (rest != 1) return std::nullopt;
+  }
+  while (next > 0) {
+    if (wanted[--next] != 1) return std::nullopt;
+  }
+  return result;
+}
+
+void encode(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> command_buffer,
+            id<MTLComputeCommandEncoder> encoder, Plan plan, const std::vector<Memory>& feeds,
+            const std::vector<Memory>& results) {
+  if (command_buffer == nil) fail("MPSGraph: encoded to no command buffer");
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    check("a placeholder", plan.feeds[i].node->results.at(plan.feeds[i].result), feeds[i]);
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    check("a target tensor", plan.targets[i].node->results.at(plan.targets[i].result), results[i]);
+  }
+  std::vector<mpsforge_metal_binding> bindings;
+  auto execution = std::make_unique<Execution>();
+  execution->plan = std::move(plan);
+  for (const auto* memories : {&feeds, &results}) {
+    for (const Memory& memory : *memories) {
+      if (memory.buffer != nil) objc::keep_until_completed(command_buffer, memory.buffer);
+      bindings.push_back({objc::engine_buffer(memory.buffer), 0});
+      execution->operands.push_back({memory.offset, memory.type, memory.shape, memory.strides});
+    }
+  }
+  const Header header = {execution.release(), feeds.size()};
+  mpsforge_metal_command_buffer* const target = objc::engine_command_buffer(command_buffer);
+  mpsforge_metal_encoder* const open = objc::engine_encoder(encoder);
+  const EngineCall call;
+  add_kernel();
+  api().mps_encode(kernel, target, open, kKernel, bindings.data(), bindings.size(), &header, sizeof header,
+                   bindings.size() + 1);
+}
+
+}  // namespace mpsforge::graph

@@ -1,0 +1,42 @@
+// How the methods of MPSGraph add a node.
+#ifndef MPSFORGE_NATIVE_OBJC_GRAPH_RECORDER_H
+#define MPSFORGE_NATIVE_OBJC_GRAPH_RECORDER_H
+
+#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+
+#include <vector>
+
+#include "graph.h"
+
+@interface MPSGraphTensor () {
+ @public
+  mpsforge::graph::Input* _input;
+}
+- (instancetype)initWithInput:(const mpsforge::graph::Input&)input;
+@end
+
+namespace mpsforge::graph {
+
+using Tensors = std::vector<MPSGraphTensor*>;
+
+// A node's first result, or all of them. They throw a C++ exception that names the operation if it is not known or its
+// inputs do not fit.
+MPSGraphTensor* record(MPSGraph* graph, const char* operation, const Tensors& inputs, Attributes attributes = {});
+NSArray<MPSGraphTensor*>* record_all(MPSGraph* graph, const char* operation, const Tensors& inputs,
+                                     Attributes attributes, size_t count);
+MPSGraphTensor* placeholder(MPSGraph* graph, MPSShape* shape, MPSDataType type);
+
+template <typename T>
+Attribute integer(T value) {
+  return static_cast<int64_t>(value);
+}
+std::vector<int64_t> integers(NSArray<NSNumber*>* numbers);
+NSArray<NSNumber*>* numbers(const std::vector<int64_t>& integers);
+Tensors list(NSArray<MPSGraphTensor*>* tensors);
+Tensors optional(const Tensors& tensors);  // without those that are nil
+Attributes with_axes(NSArray<NSNumber*>* axes);
+Attributes with_shape(Attributes attributes, MPSShape* shape);
+
+}  // namespace mpsforge::graph
+
+#endif

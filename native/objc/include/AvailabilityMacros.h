@@ -1,0 +1,6 @@
+#ifndef MPSFORGE_AVAILABILITYMACROS_H
+#define MPSFORGE_AVAILABILITYMACROS_H
+
+#include <Availability.h>
+
+#endif

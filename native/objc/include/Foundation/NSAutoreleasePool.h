@@ -1,0 +1,15 @@
+#ifndef MPSFORGE_FOUNDATION_NSAUTORELEASEPOOL_H
+#define MPSFORGE_FOUNDATION_NSAUTORELEASEPOOL_H
+
+#include <Foundation/NSObject.h>
+
+#ifdef __OBJC__
+@interface NSAutoreleasePool : NSObject {
+  void* token_;
+}
++ (void)addObject:(id)object;
+- (void)drain;
+@end
+#endif
+
+#endif

@@ -1,0 +1,14 @@
+#ifndef MPSFORGE_FOUNDATION_NSTHREAD_H
+#define MPSFORGE_FOUNDATION_NSTHREAD_H
+
+#include <Foundation/NSDate.h>
+#include <Foundation/NSObject.h>
+
+#ifdef __OBJC__
+@interface NSThread : NSObject
++ (BOOL)isMainThread;
++ (void)sleepForTimeInterval:(NSTimeInterval)seconds;
+@end
+#endif
+
+#endif

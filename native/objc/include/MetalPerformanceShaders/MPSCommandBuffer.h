@@ -1,0 +1,19 @@
+#ifndef MPSFORGE_NATIVE_OBJC_MPS_MPSCOMMANDBUFFER_H
+#define MPSFORGE_NATIVE_OBJC_MPS_MPSCOMMANDBUFFER_H
+
+#import <Metal/Metal.h>
+#import <Metal/SoftwareMTLCommandBuffer.h>
+
+@protocol MPSHeapProvider;
+
+// A wrapper around a command buffer, the root, which commitAndContinue replaces. Everything else goes to the root, so
+// it inherits the methods of the class of roots; Apple's is a plain NSObject.
+@interface MPSCommandBuffer : SoftwareMTLCommandBuffer
+@property(readonly, nonatomic) id<MTLCommandBuffer> commandBuffer;
+@property(readonly, nonatomic) id<MTLCommandBuffer> rootCommandBuffer;
++ (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)queue;
++ (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)buffer;
+- (void)commitAndContinue;
+@end
+
+#endif

@@ -1,0 +1,13 @@
+// Metal Performance Shaders, so far as PyTorch's MPS backend uses them.
+#ifndef MPSFORGE_NATIVE_OBJC_MPS_UMBRELLA_H
+#define MPSFORGE_NATIVE_OBJC_MPS_UMBRELLA_H
+
+#import <Metal/Metal.h>
+#import <MetalPerformanceShaders/MPSCommandBuffer.h>
+#import <MetalPerformanceShaders/MPSCore/MPSCoreTypes.h>
+#import <MetalPerformanceShaders/MPSKernel.h>
+#import <MetalPerformanceShaders/MPSMatrix/MPSMatrix.h>
+#import <MetalPerformanceShaders/MPSNDArray/MPSNDArray.h>
+#import <MetalPerformanceShaders/MPSNDArray/MPSNDArrayKernel.h>
+
+#endif

@@ -1,0 +1,22 @@
+#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHTENSORDATA_H
+#define MPSFORGE_NATIVE_OBJC_MPSGRAPHTENSORDATA_H
+
+#import <MetalPerformanceShadersGraph/MPSGraphTensor.h>
+
+@protocol MTLBuffer;
+@class MPSNDArray;
+
+// Memory that a placeholder reads or a result is written to.
+@interface MPSGraphTensorData : MPSGraphObject
+@property(readonly) MPSShape* shape;
+@property(readonly) MPSDataType dataType;
+- (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer shape:(MPSShape*)shape dataType:(MPSDataType)dataType;
+- (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer
+                            shape:(MPSShape*)shape
+                         dataType:(MPSDataType)dataType
+                         rowBytes:(NSUInteger)rowBytes;
+- (instancetype)initWithMPSNDArray:(MPSNDArray*)ndarray;
+- (MPSNDArray*)mpsndarray;
+@end
+
+#endif

@@ -1,0 +1,14 @@
+#ifndef MPSFORGE_MACH_O_LOADER_H
+#define MPSFORGE_MACH_O_LOADER_H
+
+#include <stdint.h>
+
+struct mach_header {
+  uint32_t magic;
+};
+struct mach_header_64 {
+  uint32_t magic;
+};
+#define MH_MAGIC_64 0xfeedfacfu
+
+#endif

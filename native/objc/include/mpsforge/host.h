@@ -1,0 +1,64 @@
+// What programs that run the veneer on Linux may ask of it: test drivers and the glue that stands in for PyTorch. None
+// of it exists on macOS.
+#ifndef MPSFORGE_HOST_H
+#define MPSFORGE_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The same layout as mpsforge_metal_finding of native/metal/metal.h; kind 0 is a violation, 1 a race, 2 a deadlock, 3 a
+// lifetime, 4 a model's observation.
+typedef struct {
+  uint32_t kind;
+  uint32_t signature;
+  char message[512];
+  char first[256];
+  char second[256];
+  char history[256];
+} mpsforge_host_finding;
+
+typedef struct {
+  uint64_t command_buffers;
+  uint64_t commands;
+  uint64_t handlers;
+  uint64_t races;
+  uint64_t violations;
+  uint64_t checker_ranges;
+  uint64_t checker_bytes;
+} mpsforge_host_statistics;
+
+// Copies up to capacity findings and returns how many there are.
+size_t mpsforge_host_findings(mpsforge_host_finding* out, size_t capacity);
+void mpsforge_host_get_statistics(mpsforge_host_statistics* out);
+// Waits for all committed work, ends the device's threads and adds what was left behind to the findings. Nothing may be
+// asked of the device after it but findings and statistics.
+void mpsforge_host_close(void);
+
+// Names the calling thread in findings.
+void mpsforge_host_name_thread(const char* name);
+
+// Tells the checker about an access of the CPU to memory of a Metal buffer (MPSFORGE_HOST_READ, _WRITE; both). Memory
+// of no buffer is passed over. Weakly defined here; native/objc/metal knows the buffers.
+enum { MPSFORGE_HOST_READ = 1, MPSFORGE_HOST_WRITE = 2 };
+void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t access);
+
+// An order that the checkers cannot see by themselves: what happened before a release of the object happens before what
+// follows an acquire of it. Threads that are made or joined need it, for instance.
+void mpsforge_host_order_release(const void* object);
+void mpsforge_host_order_acquire(const void* object);
+
+// Adds a section that getsectiondata finds. The bytes are not copied. One of the same name is replaced.
+void mpsforge_host_add_section(const char* segment, const char* section, const void* bytes, size_t size);
+
+// Signposts of a type (os/signpost.h: event, begin, end) emitted so far.
+uint64_t mpsforge_host_signposts(unsigned type);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

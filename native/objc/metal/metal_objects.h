@@ -1,0 +1,110 @@
+// The classes behind Metal's protocols, and the engine's objects behind them: for the rest of native/objc.
+//
+// State of the classes is either fixed after creation, or belongs to the engine, or is guarded by a lock that
+// ThreadSanitizer is told to overlook (EngineCall): a program may break Metal's rules about threads, and then it is the
+// engine and ThreadSanitizer that must say so, not a crash in here.
+#ifndef MPSFORGE_NATIVE_OBJC_METAL_METAL_OBJECTS_H
+#define MPSFORGE_NATIVE_OBJC_METAL_METAL_OBJECTS_H
+
+#import <Metal/Metal.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "../../metal/metal.h"
+
+@class SoftwareMTLBuffer;
+
+namespace mpsforge::objc {
+
+// The engine's object; NULL of nil. What is not of these classes ends the process with a message.
+mpsforge_metal_buffer* engine_buffer(id<MTLBuffer> buffer);
+mpsforge_metal_command_buffer* engine_command_buffer(id<MTLCommandBuffer> buffer);
+mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder);
+
+// The buffer owns the object until it has ended, as it does with everything that is encoded: the object's retain count
+// says so.
+void keep_until_completed(id<MTLCommandBuffer> buffer, id object);
+
+// Releases an object, for the engine to call.
+void release_object(void* object);
+
+// Marks the use of an object that Metal allows one thread at a time: ThreadSanitizer reports two that nothing orders.
+// The field is the object's own.
+inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&field) = 1; }
+
+}  // namespace mpsforge::objc
+
+@interface SoftwareMTLDevice : NSObject <MTLDevice>
++ (SoftwareMTLDevice*)shared;
+// Counts memory that the program was given or, below 0, gave back. NO, and nothing is counted, if there is not so much.
+- (BOOL)allocate:(int64_t)bytes;
+@end
+
+@interface SoftwareMTLHeap : NSObject <MTLHeap>
+- (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;
+- (void)giveBack:(NSUInteger)bytes;
+@end
+
+@interface SoftwareMTLBuffer : NSObject <MTLBuffer> {
+ @public
+  mpsforge_metal_buffer* _engine;
+}
+// Memory of the engine's own; nil if there is none. Its heap, or the device, has counted the size.
+- (instancetype)initWithLength:(NSUInteger)length
+                          size:(NSUInteger)size
+                       options:(MTLResourceOptions)options
+                          heap:(SoftwareMTLHeap*)heap;
+- (instancetype)initOver:(void*)memory
+                  length:(NSUInteger)length
+                 options:(MTLResourceOptions)options
+             deallocator:(void (^)(void* pointer, NSUInteger length))deallocator;
+@end
+
+@interface SoftwareMTLCommandQueue : NSObject <MTLCommandQueue> {
+ @public
+  mpsforge_metal_queue* _engine;
+}
+@end
+
+@interface SoftwareMTLEvent : NSObject <MTLSharedEvent> {
+ @public
+  mpsforge_metal_event* _engine;
+}
+@end
+
+@interface SoftwareMTLCommandEncoder : NSObject <MTLCommandEncoder> {
+ @public
+  mpsforge_metal_encoder* _engine;
+  char _used;
+}
+// Owns the engine's encoder from now on.
+- (instancetype)initWithEngine:(mpsforge_metal_encoder*)engine;
+// The command buffer that it encodes to owns the object until it has ended.
+- (void)keep:(id)object;
+@end
+
+@interface SoftwareMTLBlitCommandEncoder : SoftwareMTLCommandEncoder <MTLBlitCommandEncoder>
+@end
+
+@interface SoftwareMTLComputeCommandEncoder : SoftwareMTLCommandEncoder <MTLComputeCommandEncoder>
+@end
+
+@interface SoftwareMTLLibrary : NSObject <MTLLibrary>
+// Without source: a library that was compiled beforehand, which has every function that a host kernel is registered
+// for.
+- (instancetype)initWithSource:(NSString*)source;
+@end
+
+@interface SoftwareMTLComputePipelineState : NSObject <MTLComputePipelineState> {
+ @public
+  const char* _kernel;  // the engine's name for it
+}
+// nil, with an error, if there is no host kernel for the function.
++ (instancetype)newWithFunction:(id<MTLFunction>)function error:(NSError**)error;
+@end
+
+@interface SoftwareMTLArgumentEncoder : NSObject <MTLArgumentEncoder>
+@end
+
+#endif

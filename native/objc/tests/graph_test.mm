@@ -1,0 +1,406 @@
+// MPSGraph, MPSNDArray and their kernels on the engine. The evaluator here knows four operations, so that the test
+// needs no libtorch; validate/hostmps tests the real one. Usage: graph_test [SCENARIO]
+#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+#include <mpsforge/host.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../../metal/metal.h"
+#include "../graph/evaluator.h"
+
+using namespace mpsforge::graph;
+
+#define CHECK(...) check(__VA_ARGS__, #__VA_ARGS__, __LINE__)
+
+extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"; }
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+
+namespace {
+
+void check(bool holds, const char* condition, int line) {
+  if (holds) return;
+  std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, line, condition);
+  _exit(3);
+}
+
+using Numbers = std::vector<float>;
+
+// Runs the function with the place of every element, in the order of a packed array.
+template <typename Function>
+void each(const View& view, Function function) {
+  int64_t count = 1;
+  for (const int64_t length : view.shape) count *= length;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, place = 0;
+    for (size_t j = view.shape.size(); j-- > 0; rest /= view.shape[j]) {
+      place += rest % view.shape[j] * view.strides[j];
+    }
+    function(static_cast<float*>(view.data)[place]);
+  }
+}
+
+class SmallEvaluator : public Evaluator {
+ public:
+  bool knows(const std::string& operation) const override {
+    return operation == "addition" || operation == "negative" || operation == "identity" ||
+           operation == "arrayMatrixMultiplication";
+  }
+
+  void run(const Plan& plan, const std::vector<View>& feeds, const std::vector<View>& results) const override {
+    std::map<const Node*, Numbers> values;
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      each(feeds[i], [&](float& number) { values[plan.feeds[i].node.get()].push_back(number); });
+    }
+    for (const NodePointer& node : plan.nodes) {
+      Numbers numbers = values.at(node->inputs[0].node.get());
+      if (node->operation == "negative") {
+        for (float& number : numbers) number = -number;
+      }
+      if (node->operation == "addition") {
+        for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += values.at(node->inputs[1].node.get()).at(i);
+      }
+      if (node->operation == "arrayMatrixMultiplication") numbers = product(*node, numbers, values);
+      values[node.get()] = numbers;
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      size_t next = 0;
+      each(results[i], [&](float& number) { number = values.at(plan.targets[i].node.get()).at(next++); });
+    }
+  }
+
+ private:
+  static Numbers product(const Node& node, const Numbers& left, std::map<const Node*, Numbers>& values) {
+    const Numbers& right = values.at(node.inputs[1].node.get());
+    const auto rows = static_cast<size_t>(node.input(0).shape->at(0));
+    const auto inner = static_cast<size_t>(node.input(0).shape->at(1));
+    const auto columns = static_cast<size_t>(node.input(1).shape->at(1));
+    Numbers result(rows * columns);
+    for (size_t i = 0; i < rows * columns; ++i) {
+      for (size_t k = 0; k < inner; ++k) result[i] += left[i / columns * inner + k] * right[k * columns + i % columns];
+    }
+    return result;
+  }
+};
+
+id<MTLDevice> device() {
+  static id<MTLDevice> const made = MTLCreateSystemDefaultDevice();
+  return made;
+}
+
+id<MTLBuffer> buffer_of(const Numbers& numbers) {
+  return [device() newBufferWithBytes:numbers.data()
+                               length:numbers.size() * sizeof(float)
+                              options:MTLResourceStorageModeShared];
+}
+
+Numbers numbers_of(id<MTLBuffer> buffer) {
+  mpsforge_host_cpu_access([buffer contents], [buffer length], MPSFORGE_HOST_READ);
+  const float* const first = static_cast<const float*>([buffer contents]);
+  return {first, first + [buffer length] / sizeof(float)};
+}
+
+MPSGraphTensorData* data_of(id<MTLBuffer> buffer, MPSShape* shape) {
+  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer shape:shape dataType:MPSDataTypeFloat32] autorelease];
+}
+
+MPSNDArray* array_of(id<MTLBuffer> buffer, MPSShape* shape) {
+  MPSNDArrayDescriptor* descriptor = [MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeFloat32 shape:shape];
+  return [[[MPSNDArray alloc] initWithBuffer:buffer offset:0 descriptor:descriptor] autorelease];
+}
+
+// result = -(input + input)
+struct Doubling {
+  MPSGraph* graph = [MPSGraph new];
+  MPSGraphTensor* input;
+  MPSGraphTensor* result;
+
+  explicit Doubling(MPSShape* shape) {
+    input = [graph placeholderWithShape:shape dataType:MPSDataTypeFloat32 name:nil];
+    result = [graph negativeWithTensor:[graph additionWithPrimaryTensor:input secondaryTensor:input name:nil] name:nil];
+  }
+
+  void encode(MPSCommandBuffer* commands, MPSGraphTensorData* from, MPSGraphTensorData* to) const {
+    [graph encodeToCommandBuffer:commands
+                           feeds:@{input : from}
+                targetOperations:nil
+               resultsDictionary:@{result : to}
+             executionDescriptor:nil];
+  }
+};
+
+void runs() {
+  id<MTLCommandQueue> queue = [device() newCommandQueue];
+  const Doubling doubling(@[ @2, @3 ]);
+  CHECK([doubling.result.shape isEqual:(@[ @2, @3 ])] && doubling.result.dataType == MPSDataTypeFloat32);
+  CHECK([doubling.graph.placeholderTensors count] == 1);
+  id<MTLBuffer> from = buffer_of({1, 2, 3, 4, 5, 6}), to = buffer_of(Numbers(6));
+  const NSUInteger owners = [from retainCount];
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+  @autoreleasepool {
+    doubling.encode(commands, data_of(from, @[ @2, @3 ]), data_of(to, @[ @2, @3 ]));
+  }
+  CHECK([from retainCount] == owners + 1);  // the command buffer's
+  CHECK(numbers_of(to) == Numbers(6));      // nothing runs before the commit
+  [commands commit];
+  [commands waitUntilCompleted];
+  CHECK((numbers_of(to) == Numbers{-2, -4, -6, -8, -10, -12}));
+  [doubling.graph release];
+}
+
+// Views as PyTorch makes them: of a transposed matrix, and of every other column.
+void views() {
+  id<MTLCommandQueue> queue = [device() newCommandQueue];
+  id<MTLBuffer> from = buffer_of({1, 2, 3, 4, 5, 6}), to = buffer_of({9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9});
+  MPSNDArray* matrix = [array_of(from, @[ @6 ]) arrayViewWithShape:@[ @2, @3 ] strides:@[ @3, @1 ]];
+  MPSNDArrayDescriptor* descriptor = [matrix descriptor];
+  [descriptor transposeDimension:0 withDimension:1];
+  MPSNDArray* transposed = [matrix arrayViewWithCommandBuffer:nil
+                                                   descriptor:descriptor
+                                                     aliasing:MPSAliasingStrategyShallAlias];
+  CHECK([transposed lengthOfDimension:0] == 2 && [transposed lengthOfDimension:1] == 3);
+  // A last dimension of length 1 lets the stride before it be 2; then it goes again.
+  MPSNDArray* wide = [array_of(to, @[ @12 ]) arrayViewWithShape:@[ @3, @2, @1 ] strides:@[ @4, @2, @1 ]];
+  MPSNDArrayIdentity* identity = [[[MPSNDArrayIdentity alloc] initWithDevice:device()] autorelease];
+  MPSNDArray* columns = [identity reshapeWithCommandBuffer:nil sourceArray:wide shape:@[ @3, @2 ] destinationArray:nil];
+  CHECK(columns != nil && columns.numberOfDimensions == 2);
+  CHECK([array_of(to, @[ @12 ]) arrayViewWithShape:@[ @5, @4 ] strides:@[ @4, @1 ]] == nil);  // beyond the buffer
+  CHECK([identity reshapeWithCommandBuffer:nil sourceArray:transposed shape:@[ @6 ] destinationArray:nil] == nil);
+  const Doubling doubling(@[ @3, @2 ]);
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+  doubling.encode(commands, [[[MPSGraphTensorData alloc] initWithMPSNDArray:transposed] autorelease],
+                  [[[MPSGraphTensorData alloc] initWithMPSNDArray:columns] autorelease]);
+  [commands commit];
+  [commands waitUntilCompleted];
+  CHECK((numbers_of(to) == Numbers{-2, 9, -8, 9, -4, 9, -10, 9, -6, 9, -12, 9}));
+}
+
+void matrices() {
+  id<MTLCommandQueue> queue = [device() newCommandQueue];
+  id<MTLBuffer> left = buffer_of({1, 2, 3, 4}), right = buffer_of({5, 6, 7, 8}), to = buffer_of(Numbers(4));
+  MPSNDArrayMatrixMultiplication* kernel = [[MPSNDArrayMatrixMultiplication alloc] initWithDevice:device()
+                                                                                      sourceCount:2];
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+  id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
+  [kernel encodeToCommandEncoder:encoder
+                   commandBuffer:commands
+                    sourceArrays:@[ array_of(left, @[ @2, @2 ]), array_of(right, @[ @2, @2 ]) ]
+                destinationArray:array_of(to, @[ @2, @2 ])];
+  [encoder endEncoding];
+  [commands commit];
+  [commands waitUntilCompleted];
+  CHECK((numbers_of(to) == Numbers{19, 22, 43, 50}));
+}
+
+// The graph may go before the GPU has run it.
+void outlives_its_graph() {
+  id<MTLCommandQueue> queue = [device() newCommandQueue];
+  id<MTLBuffer> from = buffer_of({1, 2}), to = buffer_of(Numbers(2));
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+  @autoreleasepool {
+    const Doubling doubling(@[ @2 ]);
+    doubling.encode(commands, data_of(from, @[ @2 ]), data_of(to, @[ @2 ]));
+    [doubling.graph release];
+  }
+  [commands commit];
+  [commands waitUntilCompleted];
+  CHECK((numbers_of(to) == Numbers{-2, -4}));
+}
+
+// Threads that share one graph, each with a queue and buffers of its own.
+void shared_graph() {
+  const Doubling doubling(@[ @4 ]);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&doubling, i] {
+      @autoreleasepool {
+        id<MTLCommandQueue> queue = [device() newCommandQueue];
+        const float n = static_cast<float>(i);
+        id<MTLBuffer> from = buffer_of(Numbers(4, n)), to = buffer_of(Numbers(4));
+        for (int round = 0; round < 20; ++round) {
+          MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+          doubling.encode(commands, data_of(from, @[ @4 ]), data_of(to, @[ @4 ]));
+          [commands commit];
+          [commands waitUntilCompleted];
+          CHECK(numbers_of(to) == Numbers(4, -2 * n));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(mpsforge_host_findings(nullptr, 0) == 0);
+}
+
+// The checker sees what a graph reads and writes, exactly: two queues write one buffer.
+void race_of_two_queues(id<MTLBuffer> one, NSUInteger first, NSUInteger second) {
+  const Doubling doubling(@[ @2 ]);
+  id<MTLBuffer> from = buffer_of({1, 2});
+  for (const NSUInteger offset : {first, second}) {
+    id<MTLCommandQueue> queue = [device() newCommandQueue];
+    MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
+    MPSNDArrayDescriptor* descriptor = [MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeFloat32 shape:@[ @2 ]];
+    MPSNDArray* array = [[[MPSNDArray alloc] initWithBuffer:one offset:offset descriptor:descriptor] autorelease];
+    doubling.encode(commands, data_of(from, @[ @2 ]),
+                    [[[MPSGraphTensorData alloc] initWithMPSNDArray:array] autorelease]);
+    [commands commit];
+  }
+  mpsforge_host_close();
+}
+
+// Beside what the scenario leaves behind.
+size_t races() {
+  std::vector<mpsforge_host_finding> findings(mpsforge_host_findings(nullptr, 0));
+  mpsforge_host_findings(findings.data(), findings.size());
+  size_t count = 0;
+  for (const mpsforge_host_finding& finding : findings) {
+    std::fprintf(stderr, "found: %s\n", finding.message);
+    if (finding.kind == MPSFORGE_METAL_RACE) ++count;
+  }
+  return count;
+}
+
+void separate_ranges() {
+  race_of_two_queues(buffer_of(Numbers(4)), 0, 8);
+  CHECK(races() == 0);
+}
+
+void overlapping_ranges() {
+  race_of_two_queues(buffer_of(Numbers(4)), 0, 4);
+  CHECK(races() == 1);
+}
+
+void unknown_operation() {
+  MPSGraph* graph = [[MPSGraph new] autorelease];
+  MPSGraphTensor* input = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
+  try {
+    [graph tanhWithTensor:input name:nil];
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    abort();
+  }
+}
+
+void other_types() {
+  MPSGraph* graph = [[MPSGraph new] autorelease];
+  MPSGraphTensor* one = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
+  MPSGraphTensor* other = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeInt32 name:nil];
+  try {
+    [graph additionWithPrimaryTensor:one secondaryTensor:other name:nil];
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    abort();
+  }
+}
+
+void encode_with(MPSShape* shape, MPSDataType type, size_t length) {
+  const Doubling doubling(@[ @4 ]);
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
+  MPSGraphTensorData* from = [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer_of(Numbers(length))
+                                                                      shape:shape
+                                                                   dataType:type] autorelease];
+  doubling.encode(commands, from, data_of(buffer_of(Numbers(4)), @[ @4 ]));
+}
+
+void wrong_shape() { encode_with(@[ @5 ], MPSDataTypeFloat32, 5); }
+void wrong_type() { encode_with(@[ @4 ], MPSDataTypeInt32, 4); }
+void small_buffer() { encode_with(@[ @4 ], MPSDataTypeFloat32, 3); }
+
+void not_fed() {
+  const Doubling doubling(@[ @4 ]);
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
+  [doubling.graph encodeToCommandBuffer:commands
+      feeds:@{}
+      targetOperations:nil
+      resultsDictionary:@{
+        doubling.result : data_of(buffer_of(Numbers(4)), @[ @4 ])
+      }
+      executionDescriptor:nil];
+}
+
+// Wrong-order calls reach the engine.
+void open_encoder() {
+  const Doubling doubling(@[ @4 ]);
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
+  [commands computeCommandEncoder];
+  doubling.encode(commands, data_of(buffer_of(Numbers(4)), @[ @4 ]), data_of(buffer_of(Numbers(4)), @[ @4 ]));
+}
+
+struct Scenario {
+  const char* name;
+  void (*function)();
+  const char* dies_with;  // nullptr: it ends well
+  const char* setting;    // of MPSFORGE_METAL_ON_VIOLATION, or nullptr
+};
+
+const Scenario kScenarios[] = {
+    {"runs", runs, nullptr, nullptr},
+    {"views", views, nullptr, nullptr},
+    {"matrices", matrices, nullptr, nullptr},
+    {"outlives_its_graph", outlives_its_graph, nullptr, nullptr},
+    {"shared_graph", shared_graph, nullptr, nullptr},
+    {"separate_ranges", separate_ranges, nullptr, "record"},
+    {"overlapping_ranges", overlapping_ranges, nullptr, "record"},
+    {"unknown_operation", unknown_operation, "MPSGraph operation tanh is not implemented", nullptr},
+    {"other_types", other_types, "operands of different types, Float32[2] and Int32[2]", nullptr},
+    {"wrong_shape", wrong_shape, "a placeholder of type Float32[4] has data of type Float32[5]", nullptr},
+    {"wrong_type", wrong_type, "a placeholder of type Float32[4] has data of type Int32[4]", nullptr},
+    {"small_buffer", small_buffer, "16 bytes in a buffer of 12", nullptr},
+    {"not_fed", not_fed, "is not fed", nullptr},
+    {"open_encoder", open_encoder, "A command encoder is already encoding to this command buffer", nullptr},
+};
+
+// Each in a process of its own, since a device is for ever and some end in an abort.
+bool run(const Scenario& scenario) {
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) return false;
+  std::fflush(stdout);  // else the child prints it, too
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(pipe_ends[1], STDERR_FILENO);
+    close(pipe_ends[0]);
+    alarm(60);
+    if (scenario.setting) setenv("MPSFORGE_METAL_ON_VIOLATION", scenario.setting, 1);
+    @autoreleasepool {
+      scenario.function();
+    }
+    _exit(0);
+  }
+  close(pipe_ends[1]);
+  std::string said;
+  char part[4096];
+  for (ssize_t n = 0; (n = read(pipe_ends[0], part, sizeof part)) > 0;) said.append(part, static_cast<size_t>(n));
+  close(pipe_ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  const bool aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+  const bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const bool right = scenario.dies_with ? aborted && said.find(scenario.dies_with) != std::string::npos
+                                        : ended && said.find("ThreadSanitizer") == std::string::npos;
+  std::printf("%s %s\n", right ? "ok  " : "FAIL", scenario.name);
+  if (!right) std::printf("status %d\n%s\n", status, said.c_str());
+  return right;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  static const SmallEvaluator evaluator;
+  set_evaluator(&evaluator);
+  int failures = 0, count = 0;
+  for (const Scenario& scenario : kScenarios) {
+    if (argc > 1 && std::strcmp(argv[1], scenario.name) != 0) continue;
+    ++count;
+    if (!run(scenario)) ++failures;
+  }
+  std::printf("%d scenarios, %d failures\n", count, failures);
+  return count > 0 && failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,50 @@
+// Operators whose way to the MPS kernels is compiled into libtorch only when it is built with USE_MPS: there a branch
+// inside the operator of all devices asks for the device. Here the dispatcher finds them under the MPS key.
+#include <ATen/ATen.h>
+#include <ATen/native/mps/Copy.h>
+#include <torch/library.h>
+
+#include <tuple>
+
+namespace {
+
+// The branch in ATen/native/Copy.cpp.
+at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  if (self.is_same(source)) return self;
+  return at::native::mps::mps_copy_(self, source, non_blocking);
+}
+
+// The branch in ATen/native/Convolution.cpp.
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                       at::SymIntArrayRef stride, at::SymIntArrayRef padding, at::SymIntArrayRef dilation,
+                       bool transposed, at::SymIntArrayRef output_padding, const c10::SymInt& groups) {
+  if (!transposed) return at::_mps_convolution_symint(input, weight, bias, padding, stride, dilation, groups);
+  at::Tensor output =
+      at::_mps_convolution_transpose_symint(input, weight, padding, output_padding, stride, dilation, groups);
+  if (bias.has_value() && bias->defined()) output.add_(bias->reshape_symint({1, -1, 1, 1}));
+  return output;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
+    const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& weight, at::SymIntArrayRef stride,
+    at::SymIntArrayRef padding, at::SymIntArrayRef dilation, bool transposed, at::SymIntArrayRef output_padding,
+    const c10::SymInt& groups, std::array<bool, 3> mask) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!transposed, "host build: backward of a transposed convolution");
+  auto [input_gradient, weight_gradient, none] = at::mps_convolution_backward_symint(
+      input, gradient, weight, padding, stride, dilation, groups, {mask[0], mask[1], false});
+  at::Tensor bias_gradient;
+  if (mask[2]) {
+    std::vector<int64_t> others{0};
+    for (int64_t dimension = 2; dimension < gradient.dim(); ++dimension) others.push_back(dimension);
+    bias_gradient = gradient.sum(others);
+  }
+  return {input_gradient, weight_gradient, bias_gradient};
+}
+
+TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  m.impl("copy_", copy);
+  m.impl("convolution_overrideable", convolution);
+  m.impl("convolution_backward_overrideable", convolution_backward);
+}
+
+}  // namespace

@@ -1,0 +1,169 @@
+#include "evaluator.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+// libtorch brings an OpenMP runtime; which one is not this file's to choose.
+extern "C" void omp_set_num_threads(int) __attribute__((weak));
+
+namespace mpsforge::hostmps {
+namespace {
+
+using graph::Input;
+using graph::NodePointer;
+using graph::Value;
+
+// An executor thread computes alone: a team of threads of its own would be no faster here and hides the order of
+// events.
+void use_one_thread() {
+  static thread_local const bool done = [] {
+    if (omp_set_num_threads) omp_set_num_threads(1);
+    return true;
+  }();
+  (void)done;
+}
+
+// What the recorder told the program must hold.
+void check(const Node& node, const Tensors& results) {
+  if (results.size() != node.results.size()) throw std::logic_error("a wrong number of results");
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Value& expected = node.results[i];
+    if (results[i].scalar_type() != scalar_type(expected.type)) {
+      throw std::logic_error(std::string("its result is ") + c10::toString(results[i].scalar_type()) + ", not " +
+                             graph::name_of(expected.type));
+    }
+    if (!expected.shape) continue;
+    const auto sizes = results[i].sizes();
+    bool fits = sizes.size() == expected.shape->size();
+    for (size_t j = 0; fits && j < sizes.size(); ++j) {
+      fits = (*expected.shape)[j] < 0 || (*expected.shape)[j] == sizes[j];
+    }
+    if (!fits) {
+      throw std::logic_error("its result has the shape " + graph::text_of(sizes.vec()) + ", not " +
+                             graph::text_of(*expected.shape));
+    }
+  }
+}
+
+}  // namespace
+
+at::ScalarType scalar_type(DataType type) {
+  switch (type) {
+    case DataType::Float32:
+      return at::kFloat;
+    case DataType::Float16:
+      return at::kHalf;
+    case DataType::BFloat16:
+      return at::kBFloat16;
+    case DataType::ComplexFloat32:
+      return at::kComplexFloat;
+    case DataType::ComplexFloat16:
+      return at::kComplexHalf;
+    case DataType::Int8:
+      return at::kChar;
+    case DataType::Int16:
+      return at::kShort;
+    case DataType::Int32:
+      return at::kInt;
+    case DataType::Int64:
+      return at::kLong;
+    case DataType::UInt8:
+      return at::kByte;
+    case DataType::UInt16:
+      return at::kUInt16;
+    case DataType::UInt32:
+      return at::kUInt32;
+    case DataType::UInt64:
+      return at::kUInt64;
+    case DataType::Bool:
+      return at::kBool;
+    case DataType::Invalid:
+      break;
+  }
+  throw std::runtime_error("no scalar type for MPSDataType " + std::to_string(static_cast<uint32_t>(type)));
+}
+
+at::Tensor tensor_of(const graph::View& view) {
+  const auto options = at::TensorOptions().dtype(scalar_type(view.type)).device(at::kCPU);
+  if (!view.data) return at::empty(view.shape, options);
+  return at::from_blob(view.data, view.shape, view.strides, options);
+}
+
+bool narrow(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
+}
+
+at::Tensor widen(const at::Tensor& tensor) { return narrow(tensor) ? tensor.to(at::kFloat) : tensor; }
+
+std::vector<int64_t> numbers_of(const at::Tensor& tensor) {
+  const at::Tensor numbers = tensor.to(at::kLong).contiguous();
+  // Not the typed form: its mangled name differs between the compilers of libtorch and of this file.
+  const auto* const first = static_cast<const int64_t*>(numbers.const_data_ptr());
+  return {first, first + numbers.numel()};
+}
+
+AtenEvaluator::AtenEvaluator() {
+  add_pointwise_operations(operations_);
+  add_shape_operations(operations_);
+  add_reductions(operations_);
+  add_matrix_operations(operations_);
+  add_convolutions(operations_);
+  add_index_operations(operations_);
+  add_random_operations(operations_);
+}
+
+bool AtenEvaluator::knows(const std::string& operation) const { return operations_.count(operation) != 0; }
+
+void AtenEvaluator::run(const graph::Plan& plan, const std::vector<graph::View>& feeds,
+                        const std::vector<graph::View>& results) const {
+  use_one_thread();
+  const c10::InferenceMode inference;
+  std::map<const Node*, Tensors> values;
+  for (size_t i = 0; i < plan.feeds.size(); ++i) {
+    const Input& feed = plan.feeds[i];
+    Tensors& tensors = values[feed.node.get()];
+    if (tensors.size() <= feed.result) tensors.resize(feed.result + 1);
+    at::Tensor tensor = tensor_of(feeds[i]);
+    const Value& expected = feed.node->results[feed.result];
+    // One element has any number of dimensions.
+    if (expected.shape && tensor.numel() == 1) tensor = tensor.reshape(std::vector<int64_t>(expected.shape->size(), 1));
+    tensors[feed.result] = tensor;
+  }
+  for (const NodePointer& node : plan.nodes) {
+    Tensors inputs;
+    for (const Input& input : node->inputs) inputs.push_back(values.at(input.node.get()).at(input.result));
+    const auto found = operations_.find(node->operation);
+    if (found == operations_.end()) throw std::runtime_error(node->operation + " is not implemented");
+    try {
+      Tensors computed = found->second(*node, inputs);
+      check(*node, computed);
+      values[node.get()] = std::move(computed);
+    } catch (const std::exception& error) {
+      throw std::runtime_error("MPSGraph operation " + node->operation + ": " + error.what());
+    }
+  }
+  // Before any result is written: a result's memory may be a feed's, too.
+  Tensors computed;
+  for (size_t i = 0; i < plan.targets.size(); ++i) {
+    const Input& target = plan.targets[i];
+    at::Tensor tensor = values.at(target.node.get()).at(target.result);
+    at::Tensor memory = tensor_of(results[i]);
+    if (tensor.numel() != memory.numel() || (tensor.numel() != 1 && tensor.sizes() != memory.sizes())) {
+      throw std::runtime_error("the result of " + target.node->operation + " has the shape " +
+                               graph::text_of(tensor.sizes().vec()) + ", its memory " +
+                               graph::text_of(memory.sizes().vec()));
+    }
+    computed.push_back(tensor.reshape(memory.sizes()).clone());
+  }
+  for (size_t i = 0; i < computed.size(); ++i) tensor_of(results[i]).copy_(computed[i]);
+}
+
+const AtenEvaluator& aten_evaluator() {
+  static const AtenEvaluator* const made = new AtenEvaluator;
+  return *made;
+}
+
+}  // namespace mpsforge::hostmps

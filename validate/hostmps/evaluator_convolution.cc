@@ -1,0 +1,271 @@
+// Convolutions and poolings. Each is brought to libtorch's layout: batch, channels, then space.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <stdexcept>
+
+#include "evaluator.h"
+
+namespace mpsforge::hostmps {
+namespace {
+
+// MPSGraphTensorNamedDataLayout.
+enum Layout { kNCHW = 0, kNHWC = 1, kOIHW = 2, kHWIO = 3, kNCDHW = 7, kNDHWC = 8, kOIDHW = 9, kDHWIO = 10 };
+
+at::Tensor channels_first(const at::Tensor& tensor, int64_t layout) {
+  switch (layout) {
+    case kNCHW:
+    case kNCDHW:
+    case kOIHW:
+    case kOIDHW:
+      return tensor;
+    case kNHWC:
+    case kNDHWC:
+      return tensor.movedim(-1, 1);
+    case kHWIO:
+    case kDHWIO:
+      return tensor.movedim({-1, -2}, {0, 1});
+    default:
+      throw std::runtime_error("data layout " + std::to_string(layout));
+  }
+}
+
+at::Tensor from_channels_first(const at::Tensor& tensor, int64_t layout) {
+  if (layout == kNHWC || layout == kNDHWC) return tensor.movedim(1, -1);
+  if (layout == kHWIO || layout == kDHWIO) return tensor.movedim({0, 1}, {-1, -2});
+  return tensor;
+}
+
+void require_explicit_padding(const Node& node) {
+  if (node.attributes.integer("style") != 0) throw std::runtime_error("only explicit padding is implemented");
+}
+
+// Padding is given as before and after of each dimension, the outermost first; libtorch wants the innermost first.
+std::vector<int64_t> padding_of(const Node& node) {
+  require_explicit_padding(node);
+  const auto& given = node.attributes.integers("padding");
+  std::vector<int64_t> sides;
+  for (size_t i = given.size(); i >= 2; i -= 2) sides.insert(sides.end(), {given[i - 2], given[i - 1]});
+  return sides;
+}
+
+at::Tensor unpad(at::Tensor tensor, const std::vector<int64_t>& sides) {
+  for (size_t i = 0; i < sides.size(); i += 2) {
+    const int64_t dimension = tensor.dim() - 1 - static_cast<int64_t>(i / 2);
+    tensor = tensor.narrow(dimension, sides[i], tensor.size(dimension) - sides[i] - sides[i + 1]);
+  }
+  return tensor;
+}
+
+// A convolution in libtorch's layout; its sides may be padded differently.
+struct Convolution {
+  std::vector<int64_t> strides, dilations, sides;
+  int64_t groups;
+
+  std::vector<int64_t> zeros() const { return std::vector<int64_t>(strides.size(), 0); }
+
+  at::Tensor forward(const at::Tensor& source, const at::Tensor& weights) const {
+    const at::Tensor padded = at::constant_pad_nd(widen(source), sides, 0);
+    return at::convolution(padded, widen(weights), {}, strides, zeros(), dilations, false, zeros(), groups);
+  }
+
+  // The gradients of the source, or of the weights.
+  at::Tensor backward(const at::Tensor& gradient, const at::Tensor& source, const at::Tensor& weights,
+                      bool of_source) const {
+    const at::Tensor padded = at::constant_pad_nd(widen(source), sides, 0);
+    const auto gradients =
+        at::convolution_backward(widen(gradient).contiguous(), padded, widen(weights), std::nullopt, strides, zeros(),
+                                 dilations, false, zeros(), groups, std::array<bool, 3>{of_source, !of_source, false});
+    return of_source ? unpad(std::get<0>(gradients), sides) : std::get<1>(gradients);
+  }
+};
+
+Convolution convolution_of(const Node& node) {
+  return {node.attributes.integers("strides"), node.attributes.integers("dilations"), padding_of(node),
+          node.attributes.integer("groups")};
+}
+
+Tensors convolution(const Node& node, const Tensors& inputs) {
+  const int64_t layout = node.attributes.integer("layout");
+  const at::Tensor result = convolution_of(node).forward(
+      channels_first(inputs[0], layout), channels_first(inputs[1], node.attributes.integer("weights_layout")));
+  return {from_channels_first(result, layout).to(inputs[0].scalar_type())};
+}
+
+Tensors convolution_data_gradient(const Node& node, const Tensors& inputs) {
+  const int64_t layout = node.attributes.integer("layout");
+  const at::Tensor source = channels_first(at::zeros(node.attributes.integers("shape"), inputs[0].options()), layout);
+  const at::Tensor result =
+      convolution_of(node).backward(channels_first(inputs[0], layout), source,
+                                    channels_first(inputs[1], node.attributes.integer("weights_layout")), true);
+  return {from_channels_first(result, layout).to(inputs[0].scalar_type())};
+}
+
+Tensors convolution_weights_gradient(const Node& node, const Tensors& inputs) {
+  const int64_t layout = node.attributes.integer("layout");
+  const int64_t weights_layout = node.attributes.integer("weights_layout");
+  const at::Tensor weights =
+      channels_first(at::zeros(node.attributes.integers("shape"), inputs[0].options()), weights_layout);
+  const at::Tensor result = convolution_of(node).backward(channels_first(inputs[0], layout),
+                                                          channels_first(inputs[1], layout), weights, false);
+  return {from_channels_first(result, weights_layout).to(inputs[0].scalar_type())};
+}
+
+// A depthwise convolution over the channel dimension and the two or three after it, of a source [N, C, H, W] and
+// weights [M, C, kH, kW], where M results come of each channel. Depth is the channel dimension itself: PyTorch passes 1
+// for its stride and dilation and no padding.
+Convolution depthwise_of(const Node& node, const at::Tensor& weights) {
+  if (node.attributes.integer("channel") != -3 || weights.dim() != 4) {
+    throw std::runtime_error("only with channelDimensionIndex -3 of four dimensions");
+  }
+  const auto& strides = node.attributes.integers("strides");
+  const auto& dilations = node.attributes.integers("dilations");
+  std::vector<int64_t> sides = padding_of(node);
+  if (strides.size() != 3 || dilations.size() != 3 || sides.size() != 6 || strides[0] != 1 || dilations[0] != 1 ||
+      sides[4] != 0 || sides[5] != 0) {
+    throw std::runtime_error("strides, dilations or padding along the channels");
+  }
+  sides.resize(4);
+  return {{strides[1], strides[2]}, {dilations[1], dilations[2]}, sides, weights.size(1)};
+}
+
+// Libtorch has the weights of a group of one channel: [C * M, 1, kH, kW], the results of a channel adjacent.
+at::Tensor grouped(const at::Tensor& weights) {
+  return weights.transpose(0, 1).reshape({weights.size(0) * weights.size(1), 1, weights.size(2), weights.size(3)});
+}
+
+Tensors depthwise(const Node& node, const Tensors& inputs) {
+  return {depthwise_of(node, inputs[1]).forward(inputs[0], grouped(inputs[1])).to(inputs[0].scalar_type())};
+}
+
+Tensors depthwise_data_gradient(const Node& node, const Tensors& inputs) {
+  const at::Tensor source = at::zeros(node.attributes.integers("shape"), inputs[0].options());
+  const at::Tensor result = depthwise_of(node, inputs[1]).backward(inputs[0], source, grouped(inputs[1]), true);
+  return {result.to(inputs[0].scalar_type())};
+}
+
+Tensors depthwise_weights_gradient(const Node& node, const Tensors& inputs) {
+  const at::Tensor weights = at::zeros(node.attributes.integers("shape"), inputs[0].options());
+  const at::Tensor result = depthwise_of(node, weights).backward(inputs[0], inputs[1], grouped(weights), false);
+  return {result.reshape({weights.size(1), weights.size(0), weights.size(2), weights.size(3)})
+              .transpose(0, 1)
+              .to(inputs[0].scalar_type())};
+}
+
+// A pooling in libtorch's layout, its sides padded beforehand where libtorch can't.
+struct Pooling {
+  explicit Pooling(const Node& node)
+      : kernel(node.attributes.integers("kernel")),
+        strides(node.attributes.integers("strides")),
+        dilations(node.attributes.integers("dilations")),
+        sides(padding_of(node)),
+        layout(node.attributes.integer("layout")),
+        ceil(node.attributes.integer("ceil") != 0),
+        include_padding(node.attributes.integer("include_padding") != 0) {}
+
+  bool even() const { return sides[0] == sides[1] && sides[2] == sides[3]; }
+  // Of the height and the width, as libtorch's pooling takes it: at most half of the kernel.
+  bool native() const { return even() && 2 * sides[0] <= kernel[1] && 2 * sides[2] <= kernel[0]; }
+  std::vector<int64_t> amounts() const { return {sides[2], sides[0]}; }
+
+  std::vector<int64_t> kernel, strides, dilations, sides;
+  int64_t layout;
+  bool ceil, include_padding;
+};
+
+std::pair<at::Tensor, at::Tensor> max_pool(const Pooling& pool, const at::Tensor& source) {
+  const at::Tensor wide = widen(source);
+  if (pool.native()) {
+    auto [values, indices] =
+        at::max_pool2d_with_indices(wide, pool.kernel, pool.strides, pool.amounts(), pool.dilations, pool.ceil);
+    return {values, indices};
+  }
+  const at::Tensor padded = at::constant_pad_nd(wide, pool.sides, -std::numeric_limits<double>::infinity());
+  const std::vector<int64_t> none = {0, 0};
+  auto [values, places] =
+      at::max_pool2d_with_indices(padded, pool.kernel, pool.strides, none, pool.dilations, pool.ceil);
+  // From places in the padded plane to places in the plane.
+  const at::Tensor row = at::sub(at::div(places, padded.size(-1), "trunc"), pool.sides[2]);
+  const at::Tensor column = at::sub(at::remainder(places, padded.size(-1)), pool.sides[0]);
+  return {values, at::add(at::mul(row, wide.size(-1)), column)};
+}
+
+Tensors max_pooling(const Node& node, const Tensors& inputs) {
+  const Pooling pool(node);
+  const at::Tensor result = max_pool(pool, channels_first(inputs[0], pool.layout)).first;
+  return {from_channels_first(result, pool.layout).to(inputs[0].scalar_type())};
+}
+
+Tensors max_pooling_with_indices(const Node& node, const Tensors& inputs) {
+  constexpr int64_t kGlobalFlatten2D = 2;
+  if (node.attributes.integer("indices_mode") != kGlobalFlatten2D) {
+    throw std::runtime_error("only MPSGraphPoolingReturnIndicesGlobalFlatten2D is implemented");
+  }
+  const Pooling pool(node);
+  const auto [values, indices] = max_pool(pool, channels_first(inputs[0], pool.layout));
+  return {from_channels_first(values, pool.layout).to(inputs[0].scalar_type()),
+          from_channels_first(indices, pool.layout)
+              .to(scalar_type(static_cast<DataType>(node.attributes.integer("indices"))))};
+}
+
+Tensors max_pooling_gradient(const Node& node, const Tensors& inputs) {
+  const Pooling pool(node);
+  const at::Tensor source = channels_first(inputs[1], pool.layout).contiguous();
+  const at::Tensor gradient = widen(channels_first(inputs[0], pool.layout)).contiguous();
+  const at::Tensor indices = max_pool(pool, source).second;
+  const at::Tensor planes = at::zeros(source.sizes(), gradient.options()).flatten(-2);
+  const at::Tensor result = planes.scatter_add(-1, indices.flatten(-2), gradient.flatten(-2)).reshape(source.sizes());
+  return {from_channels_first(result, pool.layout).to(inputs[1].scalar_type())};
+}
+
+void check_average(const Pooling& pool) {
+  if (!pool.native()) throw std::runtime_error("padding that differs by side or exceeds half of the kernel");
+  if (pool.dilations != std::vector<int64_t>{1, 1}) throw std::runtime_error("a dilation is not implemented");
+}
+
+Tensors average_pooling(const Node& node, const Tensors& inputs) {
+  const Pooling pool(node);
+  const at::Tensor source = widen(channels_first(inputs[0], pool.layout));
+  if (pool.include_padding && !pool.even() && !pool.ceil) {
+    // Padding that counts is plain zeros, so its sides may differ.
+    const std::vector<int64_t> none = {0, 0};
+    const at::Tensor padded = at::constant_pad_nd(source, pool.sides, 0);
+    const at::Tensor result = at::avg_pool2d(padded, pool.kernel, pool.strides, none, false, true, std::nullopt);
+    return {from_channels_first(result, pool.layout).to(inputs[0].scalar_type())};
+  }
+  check_average(pool);
+  const at::Tensor result =
+      at::avg_pool2d(source, pool.kernel, pool.strides, pool.amounts(), pool.ceil, pool.include_padding, std::nullopt);
+  return {from_channels_first(result, pool.layout).to(inputs[0].scalar_type())};
+}
+
+Tensors average_pooling_gradient(const Node& node, const Tensors& inputs) {
+  const Pooling pool(node);
+  check_average(pool);
+  const at::Tensor result =
+      at::avg_pool2d_backward(widen(channels_first(inputs[0], pool.layout)).contiguous(),
+                              widen(channels_first(inputs[1], pool.layout)).contiguous(), pool.kernel, pool.strides,
+                              pool.amounts(), pool.ceil, pool.include_padding, std::nullopt);
+  return {from_channels_first(result, pool.layout).to(inputs[1].scalar_type())};
+}
+
+}  // namespace
+
+void add_convolutions(Operations& operations) {
+  const Operations more = {
+      {"convolution", convolution},
+      {"convolutionDataGradient", convolution_data_gradient},
+      {"convolutionWeightsGradient", convolution_weights_gradient},
+      {"depthwiseConvolution", depthwise},
+      {"depthwiseConvolutionDataGradient", depthwise_data_gradient},
+      {"depthwiseConvolutionWeightsGradient", depthwise_weights_gradient},
+      {"maxPooling2D", max_pooling},
+      {"maxPooling2DReturnIndices", max_pooling_with_indices},
+      {"maxPooling2DGradient", max_pooling_gradient},
+      {"avgPooling2D", average_pooling},
+      {"avgPooling2DGradient", average_pooling_gradient},
+  };
+  operations.insert(more.begin(), more.end());
+}
+
+}  // namespace mpsforge::hostmps

@@ -1,0 +1,206 @@
+// Operations on one element at a time. MPSGraph promotes no types: the recorder has made sure that operands agree.
+#include <stdexcept>
+
+#include "evaluator.h"
+
+namespace mpsforge::hostmps {
+namespace {
+
+template <at::Tensor (*function)(const at::Tensor&)>
+Tensors unary(const Node&, const Tensors& inputs) {
+  return {function(widen(inputs[0])).to(inputs[0].scalar_type())};
+}
+
+// The result is a truth value, or of another type.
+template <at::Tensor (*function)(const at::Tensor&)>
+Tensors predicate(const Node&, const Tensors& inputs) {
+  return {function(inputs[0])};
+}
+
+template <at::Tensor (*function)(const at::Tensor&, const at::Tensor&)>
+Tensors binary(const Node&, const Tensors& inputs) {
+  return {function(inputs[0], inputs[1]).to(inputs[0].scalar_type())};
+}
+
+template <at::Tensor (*function)(const at::Tensor&, const at::Tensor&)>
+Tensors comparison(const Node&, const Tensors& inputs) {
+  return {function(inputs[0], inputs[1]).to(at::kBool)};
+}
+
+bool floating(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+
+at::Tensor identity(const at::Tensor& t) { return t; }
+at::Tensor exponent10(const at::Tensor& t) { return at::pow(10.0, t); }
+at::Tensor square(const at::Tensor& t) { return at::mul(t, t); }
+at::Tensor whole(at::Tensor (*function)(const at::Tensor&), const at::Tensor& t) {
+  return floating(t) ? function(t) : t;
+}
+at::Tensor ceil(const at::Tensor& t) { return whole(at::ceil, t); }
+at::Tensor floor(const at::Tensor& t) { return whole(at::floor, t); }
+at::Tensor truncate(const at::Tensor& t) { return whole(at::trunc, t); }
+at::Tensor round_even(const at::Tensor& t) { return whole(at::round, t); }
+// Halves go away from zero.
+at::Tensor round_away(const at::Tensor& t) {
+  return whole([](const at::Tensor& x) { return at::mul(at::sign(x), at::floor(at::add(at::abs(x), 0.5))); }, t);
+}
+at::Tensor absolute(const at::Tensor& t) { return t.scalar_type() == at::kBool ? t : at::abs(t); }
+at::Tensor conjugate(const at::Tensor& t) { return at::conj(t).resolve_conj(); }
+at::Tensor real_part(const at::Tensor& t) { return t.is_complex() ? at::real(t).clone() : t; }
+at::Tensor imaginary_part(const at::Tensor& t) { return t.is_complex() ? at::imag(t).clone() : at::zeros_like(t); }
+
+at::Tensor add(const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); }
+at::Tensor subtract(const at::Tensor& a, const at::Tensor& b) { return at::sub(a, b); }
+at::Tensor quotient(const at::Tensor& a, const at::Tensor& b) {
+  return floating(a) ? at::div(a, b) : at::div(a, b, "trunc");
+}
+at::Tensor divide_no_nan(const at::Tensor& a, const at::Tensor& b) {
+  return at::where(b == 0, at::zeros_like(b), quotient(a, b));
+}
+at::Tensor modulo(const at::Tensor& a, const at::Tensor& b) { return at::fmod(a, b); }
+at::Tensor floor_modulo(const at::Tensor& a, const at::Tensor& b) { return at::remainder(a, b); }
+at::Tensor power(const at::Tensor& a, const at::Tensor& b) { return at::pow(widen(a), widen(b)); }
+// A number wins over a NaN.
+at::Tensor minimum(const at::Tensor& a, const at::Tensor& b) {
+  return floating(a) ? at::fmin(a, b) : at::minimum(a, b);
+}
+at::Tensor maximum(const at::Tensor& a, const at::Tensor& b) {
+  return floating(a) ? at::fmax(a, b) : at::maximum(a, b);
+}
+at::Tensor logical_nand(const at::Tensor& a, const at::Tensor& b) { return at::logical_not(at::logical_and(a, b)); }
+at::Tensor logical_nor(const at::Tensor& a, const at::Tensor& b) { return at::logical_not(at::logical_or(a, b)); }
+at::Tensor logical_xnor(const at::Tensor& a, const at::Tensor& b) { return at::logical_not(at::logical_xor(a, b)); }
+
+Tensors select(const Node&, const Tensors& inputs) {
+  return {at::where(inputs[0].to(at::kBool), inputs[1], inputs[2])};
+}
+
+Tensors clamp(const Node&, const Tensors& inputs) {
+  // As separate steps: at::clamp wants the limits in the shape of the input.
+  return {at::minimum(at::maximum(inputs[0], inputs[1]), inputs[2])};
+}
+
+Tensors complex(const Node&, const Tensors& inputs) { return {at::complex(inputs[0], inputs[1])}; }
+
+Tensors cast(const Node& node, const Tensors& inputs) {
+  const auto type = scalar_type(static_cast<DataType>(node.attributes.integer("type")));
+  const bool drops_imaginary = inputs[0].is_complex() && !c10::isComplexType(type);
+  return {(drops_imaginary ? real_part(inputs[0]) : inputs[0]).to(type)};
+}
+
+Tensors reinterpret(const Node& node, const Tensors& inputs) {
+  return {inputs[0].contiguous().view(scalar_type(static_cast<DataType>(node.attributes.integer("type"))))};
+}
+
+Tensors leaky_relu(const Node& node, const Tensors& inputs) {
+  return {at::leaky_relu(inputs[0], node.attributes.real("alpha"))};
+}
+
+Tensors leaky_relu_with_alpha(const Node&, const Tensors& inputs) {
+  return {at::where(inputs[0] > 0, inputs[0], at::mul(inputs[0], inputs[1]))};
+}
+
+Tensors relu_gradient(const Node&, const Tensors& inputs) {
+  return {at::where(inputs[1] > 0, inputs[0], at::zeros_like(inputs[0]))};
+}
+
+Tensors sigmoid_gradient(const Node&, const Tensors& inputs) {
+  const at::Tensor value = at::sigmoid(widen(inputs[1]));
+  return {at::mul(widen(inputs[0]), at::mul(value, at::rsub(value, 1))).to(inputs[0].scalar_type())};
+}
+
+Tensors soft_max(const Node& node, const Tensors& inputs) {
+  return {at::softmax(widen(inputs[0]), node.attributes.integer("axis")).to(inputs[0].scalar_type())};
+}
+
+}  // namespace
+
+void add_pointwise_operations(Operations& operations) {
+  const Operations more = {
+      {"identity", unary<identity>},
+      {"exponent", unary<at::exp>},
+      {"exponentBase2", unary<at::exp2>},
+      {"exponentBase10", unary<exponent10>},
+      {"logarithm", unary<at::log>},
+      {"logarithmBase2", unary<at::log2>},
+      {"logarithmBase10", unary<at::log10>},
+      {"square", unary<square>},
+      {"squareRoot", unary<at::sqrt>},
+      {"reciprocalSquareRoot", unary<at::rsqrt>},
+      {"reciprocal", unary<at::reciprocal>},
+      {"absolute", predicate<absolute>},
+      {"negative", unary<at::neg>},
+      {"sign", unary<at::sgn>},
+      {"signbit", predicate<at::signbit>},
+      {"ceil", unary<ceil>},
+      {"floor", unary<floor>},
+      {"round", unary<round_away>},
+      {"rint", unary<round_even>},
+      {"truncate", unary<truncate>},
+      {"sin", unary<at::sin>},
+      {"cos", unary<at::cos>},
+      {"tan", unary<at::tan>},
+      {"sinh", unary<at::sinh>},
+      {"cosh", unary<at::cosh>},
+      {"tanh", unary<at::tanh>},
+      {"asin", unary<at::asin>},
+      {"acos", unary<at::acos>},
+      {"atan", unary<at::atan>},
+      {"asinh", unary<at::asinh>},
+      {"acosh", unary<at::acosh>},
+      {"atanh", unary<at::atanh>},
+      {"erf", unary<at::erf>},
+      {"reLU", unary<at::relu>},
+      {"sigmoid", unary<at::sigmoid>},
+      {"bitwiseNOT", unary<at::bitwise_not>},
+      {"conjugate", unary<conjugate>},
+      {"not", predicate<at::logical_not>},
+      {"isInfinite", predicate<at::isinf>},
+      {"isFinite", predicate<at::isfinite>},
+      {"isNaN", predicate<at::isnan>},
+      {"realPart", predicate<real_part>},
+      {"imaginaryPart", predicate<imaginary_part>},
+      {"addition", binary<add>},
+      {"subtraction", binary<subtract>},
+      {"multiplication", binary<at::mul>},
+      {"division", binary<quotient>},
+      {"divisionNoNaN", binary<divide_no_nan>},
+      {"modulo", binary<modulo>},
+      {"floorModulo", binary<floor_modulo>},
+      {"power", binary<power>},
+      {"minimum", binary<minimum>},
+      {"maximum", binary<maximum>},
+      {"minimumWithNaNPropagation", binary<at::minimum>},
+      {"maximumWithNaNPropagation", binary<at::maximum>},
+      {"atan2", binary<at::atan2>},
+      {"bitwiseAND", binary<at::bitwise_and>},
+      {"bitwiseOR", binary<at::bitwise_or>},
+      {"bitwiseXOR", binary<at::bitwise_xor>},
+      {"bitwiseLeftShift", binary<at::bitwise_left_shift>},
+      {"bitwiseRightShift", binary<at::bitwise_right_shift>},
+      {"equal", comparison<at::eq>},
+      {"notEqual", comparison<at::ne>},
+      {"lessThan", comparison<at::lt>},
+      {"lessThanOrEqualTo", comparison<at::le>},
+      {"greaterThan", comparison<at::gt>},
+      {"greaterThanOrEqualTo", comparison<at::ge>},
+      {"logicalAND", comparison<at::logical_and>},
+      {"logicalOR", comparison<at::logical_or>},
+      {"logicalXOR", comparison<at::logical_xor>},
+      {"logicalNAND", comparison<logical_nand>},
+      {"logicalNOR", comparison<logical_nor>},
+      {"logicalXNOR", comparison<logical_xnor>},
+      {"select", select},
+      {"clamp", clamp},
+      {"complex", complex},
+      {"cast", cast},
+      {"reinterpretCast", reinterpret},
+      {"leakyReLU", leaky_relu},
+      {"leakyReLUWithAlpha", leaky_relu_with_alpha},
+      {"reLUGradient", relu_gradient},
+      {"sigmoidGradient", sigmoid_gradient},
+      {"softMax", soft_max},
+  };
+  operations.insert(more.begin(), more.end());
+}
+
+}  // namespace mpsforge::hostmps

@@ -1,0 +1,160 @@
+// scenarios --list | --stamp | NAME [--threads N] [--iterations N] [--seed N] [--warm 1]
+//
+// Runs one scenario and prints one JSON object on standard output. Exit code 0: it ran to its end, whatever it found;
+// 2: wrong arguments. Whatever else ends the process is a result, too.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <mpsforge/host.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "scenarios.h"
+
+extern "C" const char mpsforge_stamp[];
+
+namespace mpsforge::hostmps {
+namespace {
+
+std::string quote(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    char escaped[8];
+    if (c == '"' || c == '\\') {
+      quoted += std::string("\\") + c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
+      quoted += escaped;
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+// What the loaded library says of itself, and where it was loaded from.
+std::string identity() {
+  Dl_info info{};
+  const bool known = dladdr(mpsforge_stamp, &info) != 0 && info.dli_fname;
+  return "\"library\":" + quote(known ? info.dli_fname : "") + ",\"stamp\":" + quote(mpsforge_stamp);
+}
+
+const Scenario* find(const char* name) {
+  for (const auto* table : {&scenarios(), &operation_tests()}) {
+    for (const Scenario& scenario : *table) {
+      if (std::strcmp(scenario.name, name) == 0) return &scenario;
+    }
+  }
+  return nullptr;
+}
+
+int list() {
+  std::string text;
+  for (const auto* table : {&scenarios(), &operation_tests()}) {
+    for (const Scenario& scenario : *table) {
+      text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quote(scenario.name) +
+              ",\"about\":" + quote(scenario.about) +
+              ",\"operation\":" + (table == &operation_tests() ? "true" : "false") + "}";
+    }
+  }
+  std::printf("[%s]\n", text.c_str());
+  return 0;
+}
+
+std::string describe_findings() {
+  std::vector<mpsforge_host_finding> findings(64);
+  const size_t count = mpsforge_host_findings(findings.data(), findings.size());
+  if (count < findings.size()) findings.resize(count);
+  std::string text;
+  for (const auto& finding : findings) {
+    text += (text.empty() ? "" : ",") + std::string("{\"kind\":") + std::to_string(finding.kind) +
+            ",\"signature\":" + std::to_string(finding.signature) + ",\"message\":" + quote(finding.message) +
+            ",\"first\":" + quote(finding.first) + ",\"second\":" + quote(finding.second) +
+            ",\"history\":" + quote(finding.history) + "}";
+  }
+  return "\"finding_count\":" + std::to_string(count) + ",\"findings\":[" + text + "]";
+}
+
+// With warm, one thread runs the scenario once before: what is made at first use is there when the threads start.
+int run(const Scenario& scenario, int threads, int iterations, uint64_t seed, bool warm) {
+  at::set_num_threads(1);  // many threads run operators at once already
+  Run state(threads, iterations, seed);
+  const auto started = std::chrono::steady_clock::now();
+  std::string error;
+  try {
+    if (warm) {
+      Run first(1, 1, seed + 1);
+      scenario.run(first);
+    }
+    scenario.run(state);
+  } catch (const std::exception& failure) {
+    error = failure.what();
+    error = error.substr(0, error.find('\n'));
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
+  mpsforge_host_close();
+  std::string errors;
+  auto all = state.errors();
+  if (!error.empty()) all.push_back(error);
+  for (const std::string& one : all) errors += (errors.empty() ? "" : ",") + quote(one);
+  mpsforge_host_statistics statistics{};
+  mpsforge_host_get_statistics(&statistics);
+  std::printf(
+      "{\"scenario\":%s,\"threads\":%d,\"iterations\":%d,\"seed\":%llu,\"seconds\":%.3f,\"checked\":%llu,\"wrong\":%"
+      "llu,"
+      "\"first_wrong\":%s,\"errors\":[%s],\"command_buffers\":%llu,\"commands\":%llu,%s,%s}\n",
+      quote(scenario.name).c_str(), threads, iterations, static_cast<unsigned long long>(seed), seconds.count(),
+      static_cast<unsigned long long>(state.checked()), static_cast<unsigned long long>(state.wrong()),
+      quote(state.first_wrong()).c_str(), errors.c_str(), static_cast<unsigned long long>(statistics.command_buffers),
+      static_cast<unsigned long long>(statistics.commands), describe_findings().c_str(), identity().c_str());
+  std::fflush(stdout);
+  return 0;
+}
+
+int usage(const char* what) {
+  std::fprintf(
+      stderr,
+      "scenarios: %s\nusage: scenarios --list | --stamp | NAME [--threads N] [--iterations N] [--seed N] [--warm 1]\n",
+      what);
+  return 2;
+}
+
+int start(int count, char** words) {
+  if (count < 2) return usage("no scenario named");
+  if (std::strcmp(words[1], "--list") == 0) return list();
+  if (std::strcmp(words[1], "--stamp") == 0) {
+    std::printf("{%s}\n", identity().c_str());
+    return 0;
+  }
+  const Scenario* scenario = find(words[1]);
+  if (!scenario) return usage((std::string("no scenario ") + words[1]).c_str());
+  long threads = 2, iterations = 10;
+  unsigned long long seed = 1;
+  bool warm = false;
+  for (int i = 2; i < count; i += 2) {
+    if (i + 1 == count) return usage("a flag without its number");
+    char* end = nullptr;
+    const unsigned long long number = std::strtoull(words[i + 1], &end, 10);
+    if (*end != '\0' || end == words[i + 1]) return usage("not a number");
+    if (std::strcmp(words[i], "--threads") == 0 && number >= 1 && number <= 256) {
+      threads = static_cast<long>(number);
+    } else if (std::strcmp(words[i], "--iterations") == 0 && number >= 1 && number <= 1000000) {
+      iterations = static_cast<long>(number);
+    } else if (std::strcmp(words[i], "--seed") == 0) {
+      seed = number;
+    } else if (std::strcmp(words[i], "--warm") == 0 && number <= 1) {
+      warm = number == 1;
+    } else {
+      return usage("unknown flag, or a number out of its range");
+    }
+  }
+  return run(*scenario, static_cast<int>(threads), static_cast<int>(iterations), seed, warm);
+}
+
+}  // namespace
+}  // namespace mpsforge::hostmps
+
+int main(int count, char** words) { return mpsforge::hostmps::start(count, words); }

@@ -1,0 +1,296 @@
+// Scenarios by several threads. They use what a Python program reaches: ATen's operators and the hooks behind
+// torch.mps.
+#include <ATen/detail/MPSHooksInterface.h>
+#include <mpsforge/host.h>
+
+#include "scenarios.h"
+
+namespace mpsforge::hostmps {
+namespace {
+
+const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
+
+const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
+
+// torch.mps.synchronize()
+void synchronize() { hooks().deviceSynchronize(); }
+
+at::Tensor random(at::IntArrayRef sizes, at::Generator& generator) { return at::randn(sizes, generator); }
+
+// Runs the same function on mps and on the CPU and compares.
+template <class Function>
+void compare(Run& run, const char* what, std::vector<at::Tensor> inputs, Function function) {
+  std::vector<at::Tensor> there;
+  for (const at::Tensor& input : inputs) there.push_back(input.to(at::kMPS));
+  const at::Tensor found = function(there);
+  run.expect_close(what, found, function(inputs));
+}
+
+using Inputs = const std::vector<at::Tensor>&;
+
+// Seeds 000 to 004: random tensors, a product, relu, and a synchronise in each thread.
+void basic(Run& run, int64_t size) {
+  run.in_parallel([&](int) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor a = at::randn({size, size}, kMPS);
+      const at::Tensor b = at::relu(at::mm(a, a));
+      synchronize();
+      const at::Tensor a_here = a.cpu();
+      run.expect_close("relu(mm)", b, at::relu(at::mm(a_here, a_here)));
+    }
+  });
+}
+
+void parallel_basic(Run& run) { basic(run, 24); }
+
+void parallel_large(Run& run) { basic(run, 256); }
+
+// One layer's weights used by all threads.
+struct Model {
+  at::Tensor weight1, bias1, weight2, bias2;
+  Model(int64_t inputs, int64_t hidden, int64_t outputs, at::Generator& generator)
+      : weight1(random({hidden, inputs}, generator)),
+        bias1(random({hidden}, generator)),
+        weight2(random({outputs, hidden}, generator)),
+        bias2(random({outputs}, generator)) {}
+  Model on(at::Device device) const {
+    Model moved = *this;
+    for (at::Tensor* part : {&moved.weight1, &moved.bias1, &moved.weight2, &moved.bias2}) *part = part->to(device);
+    return moved;
+  }
+  at::Tensor operator()(const at::Tensor& input) const {
+    return at::linear(at::relu(at::linear(input, weight1, bias1)), weight2, bias2);
+  }
+};
+
+// nn.Linear by several threads, one set of weights.
+void linear(Run& run) {
+  at::Generator first = run.generator(-1);
+  const at::Tensor weight = random({12, 8}, first), bias = random({12}, first);
+  const at::Tensor weight_there = weight.to(at::kMPS), bias_there = bias.to(at::kMPS);
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = random({4, 8}, generator);
+      const at::Tensor output = at::linear(input.to(at::kMPS), weight_there, bias_there);
+      synchronize();
+      run.expect_close("linear", output, at::linear(input, weight, bias));
+    }
+  });
+}
+
+void sequential(Run& run, bool shared) {
+  at::Generator first = run.generator(-1);
+  const Model model(8, 16, 4, first);
+  const Model model_there = model.on(at::kMPS);
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    const Model own = shared ? model : Model(8, 16, 4, generator);
+    const Model own_there = shared ? model_there : own.on(at::kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = random({3, 8}, generator);
+      const at::Tensor output = own_there(input.to(at::kMPS));
+      synchronize();
+      run.expect_close("sequential", output, own(input));
+    }
+  });
+}
+
+void sequential_shared(Run& run) { sequential(run, true); }
+
+void sequential_own(Run& run) { sequential(run, false); }
+
+// The other layers of the field reports.
+void layers(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      compare(run, "softmax", {random({5, 7}, generator)}, [](Inputs in) { return at::softmax(in[0], -1); });
+      compare(run, "layer_norm", {random({3, 6}, generator), random({6}, generator), random({6}, generator)},
+              [](Inputs in) { return at::layer_norm(in[0], {6}, in[1], in[2]); });
+      compare(run, "conv1d", {random({2, 3, 9}, generator), random({4, 3, 3}, generator), random({4}, generator)},
+              [](Inputs in) { return at::conv1d(in[0], in[1], in[2], 1, 1); });
+      synchronize();
+    }
+  });
+}
+
+// No use before the threads: all that is made at first use is made by several threads at once.
+void cold_start(Run& run) {
+  run.in_parallel([&](int number) {
+    const at::Tensor a = at::full({6, 6}, number + 1.0, kMPS);
+    run.expect_close("full", at::add(a, a), at::full({6, 6}, 2 * (number + 1.0)));
+  });
+}
+
+// Some threads encode while the others synchronise the device.
+void synchronize_while_encoding(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number % 2 == 1) {
+        synchronize();
+        continue;
+      }
+      const at::Tensor input = random({16, 16}, generator);
+      run.expect_close("add", at::add(input.to(at::kMPS), 1.0), input + 1.0);
+    }
+  });
+}
+
+// torch::mps::commit() while others encode.
+void commit_while_encoding(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = random({16, 16}, generator);
+      const at::Tensor output = at::mul(input.to(at::kMPS), 2.0);
+      hooks().commitStream();
+      run.expect_close("mul", output, input * 2.0);
+    }
+  });
+}
+
+// torch::mps::get_command_buffer(), which makes the buffer if there is none, while others commit.
+void command_buffer_hook(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number % 2 == 1) {
+        run.expect(hooks().getCommandBuffer() != nullptr, "no command buffer");
+        continue;
+      }
+      const at::Tensor input = random({16, 16}, generator);
+      run.expect_close("add", at::add(input.to(at::kMPS), 1.0), input + 1.0);
+    }
+  });
+}
+
+// Reading single numbers back, as a loss is read.
+void items(Run& run) {
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor value = at::full({}, number * 1000.0 + i, kMPS);
+      run.expect(value.item<float>() == static_cast<float>(number * 1000 + i), "item: another thread's number");
+      synchronize();
+    }
+  });
+}
+
+// Events as torch.mps.Event uses them.
+void events(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = random({8, 8}, generator);
+      const uint32_t begin = hooks().acquireEvent(true), end = hooks().acquireEvent(true);
+      hooks().recordEvent(begin);
+      const at::Tensor output = at::add(input.to(at::kMPS), 1.0);
+      hooks().recordEvent(end);
+      hooks().synchronizeEvent(end);
+      run.expect(hooks().queryEvent(end), "an event that was waited for is not complete");
+      run.expect(hooks().elapsedTimeOfEvents(begin, end) >= 0, "negative time between events");
+      hooks().releaseEvent(begin);
+      hooks().releaseEvent(end);
+      run.expect_close("add", output, input + 1.0);
+    }
+  });
+}
+
+// The profiler traces while threads work.
+void profiler(Run& run) {
+  hooks().profilerStartTrace("event,interval", false);
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = random({8, 8}, generator);
+      run.expect_close("linear", at::linear(input.to(at::kMPS), input.to(at::kMPS)), at::linear(input, input));
+    }
+  });
+  hooks().profilerStopTrace();
+}
+
+// torch.mps.empty_cache() while other threads work.
+void empty_cache(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number == 0) {
+        hooks().emptyCache();
+        continue;
+      }
+      const at::Tensor input = random({32, 32}, generator);
+      run.expect_close("mm", at::mm(input.to(at::kMPS), input.to(at::kMPS)), at::mm(input, input));
+    }
+  });
+}
+
+// renorm fetches its encoder before its block.
+void renorm(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      compare(run, "renorm", {random({6, 5}, generator)}, [](Inputs in) { return at::renorm(in[0], 2, 0, 1.5); });
+    }
+  });
+}
+
+// A tensor made by one thread is used by the next, with no synchronise but that of the threads themselves.
+void hand_over(Run& run) {
+  std::vector<at::Tensor> slots(static_cast<size_t>(run.threads));
+  std::vector<at::Tensor> expected(slots.size());
+  for (int i = 0; i < run.iterations; ++i) {
+    run.in_parallel([&](int number) {
+      at::Generator generator = run.generator(number * 1000 + i);
+      const at::Tensor input = random({16, 16}, generator);
+      slots[static_cast<size_t>(number)] = at::mm(input.to(at::kMPS), input.to(at::kMPS));
+      expected[static_cast<size_t>(number)] = at::mm(input, input);
+      run.meet();
+      const size_t next = static_cast<size_t>((number + 1) % run.threads);
+      run.expect_close("mm of another thread", at::add(slots[next], 1.0), expected[next] + 1.0);
+      run.meet();
+    });
+  }
+}
+
+// What a thread frees, another gets: its old contents are in use by commands still under way.
+void buffer_reuse(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    at::Tensor sum = at::zeros({64, 64}, kMPS), expected = at::zeros({64, 64});
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = random({64, 64}, generator);
+      sum = at::add(sum, at::mul(input.to(at::kMPS), 3.0));  // the product is freed at once
+      expected = expected + input * 3.0;
+    }
+    run.expect_close("sum of products", sum, expected);
+  });
+}
+
+}  // namespace
+
+const std::vector<Scenario>& scenarios() {
+  static const std::vector<Scenario> all = {
+      {"parallel-basic", "randn, mm, relu and a synchronise in each thread", parallel_basic},
+      {"parallel-large", "the same with larger tensors", parallel_large},
+      {"linear", "nn.Linear, one set of weights for all threads", linear},
+      {"sequential-shared", "nn.Sequential of two layers, one model for all threads", sequential_shared},
+      {"sequential-own", "nn.Sequential of two layers, a model for each thread", sequential_own},
+      {"layers", "softmax, layer_norm and conv1d in each thread", layers},
+      {"cold-start", "the first use of mps by all threads at once", cold_start},
+      {"synchronize-encode", "some threads synchronise the device while others encode", synchronize_while_encoding},
+      {"commit-encode", "torch::mps::commit while other threads encode", commit_while_encoding},
+      {"command-buffer-hook", "torch::mps::get_command_buffer while other threads commit", command_buffer_hook},
+      {"items", "single numbers read back by all threads", items},
+      {"events", "event record, synchronise and elapsed time in each thread", events},
+      {"profiler", "the profiler on", profiler},
+      {"empty-cache", "torch.mps.empty_cache while other threads work", empty_cache},
+      {"renorm", "a kernel whose encoder is fetched outside its block", renorm},
+      {"over-subscription", "more threads than the pool has streams", parallel_basic},
+      {"hand-over", "tensors passed between threads without a synchronise", hand_over},
+      {"buffer-reuse", "freed memory reused while commands still use it", buffer_reuse},
+  };
+  return all;
+}
+
+}  // namespace mpsforge::hostmps

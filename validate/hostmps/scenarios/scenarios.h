@@ -1,0 +1,63 @@
+// Scenarios: what the field reports ran, over ATen's public operators on device mps, from several threads. Each checks
+// its values against the same computation on the CPU.
+#ifndef MPSFORGE_HOSTMPS_SCENARIOS_H
+#define MPSFORGE_HOSTMPS_SCENARIOS_H
+
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace mpsforge::hostmps {
+
+// What all threads of a run share. Thread-safe.
+class Run {
+ public:
+  Run(int threads, int iterations, uint64_t seed) : threads(threads), iterations(iterations), seed(seed) {}
+
+  const int threads;
+  const int iterations;
+  const uint64_t seed;
+
+  // Compares a tensor on mps with what the CPU computed; a difference is a wrong value. The first is described.
+  void expect_close(const char* what, const at::Tensor& found, const at::Tensor& expected);
+  void expect(bool holds, const std::string& what);
+  // Starts body(thread number) on all threads at once and joins them. An exception of one is kept as a failure.
+  void in_parallel(const std::function<void(int)>& body);
+  // A generator of its own for each thread, so that threads do not wait for each other's random numbers.
+  at::Generator generator(int thread) const;
+  // Threads of one parallel part meet here.
+  void meet();
+
+  uint64_t checked() const { return checked_; }
+  uint64_t wrong() const { return wrong_; }
+  std::string first_wrong();
+  std::vector<std::string> errors();
+
+ private:
+  std::atomic<uint64_t> checked_{0};
+  std::atomic<uint64_t> wrong_{0};
+  std::mutex mutex_;
+  std::string first_wrong_;
+  std::vector<std::string> errors_;
+  std::atomic<int> arrived_{0};
+  std::atomic<int> meeting_{0};
+};
+
+struct Scenario {
+  const char* name;
+  const char* about;
+  void (*run)(Run&);
+};
+
+// All scenarios, in the order of the table in validate/runtime_scenarios.go.
+const std::vector<Scenario>& scenarios();
+const std::vector<Scenario>& operation_tests();
+
+}  // namespace mpsforge::hostmps
+
+#endif

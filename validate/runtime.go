@@ -1,0 +1,347 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mpsforge/fork"
+	"mpsforge/fork/build"
+	"mpsforge/internal/events"
+	"mpsforge/reports"
+)
+
+// HostOptions say with what the runtime stage builds PyTorch's sources.
+type HostOptions struct {
+	Root  string // a Debian trixie system's top folder; empty: one in the cache
+	Torch string // a folder with torch/; empty: Debian's
+	Jobs  int
+	// Ablate builds and runs the series without each patch, too.
+	Ablate bool
+	// Flavours to build: empty stands for plain and tsan.
+	Flavours []build.Flavour
+}
+
+// runtimeStage runs the scenarios on PyTorch's real sources, stock and patched.
+func (p *pipeline) runtimeStage(ctx context.Context, stage *reports.Stage) error {
+	if p.Checkout == nil {
+		return skipf("%s", p.NoCheckout)
+	}
+	r, err := p.newRuntime(ctx, stage)
+	if errors.Is(err, build.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
+		return skipf("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	stock, err := p.Checkout.Stock(ctx, p.Cache)
+	if err != nil {
+		return err
+	}
+	patched, err := p.Checkout.Patched(ctx, p.Series, p.Cache)
+	if err != nil {
+		return err
+	}
+	stage.Facts = append(stage.Facts, reports.Fact{Name: "libtorch", Value: r.torch.Version},
+		reports.Fact{Name: "stock tree", Value: stock.Tree}, reports.Fact{Name: "patched tree", Value: patched.Tree})
+	for i, flavour := range r.flavours() {
+		builtStock, err := r.build(ctx, stock, flavour)
+		if err != nil {
+			return err
+		}
+		builtPatched, err := r.build(ctx, patched, flavour)
+		if err != nil {
+			// Sources that do not compile are a verdict on the series.
+			stage.Add(reports.Check{Name: "compile", Subject: "patched, " + string(flavour), Verdict: reports.Failed, Detail: firstLine(err), Output: err.Error()})
+			return nil
+		}
+		if i == 0 {
+			r.describe(builtPatched, stage)
+			if err := r.operations(ctx, builtPatched); err != nil {
+				return err
+			}
+		}
+		if err := r.scenarios(ctx, builtStock, builtPatched); err != nil {
+			return err
+		}
+	}
+	if p.Host.Ablate {
+		if err := r.ablate(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runtime is one run of the stage.
+type runtimeRun struct {
+	*pipeline
+	stage *reports.Stage
+	root  *build.Root
+	torch *build.Torch
+	done  int64
+}
+
+func (p *pipeline) newRuntime(ctx context.Context, stage *reports.Stage) (*runtimeRun, error) {
+	if p.Host.Torch == "" && p.Series.Baseline.Name != build.DebianBaseline {
+		return nil, skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", p.Series.Baseline.Name, strings.TrimPrefix(p.Series.Baseline.Name, "v"))
+	}
+	asked := slices.Contains(p.Stages, "runtime") || slices.Contains(p.Require, "runtime")
+	if !asked && p.Host.Root == "" && !build.HaveRoot(p.Cache) {
+		return nil, skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages runtime", build.DebianSuite)
+	}
+	root, err := build.OpenRoot(ctx, p.Host.Root, p.Cache, p.sink)
+	if err != nil {
+		return nil, err
+	}
+	torch, err := build.OpenTorch(root, p.Host.Torch)
+	if err != nil {
+		return nil, err
+	}
+	stage.Seeds = append(stage.Seeds, p.Seed)
+	return &runtimeRun{pipeline: p, stage: stage, root: root, torch: torch}, nil
+}
+
+func (r *runtimeRun) flavours() []build.Flavour {
+	if len(r.Host.Flavours) > 0 {
+		return r.Host.Flavours
+	}
+	return []build.Flavour{build.Plain, build.Thread}
+}
+
+func (r *runtimeRun) build(ctx context.Context, source *fork.Snapshot, flavour build.Flavour) (*build.HostBuild, error) {
+	identity := build.Stamp{Baseline: r.Series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
+	if len(source.Patches) == len(r.Series.Patches) {
+		identity.Series = r.Series.Digest()
+	}
+	veneer, glue, err := HostBuildSources()
+	if err != nil {
+		return nil, err
+	}
+	return build.Host(ctx, build.HostOptions{Checkout: source.Dir, Identity: identity, Root: r.root, Torch: r.torch, Flavour: flavour, Jobs: r.Host.Jobs,
+		Cache: r.Cache, Native: veneer, Glue: glue}, r.sink)
+}
+
+// describe puts what was compiled, and what not, into the report.
+func (r *runtimeRun) describe(built *build.HostBuild, stage *reports.Stage) {
+	stage.Count("sources compiled", int64(len(built.Compiled)))
+	stage.Count("sources left out", int64(len(built.Excluded)))
+	stage.Count("operators registered", int64(built.Kernels))
+	reasons := map[string][]string{}
+	var order []string
+	for _, excluded := range built.Excluded {
+		if reasons[excluded.Reason] == nil {
+			order = append(order, excluded.Reason)
+		}
+		reasons[excluded.Reason] = append(reasons[excluded.Reason], excluded.Path[strings.LastIndexByte(excluded.Path, '/')+1:])
+	}
+	for _, reason := range order {
+		stage.Facts = append(stage.Facts, reports.Fact{Name: "left out: " + reason, Value: strings.Join(reasons[reason], ", ")})
+	}
+}
+
+func (r *runtimeRun) add(check reports.Check) {
+	r.done++
+	r.sink.Emit(events.StepProgress{Step: "verify runtime", Done: r.done, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	r.stage.Add(check)
+}
+
+// operations compares each operation with the CPU, over random shapes, strides and types.
+func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) error {
+	names, err := operationTests(ctx, built)
+	if err != nil {
+		return err
+	}
+	iterations := 40
+	if r.Quick {
+		iterations = 12
+	}
+	for _, name := range names {
+		one := hostRun{built: built, tools: r.root, scenario: name, threads: 1, iterations: iterations, seed: r.Seed % 1_000_000_007}
+		end, err := one.run(ctx)
+		if err != nil {
+			return err
+		}
+		check := reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Passed, Seconds: end.seconds,
+			Detail: fmt.Sprintf("values compared with the CPU: %d", end.result.Checked)}
+		if end.problem != "" {
+			if err := r.fail(&check, end, one); err != nil {
+				return err
+			}
+		}
+		r.stage.Count("values compared", end.result.Checked)
+		r.add(check)
+	}
+	return nil
+}
+
+// fail fills a failed check.
+func (r *runtimeRun) fail(check *reports.Check, end ending, one hostRun) error {
+	check.Verdict = reports.Failed
+	check.Detail = fmt.Sprintf("%d threads: %s; again: %s", one.threads, end.problem, one.command())
+	check.Output = lastLines([]byte(end.output))
+	var err error
+	check.Artifact, err = end.keep(r.Artifacts, fmt.Sprintf("%s %s %s %d", check.Name, check.Subject, one.built.Stamp.Flavour, one.threads))
+	return err
+}
+
+// waits tells which patches a scenario waits for.
+func (r *runtimeRun) waits(s runtimeScenario) []string {
+	var missing []string
+	for _, name := range s.patches {
+		if !slices.ContainsFunc(r.report.Identity.Patches, func(have string) bool { return have == name }) {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// scenarios fills the table: each scenario on stock and on the patched sources.
+func (r *runtimeRun) scenarios(ctx context.Context, stock, patched *build.HostBuild) error {
+	for _, s := range runtimeScenarios() {
+		if err := r.onStock(ctx, s, stock); err != nil {
+			return err
+		}
+		if err := r.onPatched(ctx, s, patched); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tries is how often a scenario is run at one thread count.
+func (r *runtimeRun) tries() int {
+	if r.Quick {
+		return 1
+	}
+	return 3
+}
+
+func (r *runtimeRun) hostRun(s runtimeScenario, built *build.HostBuild, threads, try int) hostRun {
+	one := hostRun{built: built, tools: r.root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold,
+		seed: (r.Seed + uint64(try)) % 1_000_000_007, more: s.environment}
+	if built.Stamp.Flavour == build.Thread {
+		one.iterations = max(1, s.iterations/2) // the sanitizer needs one occurrence, not many
+	}
+	return one
+}
+
+// outcomes runs a scenario at all its thread counts and tells how each run ended, in the order of the counts.
+type outcome struct {
+	run hostRun
+	end ending
+}
+
+func (r *runtimeRun) outcomes(ctx context.Context, s runtimeScenario, built *build.HostBuild, until func(outcome) bool) ([]outcome, error) {
+	var all []outcome
+	for _, threads := range s.threads(r.Quick) {
+		for try := range r.tries() {
+			one := r.hostRun(s, built, threads, try)
+			end, err := one.run(ctx)
+			if err != nil {
+				return nil, err
+			}
+			r.stage.Count("processes run", 1)
+			r.stage.Count("values compared", end.result.Checked)
+			all = append(all, outcome{one, end})
+			if until(all[len(all)-1]) {
+				return all, nil
+			}
+		}
+	}
+	return all, nil
+}
+
+// onPatched demands that every run lives with right values and that no checker finds anything.
+func (r *runtimeRun) onPatched(ctx context.Context, s runtimeScenario, built *build.HostBuild) error {
+	check := reports.Check{Name: s.name, Subject: "patched, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
+	all, err := r.outcomes(ctx, s, built, func(o outcome) bool { return o.end.problem != "" })
+	if err != nil {
+		return err
+	}
+	check.Seconds = secondsOf(all)
+	last := all[len(all)-1]
+	waiting := r.waits(s)
+	switch {
+	case last.end.problem != "" && len(waiting) == 0:
+		if err := r.fail(&check, last.end, last.run); err != nil {
+			return err
+		}
+	case len(waiting) > 0:
+		check.Verdict = reports.Skipped
+		check.Detail = "waits for " + strings.Join(waiting, ", ") + "; today: " + lived(all)
+		if last.end.problem != "" {
+			check.Detail = fmt.Sprintf("waits for %s; today at %d threads: %s", strings.Join(waiting, ", "), last.run.threads, last.end.problem)
+		}
+	default:
+		check.Detail = lived(all)
+		if !s.cold {
+			check.Detail += "; after a first use by one thread"
+		}
+	}
+	r.add(check)
+	return nil
+}
+
+// onStock demands that stock fails where the field reports say that it fails, so that a pass of the patched sources
+// means something.
+func (r *runtimeRun) onStock(ctx context.Context, s runtimeScenario, built *build.HostBuild) error {
+	check := reports.Check{Name: s.name, Subject: "stock, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
+	failed := func(o outcome) bool { return o.end.problem != "" && o.run.threads >= max(1, s.least) }
+	all, err := r.outcomes(ctx, s, built, failed)
+	if err != nil {
+		return err
+	}
+	check.Seconds = secondsOf(all)
+	last := all[len(all)-1]
+	early := slices.IndexFunc(all, func(o outcome) bool { return o.end.problem != "" && o.run.threads < s.least })
+	switch {
+	case early >= 0:
+		// With fewer threads stock is right; if it is not here, the host build is wrong.
+		if err := r.fail(&check, all[early].end, all[early].run); err != nil {
+			return err
+		}
+	case failed(last) && s.stock == stockLives:
+		if err := r.fail(&check, last.end, last.run); err != nil {
+			return err
+		}
+	case failed(last):
+		check.Detail = fmt.Sprintf("fails at %d threads, run %d: %s", last.run.threads, len(all), last.end.problem)
+		if last.end.signature != "" {
+			check.Detail += " (signature " + last.end.signature + ")"
+		}
+	case s.stock == stockFails:
+		check.Verdict = reports.Failed
+		check.Detail = "stock lives here, so that a pass of the patched sources proves nothing: " + lived(all)
+	default:
+		check.Detail = lived(all)
+		if s.stock == stockMay {
+			check.Detail += "; so this run's pass of the patched sources proves nothing"
+		}
+	}
+	r.add(check)
+	return nil
+}
+
+func secondsOf(all []outcome) float64 {
+	var sum float64
+	for _, o := range all {
+		sum += o.end.seconds
+	}
+	return sum
+}
+
+// lived describes runs that all ended well.
+func lived(all []outcome) string {
+	var counts []string
+	var values int64
+	for _, o := range all {
+		if text := fmt.Sprint(o.run.threads); !slices.Contains(counts, text) {
+			counts = append(counts, text)
+		}
+		values += o.end.result.Checked
+	}
+	return fmt.Sprintf("lived at %s threads, %d runs, right values: %d", strings.Join(counts, ", "), len(all), values)
+}

@@ -1,0 +1,68 @@
+package validate
+
+// runtimeScenario is one row of the runtime stage: a scenario of validate/hostmps/scenarios, and what must come of it.
+type runtimeScenario struct {
+	name string
+	// patches are those without which it must fail; where the series has not all of them yet, the scenario waits. The
+	// first is named in the trailer of that patch.
+	patches []string
+	// stock says what unpatched sources do.
+	stock stockOutcome
+	// least is the fewest threads at which stock is expected to fail.
+	least int
+	// cold runs are not preceded by a run on one thread. While the patches for the first use are missing, the other
+	// scenarios begin warm, so that they show what they are about; the report says so.
+	cold bool
+	// iterations of each thread.
+	iterations int
+	// set in the environment.
+	environment []string
+}
+
+// stockOutcome is what stock does in a scenario.
+type stockOutcome string
+
+const (
+	stockFails stockOutcome = "must fail"
+	// One queue orders everything on stock: what can go wrong there comes with several streams.
+	stockLives stockOutcome = "must live"
+	// A race that shows now and then, or in the sanitizer alone.
+	stockMay stockOutcome = "may fail"
+)
+
+// runtimeScenarios is the table. The field reports' rows come first.
+func runtimeScenarios() []runtimeScenario {
+	discipline := []string{"stream-discipline"}
+	return []runtimeScenario{
+		{name: "parallel-basic", patches: discipline, stock: stockFails, least: 2, iterations: 12},
+		{name: "parallel-large", patches: discipline, stock: stockFails, least: 2, iterations: 4},
+		{name: "linear", patches: discipline, stock: stockFails, least: 2, iterations: 12},
+		{name: "sequential-shared", patches: discipline, stock: stockFails, least: 2, iterations: 12},
+		{name: "sequential-own", patches: discipline, stock: stockFails, least: 2, iterations: 12},
+		{name: "layers", patches: discipline, stock: stockFails, least: 2, iterations: 8},
+		{name: "synchronize-encode", patches: discipline, stock: stockFails, least: 2, iterations: 20},
+		{name: "commit-encode", patches: discipline, stock: stockFails, least: 2, iterations: 20},
+		{name: "command-buffer-hook", patches: discipline, stock: stockMay, least: 2, iterations: 20},
+		{name: "items", patches: discipline, stock: stockFails, least: 2, iterations: 20},
+		{name: "renorm", patches: discipline, stock: stockMay, least: 2, iterations: 12},
+		{name: "cold-start", patches: []string{"shader-library-locks", "graph-and-kernel-cache"}, stock: stockMay, least: 2, cold: true, iterations: 1},
+		{name: "empty-cache", patches: []string{"graph-and-kernel-cache"}, stock: stockMay, least: 2, iterations: 12},
+		{name: "profiler", patches: []string{"profiler-streams"}, stock: stockMay, least: 2, iterations: 10},
+		{name: "events", patches: []string{"event-streams"}, stock: stockMay, least: 1, iterations: 10},
+		{name: "buffer-reuse", patches: []string{"allocator-streams"}, stock: stockLives, iterations: 30},
+		{name: "hand-over", patches: []string{"hand-over"}, stock: stockLives, iterations: 8},
+		// One thread more than the pool has worker streams.
+		{name: "over-subscription", patches: []string{"thread-leases"}, stock: stockFails, least: 2, iterations: 2},
+	}
+}
+
+// threads are the thread counts of a scenario, long and short.
+func (s runtimeScenario) threads(quick bool) []int {
+	switch {
+	case s.name == "over-subscription":
+		return []int{33}
+	case quick:
+		return []int{1, 4}
+	}
+	return []int{1, 2, 3, 4, 5, 8, 16, 33}
+}
