@@ -30,7 +30,7 @@ const (
 // wantedOperations are the operations files that a host build compiles; the others are left out to keep it quick.
 var wantedOperations = []string{
 	"Activation.mm", "ActivationKernel.mm", "Attention.mm", "BinaryKernel.mm", "BinaryOps.mm", "ConstantOps.mm", "Convolution.mm", "Copy.mm", "Distributions.mm", "Indexing.mm", "Linear.mm", "LinearAlgebra.mm",
-	"Normalization.mm", "ReduceOps.mm", "RenormKernel.mm", "RMSNorm.mm", "Scalar.mm", "Shape.mm", "SoftMax.mm", "UnaryKernel.mm", "UnaryOps.mm", "View.mm",
+	"Normalization.mm", "PointwiseOps.mm", "ReduceOps.mm", "RenormKernel.mm", "RMSNorm.mm", "Scalar.mm", "Shape.mm", "SoftMax.mm", "TensorCompare.mm", "UnaryKernel.mm", "UnaryOps.mm", "View.mm",
 }
 
 // backendSources lists the files to compile, and those left out with their reasons, by path in the checkout.

@@ -151,12 +151,13 @@ void AtenEvaluator::run(const graph::Plan& plan, const std::vector<graph::View>&
     const Input& target = plan.targets[i];
     at::Tensor tensor = values.at(target.node.get()).at(target.result);
     at::Tensor memory = tensor_of(results[i]);
-    if (tensor.numel() != memory.numel() || (tensor.numel() != 1 && tensor.sizes() != memory.sizes())) {
+    // As many elements in another shape, or one that fills the memory.
+    if (tensor.numel() != memory.numel() && tensor.numel() != 1) {
       throw std::runtime_error("the result of " + target.node->operation + " has the shape " +
                                graph::text_of(tensor.sizes().vec()) + ", its memory " +
                                graph::text_of(memory.sizes().vec()));
     }
-    computed.push_back(tensor.reshape(memory.sizes()).clone());
+    computed.push_back(tensor.numel() == memory.numel() ? tensor.reshape(memory.sizes()).clone() : tensor.reshape({}));
   }
   for (size_t i = 0; i < computed.size(); ++i) tensor_of(results[i]).copy_(computed[i]);
 }

@@ -112,8 +112,17 @@ bool fits(const Shape& expected, const Shape& given) {
                     [](int64_t one, int64_t other) { return one == other || one < 0; });
 }
 
-void check(const char* what, const Value& value, const Memory& memory) {
-  if (value.type != memory.type || (value.shape && !fits(*value.shape, memory.shape))) {
+// PyTorch reads a result into memory of another shape with as many elements, and a constant of one element into memory
+// of any shape, which it fills.
+bool fits_target(const Shape& computed, const Shape& memory) {
+  const bool known = std::none_of(computed.begin(), computed.end(), [](int64_t n) { return n < 0; });
+  if (!known) return fits(computed, memory);
+  return element_count(computed) == element_count(memory) || element_count(computed) == 1;
+}
+
+void check(const char* what, const Value& value, const Memory& memory, bool target) {
+  bool (*const rule)(const Shape&, const Shape&) = target ? fits_target : fits;
+  if (value.type != memory.type || (value.shape && !rule(*value.shape, memory.shape))) {
     fail("MPSGraph: %s of type %s has data of type %s", what,
          (name_of(value.type) + (value.shape ? text_of(*value.shape) : "[?]")).c_str(),
          describe(memory.type, memory.shape).c_str());
@@ -180,10 +189,10 @@ void encode(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> command_buff
             const std::vector<Memory>& results) {
   if (command_buffer == nil) fail("MPSGraph: encoded to no command buffer");
   for (size_t i = 0; i < feeds.size(); ++i) {
-    check("a placeholder", plan.feeds[i].node->results.at(plan.feeds[i].result), feeds[i]);
+    check("a placeholder", plan.feeds[i].node->results.at(plan.feeds[i].result), feeds[i], false);
   }
   for (size_t i = 0; i < results.size(); ++i) {
-    check("a target tensor", plan.targets[i].node->results.at(plan.targets[i].result), results[i]);
+    check("a target tensor", plan.targets[i].node->results.at(plan.targets[i].result), results[i], true);
   }
   std::vector<mpsforge_metal_binding> bindings;
   auto execution = std::make_unique<Execution>();

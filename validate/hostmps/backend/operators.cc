@@ -17,7 +17,7 @@ at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) 
 // The branch in ATen/native/Convolution.cpp.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                        at::SymIntArrayRef stride, at::SymIntArrayRef padding, at::SymIntArrayRef dilation,
-                       bool transposed, at::SymIntArrayRef output_padding, const c10::SymInt& groups) {
+                       bool transposed, at::SymIntArrayRef output_padding, c10::SymInt groups) {
   if (!transposed) return at::_mps_convolution_symint(input, weight, bias, padding, stride, dilation, groups);
   at::Tensor output =
       at::_mps_convolution_transpose_symint(input, weight, padding, output_padding, stride, dilation, groups);
@@ -25,10 +25,12 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const 
   return output;
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
-    const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& weight, at::SymIntArrayRef stride,
-    at::SymIntArrayRef padding, at::SymIntArrayRef dilation, bool transposed, at::SymIntArrayRef output_padding,
-    const c10::SymInt& groups, std::array<bool, 3> mask) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& gradient, const at::Tensor& input,
+                                                                    const at::Tensor& weight, at::SymIntArrayRef stride,
+                                                                    at::SymIntArrayRef padding,
+                                                                    at::SymIntArrayRef dilation, bool transposed,
+                                                                    at::SymIntArrayRef output_padding,
+                                                                    c10::SymInt groups, std::array<bool, 3> mask) {
   TORCH_CHECK_NOT_IMPLEMENTED(!transposed, "host build: backward of a transposed convolution");
   auto [input_gradient, weight_gradient, none] = at::mps_convolution_backward_symint(
       input, gradient, weight, padding, stride, dilation, groups, {mask[0], mask[1], false});

@@ -178,7 +178,8 @@ void binary(Run& run) {
       compare(run, chance, operation.name, pair, operation.function, false);
     } else {
       const at::Tensor there_a = a.to(at::kMPS), there_b = b.to(at::kMPS);
-      run.expect_close(operation.name, operation.function({there_a.t().t(), there_b}),
+      run.expect_close(operation.name,
+                       operation.function({there_a.transpose(0, -1).contiguous().transpose(0, -1), there_b}),
                        on_cpu(operation.function, {a, b}));
     }
   });
