@@ -178,8 +178,10 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 		}
 		foreign = append(foreign, u)
 	}
-	glueFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include(".", native),
-		include(filepath.Join(native, "objc/include"), generated.include, filepath.Join(h.Checkout, "aten/src")), include(h.Torch.include...))
+	// Only what is part of the backend sees the checkout; the rest is the same for all checkouts, and compiled once.
+	ownGlue := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include(".", native, filepath.Join(native, "objc/include"), generated.include))
+	glueFlags := slices.Concat(ownGlue, include(h.Torch.include...))
+	backendFlags := slices.Concat(ownGlue, include(filepath.Join(h.Checkout, "aten/src")), include(h.Torch.include...))
 	err = eachSource(h.Glue, func(path string) {
 		u := unit{dir: glue, path: path, flags: glueFlags, object: filepath.Join(objects, "hostmps", path+".o")}
 		switch folder, _, _ := strings.Cut(path, "/"); folder {
@@ -187,6 +189,9 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 			drivers = append(drivers, u)
 		case "tests":
 			tests = append(tests, u)
+		case "backend":
+			u.flags = backendFlags
+			foreign = append(foreign, u)
 		default:
 			// What runs on the threads of the software GPU is checked by its own checker.
 			u.bare = strings.HasPrefix(path, "evaluator") || strings.HasPrefix(path, "kernels")

@@ -22,9 +22,6 @@ using namespace mpsforge::graph;
 
 #define CHECK(...) check(__VA_ARGS__, #__VA_ARGS__, __LINE__)
 
-extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"; }
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
-
 namespace {
 
 void check(bool holds, const char* condition, int line) {

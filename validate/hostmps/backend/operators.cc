@@ -43,8 +43,29 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
   return {input_gradient, weight_gradient, bias_gradient};
 }
 
+// The branch in ATen/native/transformers/attention.cpp. Before it, the operator asks a DispatchStub about the device,
+// which a libtorch without MPS does not know.
+at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                     const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
+                     bool grouped) {
+  const bool gradients =
+      at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad() ||
+                                     (mask.has_value() && mask->requires_grad()));
+  if (dropout == 0.0 && !gradients && !grouped && query.is_contiguous() && key.is_contiguous() &&
+      value.is_contiguous()) {
+    return std::get<0>(
+        at::_scaled_dot_product_attention_math_for_mps(query, key, value, mask, dropout, causal, {}, scale));
+  }
+  return std::get<0>(
+      at::_scaled_dot_product_attention_math(query, key, value, mask, dropout, causal, {}, scale, grouped));
+}
+
+// Above autograd, as the operator itself is: it is made of others.
+TORCH_LIBRARY_IMPL(aten, AutogradMPS, m) { m.impl("scaled_dot_product_attention", attention); }
+
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
   m.impl("copy_", copy);
+  m.impl("scaled_dot_product_attention", attention);
   m.impl("convolution_overrideable", convolution);
   m.impl("convolution_backward_overrideable", convolution_backward);
 }
