@@ -31,7 +31,7 @@ func (r *runtimeRun) ablate(ctx context.Context) error {
 				if len(r.waits(s)) > 0 || slices.Contains(failing, s.name) {
 					continue
 				}
-				all, err := r.outcomes(ctx, s, built, func(o outcome) bool { return o.end.problem != "" })
+				all, err := r.outcomes(ctx, s, built, s.chances(), func(o outcome) bool { return o.end.problem != "" })
 				if err != nil {
 					return err
 				}

@@ -16,9 +16,6 @@ import (
 	"mpsforge/internal/run"
 )
 
-// scenarioTimeout is how long one process may take; what is not done by then hangs.
-const scenarioTimeout = 3 * time.Minute
-
 // hostFinding is a finding of the software Metal, as the scenario program prints it.
 type hostFinding struct {
 	Kind      int    `json:"kind"`
@@ -64,7 +61,8 @@ type hostRun struct {
 	iterations int
 	seed       uint64
 	warm       bool
-	more       []string // of the environment
+	more       []string      // of the environment
+	limit      time.Duration // what is not done by then hangs
 }
 
 // command is the run as a user can start it again.
@@ -98,7 +96,7 @@ func (h hostRun) sanitizers() []string {
 
 // run starts the process and judges its end.
 func (h hostRun) run(ctx context.Context) (ending, error) {
-	limited, cancel := context.WithTimeout(ctx, scenarioTimeout)
+	limited, cancel := context.WithTimeout(ctx, h.limit)
 	defer cancel()
 	command := h.command()
 	command.Env = run.Environment(h.environment(), func(name string) bool {
@@ -114,7 +112,7 @@ func (h hostRun) run(ctx context.Context) (ending, error) {
 	sanitized := code == 66 && end.races > 0
 	switch {
 	case limited.Err() != nil:
-		end.problem = fmt.Sprintf("hung: not done after %s", scenarioTimeout)
+		end.problem = fmt.Sprintf("hung: not done after %s", h.limit)
 		return end, nil
 	case err != nil && !sanitized:
 		end.crashed(err)

@@ -179,7 +179,7 @@ func TestRuntimeStageRefusesAnotherBuild(t *testing.T) {
 	built, root := hostBuild(t.Context(), t, build.Plain, false, false)
 	other := *built
 	other.Stamp.Tree = strings.Repeat("0", 40)
-	one := hostRun{built: &other, tools: root, scenario: "items", threads: 1, iterations: 1, seed: 1}
+	one := hostRun{built: &other, tools: root, scenario: "items", threads: 1, iterations: 1, seed: 1, limit: patient}
 	if _, err := one.run(t.Context()); err == nil || !strings.Contains(err.Error(), "is another build") {
 		t.Errorf("%v", err)
 	}

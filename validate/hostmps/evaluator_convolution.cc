@@ -112,9 +112,9 @@ Tensors convolution_weights_gradient(const Node& node, const Tensors& inputs) {
 }
 
 // A depthwise convolution over the channel dimension and the two or three after it, of a source [N, C, H, W] and
-// weights [M, C, kH, kW], where M results come of each channel. Depth is the channel dimension itself: PyTorch passes 1
-// for its stride and dilation and no padding.
-Convolution depthwise_of(const Node& node, const at::Tensor& weights) {
+// weights [M, C, kH, kW], where M results come of each channel; PyTorch has them as [1, M * C, kH, kW], too. Depth is
+// the channel dimension itself: PyTorch passes 1 for its stride and dilation and no padding.
+Convolution depthwise_of(const Node& node, int64_t channels, const at::Tensor& weights) {
   if (node.attributes.integer("channel") != -3 || weights.dim() != 4) {
     throw std::runtime_error("only with channelDimensionIndex -3 of four dimensions");
   }
@@ -125,8 +125,11 @@ Convolution depthwise_of(const Node& node, const at::Tensor& weights) {
       sides[4] != 0 || sides[5] != 0) {
     throw std::runtime_error("strides, dilations or padding along the channels");
   }
+  const bool folded = weights.size(0) == 1 && weights.size(1) % channels == 0;
+  if (weights.size(1) != channels && !folded)
+    throw std::runtime_error("the weights are for another number of channels");
   sides.resize(4);
-  return {{strides[1], strides[2]}, {dilations[1], dilations[2]}, sides, weights.size(1)};
+  return {{strides[1], strides[2]}, {dilations[1], dilations[2]}, sides, channels};
 }
 
 // Libtorch has the weights of a group of one channel: [C * M, 1, kH, kW], the results of a channel adjacent.
@@ -135,18 +138,22 @@ at::Tensor grouped(const at::Tensor& weights) {
 }
 
 Tensors depthwise(const Node& node, const Tensors& inputs) {
-  return {depthwise_of(node, inputs[1]).forward(inputs[0], grouped(inputs[1])).to(inputs[0].scalar_type())};
+  return {depthwise_of(node, inputs[0].size(1), inputs[1])
+              .forward(inputs[0], grouped(inputs[1]))
+              .to(inputs[0].scalar_type())};
 }
 
 Tensors depthwise_data_gradient(const Node& node, const Tensors& inputs) {
   const at::Tensor source = at::zeros(node.attributes.integers("shape"), inputs[0].options());
-  const at::Tensor result = depthwise_of(node, inputs[1]).backward(inputs[0], source, grouped(inputs[1]), true);
+  const at::Tensor result =
+      depthwise_of(node, source.size(1), inputs[1]).backward(inputs[0], source, grouped(inputs[1]), true);
   return {result.to(inputs[0].scalar_type())};
 }
 
 Tensors depthwise_weights_gradient(const Node& node, const Tensors& inputs) {
   const at::Tensor weights = at::zeros(node.attributes.integers("shape"), inputs[0].options());
-  const at::Tensor result = depthwise_of(node, weights).backward(inputs[0], inputs[1], grouped(weights), false);
+  const at::Tensor result =
+      depthwise_of(node, inputs[1].size(1), weights).backward(inputs[0], inputs[1], grouped(weights), false);
   return {result.reshape({weights.size(1), weights.size(0), weights.size(2), weights.size(3)})
               .transpose(0, 1)
               .to(inputs[0].scalar_type())};

@@ -215,10 +215,7 @@ void empty_cache(Run& run) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
-      if (number == 0) {
-        hooks().emptyCache();
-        continue;
-      }
+      if (number == 0) hooks().emptyCache();
       const at::Tensor input = random({32, 32}, generator);
       run.expect_close("mm", at::mm(input.to(at::kMPS), input.to(at::kMPS)), at::mm(input, input));
     }

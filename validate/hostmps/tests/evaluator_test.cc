@@ -347,6 +347,8 @@ void convolutions() {
                               {"channel", int64_t{-3}}};
     expect("depthwise", "depthwiseConvolution", {x, m}, depth,
            {at::conv2d(wide(x), wide(d), {}, {1, 2}, std::vector<int64_t>{1, 0}, {1, 1}, 4).to(type)});
+    expect("depthwise, as PyTorch passes the weights", "depthwiseConvolution", {x, d.transpose(0, 1)}, depth,
+           {at::conv2d(wide(x), wide(d), {}, {1, 2}, std::vector<int64_t>{1, 0}, {1, 1}, 4).to(type)});
     const Attributes pool = {{"kernel", std::vector<int64_t>{3, 2}},
                              {"strides", std::vector<int64_t>{2, 2}},
                              {"dilations", std::vector<int64_t>{1, 1}},
