@@ -6,4 +6,4 @@ if [ -z "$tool" ]; then
   echo "SKIP clang-format: not installed (Debian: apt-get install clang-format)"
   exit 0
 fi
-git ls-files -- '*.cc' '*.cpp' '*.h' '*.m' | xargs "$tool" --dry-run --Werror
+git ls-files -- '*.cc' '*.cpp' '*.h' '*.m' '*.mm' | xargs "$tool" --dry-run --Werror

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mpsforge/fork"
+	"mpsforge/fork/build"
 	"mpsforge/fork/git"
 	"mpsforge/native/slots"
 )
@@ -94,6 +95,9 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	add("xz", err, "present", "fetch from .tar.xz, Debian's among them", installer("xz-utils", "brew install xz"))
 	_, err = exec.LookPath("apt-get")
 	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)", "only on Debian and its kin; elsewhere get the tarball and use fetch --from FILE")
+	root := filepath.Join(cache, "roots", build.DebianSuite)
+	haveRoot := add("Debian root", rootCanBeHad(cache), "in the cache or made on demand: "+root, "host builds and stage runtime: clang and a libtorch on Linux",
+		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+build.DebianSuite+" system's top folder with --root")
 	add("cache folder", writable(cache), cache, "downloads and compiled subjects", "set MPSFORGE_CACHE to a folder that can be written")
 	found, err := describeCheckout(ctx, checkoutDir)
 	haveCheckout := add("checkout", err, found, "stages checkout and conformance", "mpsforge fetch --checkout "+checkoutDir)
@@ -103,8 +107,10 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		switch {
 		case s.run == nil:
 			can.Why = "not part of this version of mpsforge"
-		case s.name == "checkout" && !haveCheckout, s.name == "conformance" && !haveCheckout:
+		case (s.name == "checkout" || s.name == "conformance" || s.name == "runtime") && !haveCheckout:
 			can.Why = "no checkout"
+		case s.name == "runtime" && !haveRoot:
+			can.Why = "no Debian root"
 		case s.name == "conformance" && !haveCompiler:
 			can.Why = "no C++17 compiler"
 		case (s.name == "reference" || s.name == "conformance") && !haveReference:
@@ -127,10 +133,28 @@ var variables = []Variable{
 	{Name: "MPSFORGE_CHECKOUT", Meaning: "the checkout, instead of ./pytorch"},
 	{Name: "MPSFORGE_PATCHES", Meaning: "folder with series, instead of those built in"},
 	{Name: "MPSFORGE_CACHE", Meaning: "cache folder, instead of the user's"},
+	{Name: "MPSFORGE_TORCH", Meaning: "libtorch for host builds, instead of Debian's"},
+	{Name: "MPSFORGE_ROOT", Meaning: "Debian system for host builds, instead of one in the cache"},
 	{Name: "CXX", Meaning: "C++ compiler for the subjects of verify"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_SIZE", Meaning: "patched PyTorch: worker streams and the default one, 2 to 1024, default 32"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_EXHAUSTED", Meaning: "patched PyTorch: share, wait or error when all are taken, default share"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_WAIT_MS", Meaning: "patched PyTorch: longest wait in milliseconds, -1 for ever, default -1"},
+}
+
+// rootCanBeHad tells why a root of Debian's packages is not there and can not be made.
+func rootCanBeHad(cache string) error {
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("host builds run on Linux; this is %s", runtime.GOOS)
+	}
+	if build.HaveRoot(cache) {
+		return nil
+	}
+	for _, tool := range []string{"apt-get", "dpkg-deb"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func describeCheckout(ctx context.Context, dir string) (string, error) {

@@ -235,5 +235,5 @@ func (p *pipeline) checkoutStage(ctx context.Context, stage *reports.Stage) erro
 	if len(exact.Deviations) == 0 {
 		stage.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Passed, Detail: "the tree of HEAD is the baseline's with the series applied once more; index and tracked files equal HEAD"})
 	}
-	return nil
+	return checkQueueUses(p.Checkout.Dir(), stage)
 }
