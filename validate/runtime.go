@@ -166,7 +166,7 @@ func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) err
 		iterations = 12
 	}
 	for _, name := range names {
-		one := hostRun{built: built, tools: r.root, scenario: name, threads: 1, iterations: iterations, seed: r.Seed % 1_000_000_007}
+		one := hostRun{built: built, tools: r.root, scenario: name, threads: 1, iterations: iterations, seed: r.Seed % 1_000_000_007, limit: patient}
 		end, err := one.run(ctx)
 		if err != nil {
 			return err
