@@ -174,6 +174,23 @@ func TestHostBuildsPartsWork(t *testing.T) {
 	}
 }
 
+// The backend of the software Metal's C ABI on Apple's Metal can not run on Linux, but it compiles against the headers of
+// host builds. That finds slips; it is no proof about Apple's interfaces.
+func TestAppleBackendCompilesAgainstTheVeneer(t *testing.T) {
+	root, _, _, _, _ := hostEnvironment(t)
+	sources, err := filepath.Glob("../native/metal/*_darwin.m")
+	if err != nil || len(sources) < 4 {
+		t.Fatalf("%v %v", sources, err)
+	}
+	for _, source := range sources {
+		args := []string{"-x", "objective-c", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
+			"-fsyntax-only", "-I../native/objc/include", "-include", "testdata/apple_only.h", source}
+		if _, err := (run.Command{Name: root.Tool("clang"), Args: args}).Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A library is asked where it comes from: one of another tree is refused, whatever its path says.
 func TestRuntimeStageRefusesAnotherBuild(t *testing.T) {
 	built, root := hostBuild(t.Context(), t, build.Plain, false, false)

@@ -1,5 +1,5 @@
 // The C ABI of metal.h on Apple's Metal framework. This backend has not been run yet: there was no Mac. It was checked
-// with clang on Linux against hand-written declarations of what it uses, which finds slips and not mistakes about
+// with clang on Linux against the headers of host builds (native/objc/include), which finds slips and not mistakes about
 // Apple's interfaces.
 //
 // Calls go to Metal as they are, so what Metal forbids ends the process with Metal's own assertion, and no violation,
