@@ -109,7 +109,8 @@ func (h hostRun) run(ctx context.Context) (ending, error) {
 		return end, ctx.Err()
 	}
 	code := run.ExitCode(err)
-	sanitized := code == 66 && end.races > 0
+	// ThreadSanitizer gives the same code to a crash, of which there is no result.
+	sanitized := code == 66 && end.races > 0 && len(found.Stdout) > 0
 	switch {
 	case limited.Err() != nil:
 		end.problem = fmt.Sprintf("hung: not done after %s", h.limit)
@@ -152,8 +153,10 @@ func (e *ending) crashed(err error) {
 			e.problem = "died by " + signal
 		}
 	}
-	if strings.Contains(e.output, "ERROR: AddressSanitizer") {
-		e.problem = "memory error by AddressSanitizer: " + lineWith(e.output, "ERROR: AddressSanitizer")
+	for _, sanitizer := range []string{"AddressSanitizer", "ThreadSanitizer"} {
+		if line := lineWith(e.output, "ERROR: "+sanitizer); line != "" {
+			e.problem = "memory error by " + sanitizer + ": " + line
+		}
 	}
 	if found, err := classify("standard error", []byte(e.output)); err == nil && len(found.Matches) > 0 {
 		e.signature = found.Matches[0].Signature

@@ -63,9 +63,10 @@ func TestEndings(t *testing.T) {
 	for name, c := range map[string]struct{ output, script, problem, signature string }{
 		"Metal's assertion": {"-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n", "kill -ABRT $$",
 			"died by signal aborted", "3"},
-		"a crash without words": {"", "kill -SEGV $$", "died by signal segmentation fault", ""},
-		"AddressSanitizer":      {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", ""},
-		"an unknown end":        {"something\nlast words\n", "exit 9", "exit code 9: last words", ""},
+		"a crash without words":         {"", "kill -SEGV $$", "died by signal segmentation fault", ""},
+		"AddressSanitizer":              {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", ""},
+		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", ""},
+		"an unknown end":                {"something\nlast words\n", "exit 9", "exit code 9: last words", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := ending{output: c.output}
