@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
+	"mpsforge/fork/build"
 	"mpsforge/internal/run"
 )
 
@@ -109,6 +111,41 @@ func BenchmarkSlots(b *testing.B) {
 			b.ReportMetric(found.Patch/found.Plain, "patch/mutex")
 			b.ReportMetric(found.Patch, "patch-ns")
 			b.ReportMetric(found.Plain, "mutex-ns")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkHostOperators is what the series costs on PyTorch's real sources over the software Metal: one thread patched
+// against stock, and 1 to 8 threads patched against stock with a lock around each operator, without which stock dies.
+// The work of the GPU is a part of both, on the same processors.
+func BenchmarkHostOperators(b *testing.B) {
+	stock, root := hostBuild(b.Context(), b, build.Plain, true, false)
+	patched, _ := hostBuild(b.Context(), b, build.Plain, false, false)
+	seconds := func(built *build.HostBuild, scenario string, threads int) float64 {
+		one := hostRun{built: built, tools: root, scenario: scenario, threads: threads, iterations: 4000 / threads, warm: true, seed: 1, limit: patient,
+			more: []string{"MPSFORGE_METAL_MAX_DELAY_US=0"}}
+		var took []float64
+		for range 5 {
+			end, err := one.run(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if end.problem != "" {
+				b.Fatalf("%s: %s", one.command(), end.problem)
+			}
+			took = append(took, end.result.Seconds)
+		}
+		slices.Sort(took)
+		return took[len(took)/2]
+	}
+	b.Run("one thread", func(b *testing.B) {
+		b.ReportMetric(seconds(patched, "bench-operators", 1)/seconds(stock, "bench-operators", 1), "patched/stock")
+		b.ReportMetric(0, "ns/op")
+	})
+	for _, threads := range []int{1, 2, 4, 8} {
+		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			b.ReportMetric(seconds(patched, "bench-operators", threads)/seconds(stock, "bench-operators-locked", threads), "patched/stock-with-lock")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

@@ -95,7 +95,7 @@ func TestFirstRaceNamesPyTorchsLines(t *testing.T) {
 }
 
 // hostEnvironment gives a root and the real tree of 2.6.0, both from the user's cache, where they are kept for all runs.
-func hostEnvironment(t *testing.T) (*build.Root, *build.Torch, *fork.Checkout, *patches.Series, string) {
+func hostEnvironment(t testing.TB) (*build.Root, *build.Torch, *fork.Checkout, *patches.Series, string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("compiles PyTorch's sources")
@@ -137,7 +137,7 @@ func hostEnvironment(t *testing.T) (*build.Root, *build.Torch, *fork.Checkout, *
 	return root, torch, checkout, series, cache
 }
 
-func hostBuild(ctx context.Context, t *testing.T, flavour build.Flavour, stock, tests bool) (*build.HostBuild, *build.Root) {
+func hostBuild(ctx context.Context, t testing.TB, flavour build.Flavour, stock, tests bool) (*build.HostBuild, *build.Root) {
 	t.Helper()
 	root, torch, checkout, series, cache := hostEnvironment(t)
 	source, err := checkout.Patched(ctx, series, cache)

@@ -44,7 +44,7 @@ std::string identity() {
 }
 
 const Scenario* find(const char* name) {
-  for (const auto* table : {&scenarios(), &operation_tests()}) {
+  for (const auto* table : {&scenarios(), &operation_tests(), &benchmarks()}) {
     for (const Scenario& scenario : *table) {
       if (std::strcmp(scenario.name, name) == 0) return &scenario;
     }

@@ -57,6 +57,8 @@ struct Scenario {
 // All scenarios, in the order of the table in validate/runtime_scenarios.go.
 const std::vector<Scenario>& scenarios();
 const std::vector<Scenario>& operation_tests();
+// What make bench times.
+const std::vector<Scenario>& benchmarks();
 
 }  // namespace mpsforge::hostmps
 
