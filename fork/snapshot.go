@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mpsforge/fork/git"
 	"mpsforge/patches"
 )
 
-// snapshotPaths are what a host build needs of a checkout.
-var snapshotPaths = []string{"aten/src/ATen", "caffe2/core", "version.txt"}
+// snapshotPaths are what a host build takes of a checkout. A tree that is only a part of PyTorch's may lack the last one.
+var snapshotPaths = []string{"aten/src/ATen", "version.txt", "caffe2/core"}
 
 // Snapshot is a commit's sources, as far as a host build needs them, in a folder of their own.
 type Snapshot struct {
@@ -112,7 +113,16 @@ func (c *Checkout) snapshot(ctx context.Context, s *Snapshot, cache string) (*Sn
 	}
 	defer os.RemoveAll(temporary)
 	tree := filepath.Join(temporary, "tree")
-	if err := c.repository.Export(ctx, s.Commit, snapshotPaths, tree); err != nil {
+	paths, err := c.repository.Existing(ctx, s.Commit, snapshotPaths)
+	if err != nil {
+		return nil, fmt.Errorf("sources of %s: %w", s.Commit, err)
+	}
+	for _, needed := range snapshotPaths[:2] {
+		if !slices.Contains(paths, needed) {
+			return nil, fmt.Errorf("commit %s has no %s: a build needs a PyTorch tree, or the part of one that the MPS backend is", s.Commit, needed)
+		}
+	}
+	if err := c.repository.Export(ctx, s.Commit, paths, tree); err != nil {
 		return nil, fmt.Errorf("sources of %s: %w", s.Commit, err)
 	}
 	if err := os.Rename(tree, s.Dir); err != nil {

@@ -173,7 +173,9 @@ func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) err
 		}
 		check := reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Passed, Seconds: end.seconds,
 			Detail: fmt.Sprintf("values compared with the CPU: %d", end.result.Checked)}
-		if end.problem != "" {
+		if reason := one.notRun(end); reason != "" {
+			check.Verdict, check.Detail = reports.Skipped, reason
+		} else if end.problem != "" {
 			if err := r.fail(&check, end, one); err != nil {
 				return err
 			}
@@ -301,6 +303,8 @@ func (r *runtimeRun) onPatched(ctx context.Context, s runtimeScenario, built *bu
 	last := all[len(all)-1]
 	waiting := r.waits(s)
 	switch {
+	case last.run.notRun(last.end) != "":
+		check.Verdict, check.Detail = reports.Skipped, last.run.notRun(last.end)
 	case last.end.problem != "" && len(waiting) == 0:
 		if err := r.fail(&check, last.end, last.run); err != nil {
 			return err
@@ -334,6 +338,8 @@ func (r *runtimeRun) onStock(ctx context.Context, s runtimeScenario, built *buil
 	last := all[len(all)-1]
 	early := slices.IndexFunc(all, func(o outcome) bool { return o.end.problem != "" && o.run.threads < s.least })
 	switch {
+	case last.run.notRun(last.end) != "":
+		check.Verdict, check.Detail = reports.Skipped, last.run.notRun(last.end)
 	case early >= 0:
 		// With fewer threads stock is right; if it is not here, the host build is wrong.
 		if err := r.fail(&check, all[early].end, all[early].run); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,10 +47,29 @@ type scenarioResult struct {
 type ending struct {
 	problem   string // one line
 	signature string // of the crash, when there is one that is known
+	missing   string // an operator that it needs and whose kernel the build does not have
 	races     int    // of ThreadSanitizer
 	result    scenarioResult
 	output    string // the end of its standard error
 	seconds   float64
+}
+
+// noKernel is what MPSFallback.mm says of an operator without a kernel for MPS.
+var noKernel = regexp.MustCompile(`The operator 'aten::([^']+)' is not currently implemented for the MPS device`)
+
+// notRun tells why a run with a missing kernel proves nothing, where the checkout lacks sources; empty otherwise, so
+// that a kernel missing from a whole checkout is a failure.
+func (h hostRun) notRun(e ending) string {
+	var absent []string
+	for _, excluded := range h.built.Excluded {
+		if excluded.Reason == build.NotThere {
+			absent = append(absent, filepath.Base(excluded.Path))
+		}
+	}
+	if e.missing == "" || len(absent) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("aten::%s has no kernel here; sources that are not in the checkout: %s", e.missing, strings.Join(absent, ", "))
 }
 
 // hostRun is one process to start.
@@ -129,6 +149,9 @@ func (h hostRun) run(ctx context.Context) (ending, error) {
 	switch {
 	case len(r.Errors) > 0:
 		end.problem = fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0])
+		if match := noKernel.FindStringSubmatch(r.Errors[0]); match != nil && slices.Contains(h.built.Dropped, match[1]) {
+			end.missing = match[1]
+		}
 	case r.Wrong > 0:
 		end.problem = fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong)
 	case r.FindingCount > 0:

@@ -78,6 +78,23 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// A kernel that is missing because its source is not in the checkout is told as such; in a whole checkout it is a failure.
+func TestMissingKernelIsExcusedOnlyByAMissingSource(t *testing.T) {
+	absent := build.Excluded{Path: "aten/src/ATen/native/mps/operations/ReduceOps.mm", Reason: build.NotThere}
+	end := ending{problem: "errors: 1", missing: "sum.IntList_out"}
+	part := hostRun{built: &build.HostBuild{Excluded: []build.Excluded{absent}}}
+	if reason := part.notRun(end); !strings.Contains(reason, "aten::sum.IntList_out") || !strings.Contains(reason, "ReduceOps.mm") {
+		t.Errorf("reason %q", reason)
+	}
+	if reason := part.notRun(ending{problem: "died"}); reason != "" {
+		t.Errorf("another problem is excused: %q", reason)
+	}
+	whole := hostRun{built: &build.HostBuild{Excluded: []build.Excluded{{Path: "Pooling.mm", Reason: "another"}}}}
+	if reason := whole.notRun(end); reason != "" {
+		t.Errorf("excused in a whole checkout: %q", reason)
+	}
+}
+
 func TestFirstRaceNamesPyTorchsLines(t *testing.T) {
 	report := `WARNING: ThreadSanitizer: data race (pid=1)
   Write of size 8 at 0x1 by thread T2:

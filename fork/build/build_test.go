@@ -1,6 +1,9 @@
 package build
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -116,5 +119,30 @@ func TestStampComesBack(t *testing.T) {
 	source, err := stamp.source()
 	if err != nil || !strings.Contains(string(source), `mpsforge_stamp[] = "mpsforge-stamp:{`) {
 		t.Errorf("%s, %v", source, err)
+	}
+}
+
+// A tree that is only a part of PyTorch's builds; what it lacks is told, not passed over.
+func TestOperationsThatAreNotThereAreTold(t *testing.T) {
+	checkout := t.TempDir()
+	for _, path := range []string{"aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/native/mps/OperationUtils.mm", "aten/src/ATen/native/mps/operations/Linear.mm", "aten/src/ATen/native/mps/operations/Pooling.mm"} {
+		if err := os.MkdirAll(filepath.Join(checkout, filepath.Dir(path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(checkout, path), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compiled, excluded, err := backendSources(checkout)
+	if err != nil || len(compiled) != 3 {
+		t.Fatalf("compiled %v, %v", compiled, err)
+	}
+	for _, want := range []Excluded{{"aten/src/ATen/native/mps/operations/Pooling.mm", notNeeded}, {"aten/src/ATen/native/mps/operations/ReduceOps.mm", NotThere}} {
+		if !slices.Contains(excluded, want) {
+			t.Errorf("%v is not among %v", want, excluded)
+		}
+	}
+	if slices.Contains(excluded, Excluded{"aten/src/ATen/native/mps/operations/Linear.mm", NotThere}) {
+		t.Error("Linear.mm is there")
 	}
 }

@@ -68,13 +68,14 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 	if _, err := command.Run(ctx); err != nil {
 		return nil, fmt.Errorf("torchgen: %w", err)
 	}
-	// Only the registration is compiled; the other sources are libtorch's own.
+	// Only the registration is compiled; the other sources are libtorch's own. What torchgen writes in shards it writes
+	// once more as a whole.
 	sources, err := filepath.Glob(filepath.Join(temporary, "ATen", "*.cpp"))
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range sources {
-		if !strings.HasPrefix(filepath.Base(path), "RegisterMPS") {
+		if base := filepath.Base(path); !strings.HasPrefix(base, "RegisterMPS") || strings.HasSuffix(base, "Everything.cpp") {
 			if err := os.Remove(path); err != nil {
 				return nil, err
 			}

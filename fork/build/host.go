@@ -164,19 +164,11 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 	if err != nil {
 		return nil, err
 	}
-	// Some headers of the old caffe2 are in no libtorch.
-	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-idirafter", "."},
+	// Some headers of the old caffe2 are in no libtorch. USE_MPS lets the sources register kernels in dispatch stubs.
+	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-idirafter", "."},
 		include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
 	for _, path := range compiled {
-		u := unit{dir: h.Checkout, path: path, flags: torchFlags, object: filepath.Join(objects, path+".o")}
-		text, err := os.ReadFile(filepath.Join(h.Checkout, path))
-		if err != nil {
-			return nil, err
-		}
-		if bytes.Contains(text, []byte("\nREGISTER_DISPATCH(")) {
-			u.flags = slices.Concat(torchFlags, []string{"-include", filepath.Join(glue, "dispatch_stub.h")})
-		}
-		foreign = append(foreign, u)
+		foreign = append(foreign, unit{dir: h.Checkout, path: path, flags: torchFlags, object: filepath.Join(objects, path+".o")})
 	}
 	// Only what is part of the backend sees the checkout; the rest is the same for all checkouts, and compiled once.
 	ownGlue := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include(".", native, filepath.Join(native, "objc/include"), generated.include))

@@ -25,6 +25,8 @@ type Excluded struct {
 const (
 	notNeeded = "not part of the operations that host builds run"
 	viaGlue   = "compiled through validate/hostmps, which satisfies its platform guard"
+	// NotThere is of an operations file that another version has, or of a tree that is only a part of PyTorch's.
+	NotThere = "not in the checkout"
 )
 
 // wantedOperations are the operations files that a host build compiles; the others are left out to keep it quick.
@@ -50,6 +52,12 @@ func backendSources(checkout string) (compiled []string, excluded []Excluded, er
 				continue
 			}
 			compiled = append(compiled, path)
+		}
+	}
+	operations := sourceFolders[len(sourceFolders)-1]
+	for _, name := range wantedOperations {
+		if path := operations + "/" + name; !slices.Contains(compiled, path) {
+			excluded = append(excluded, Excluded{path, NotThere})
 		}
 	}
 	if len(compiled) == 0 {

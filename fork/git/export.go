@@ -13,6 +13,15 @@ import (
 	"mpsforge/internal/run"
 )
 
+// Existing gives those of the paths that the commit has.
+func (r *Repository) Existing(ctx context.Context, commit string, paths []string) ([]string, error) {
+	out, err := runCommand(ctx, r.command(append([]string{"ls-tree", "--full-tree", "-z", "--name-only", commit, "--"}, paths...)...))
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(out), func(c rune) bool { return c == 0 }), nil
+}
+
 // Export writes the files below the paths, as the commit has them, into dir. The work tree plays no part.
 func (r *Repository) Export(ctx context.Context, commit string, paths []string, dir string) error {
 	reader, writer := io.Pipe()

@@ -62,6 +62,12 @@ Tensors decompose_lu(const Node& node, const Tensors& inputs) {
   return results;
 }
 
+// Factors, right-hand sides and pivots, which count from 0.
+Tensors solve_lu(const Node& node, const Tensors& inputs) {
+  const at::Tensor pivots = at::add(inputs[2].flatten().to(at::kInt), 1);
+  return {at::linalg_lu_solve(inputs[0], pivots, inputs[1], true, node.attributes.integer("transpose") != 0)};
+}
+
 Tensors solve_triangular(const Node& node, const Tensors& inputs) {
   const bool transpose = node.attributes.integer("transpose") != 0;
   const bool upper = (node.attributes.integer("upper") != 0) != transpose;
@@ -168,6 +174,7 @@ void add_matrix_operations(Operations& operations) {
       {"bandPartByTensors", band_part_by_tensors},
       {"inverse", inverse},
       {"matrixDecompositionLU", decompose_lu},
+      {"matrixSolveLU", solve_lu},
       {"matrixSolveTriangular", solve_triangular},
       {"normalization", normalization},
       {"normalizationGammaGradient", normalization_gamma_gradient},

@@ -1,35 +1,12 @@
 // Host versions of the Metal kernels that the compiled operations dispatch. Argument positions and names are those of
 // PyTorch's shaders.
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-#include <c10/util/complex.h>
+#include "kernels.h"
 
 #include <cmath>
 #include <string>
 
-#include "objc/metal/host_kernel.h"
-
+namespace mpsforge::hostmps {
 namespace {
-
-using mpsforge::objc::KernelCall;
-using mpsforge::objc::RegisterHostKernel;
-
-// Calls use with a value of the type that a Metal name stands for.
-template <class Use>
-void with_type(const KernelCall& call, const std::string& name, Use use) {
-  if (name == "float") return use(float());
-  if (name == "half") return use(c10::Half());
-  if (name == "bfloat") return use(c10::BFloat16());
-  if (name == "long") return use(int64_t());
-  if (name == "int") return use(int32_t());
-  if (name == "short") return use(int16_t());
-  if (name == "char") return use(int8_t());
-  if (name == "uchar") return use(uint8_t());
-  if (name == "bool") return use(bool());
-  if (name == "float2") return use(c10::complex<float>());
-  if (name == "half2") return use(c10::complex<c10::Half>());
-  call.fail("no host version for elements of type " + name);
-}
 
 // The word behind the text in the library's source.
 std::string word_after(const KernelCall& call, const std::string& text) {
@@ -39,34 +16,6 @@ std::string word_after(const KernelCall& call, const std::string& text) {
   const size_t end = call.source().find_first_of(" *&;", start);
   return call.source().substr(start, end - start);
 }
-
-template <class To, class From>
-struct Convert {
-  static To value(const From& from) {
-    if constexpr (std::is_same_v<To, bool>) {
-      return from != From(0);
-    } else {
-      return static_cast<To>(from);
-    }
-  }
-};
-template <class To, class From>
-struct Convert<c10::complex<To>, From> {
-  static c10::complex<To> value(const From& from) {
-    return c10::complex<To>(static_cast<To>(static_cast<float>(from)), To(0));
-  }
-};
-template <class To, class From>
-struct Convert<To, c10::complex<From>> {
-  static To value(const c10::complex<From>& from) { return Convert<To, From>::value(from.real()); }
-};
-template <class To, class From>
-struct Convert<c10::complex<To>, c10::complex<From>> {
-  static c10::complex<To> value(const c10::complex<From>& from) {
-    return c10::complex<To>(static_cast<To>(static_cast<float>(from.real())),
-                            static_cast<To>(static_cast<float>(from.imag())));
-  }
-};
 
 template <class T>
 T conjugate(const T& value) {
@@ -149,9 +98,10 @@ void renorm(const KernelCall& call) {
   });
 }
 
-// naive_matmul_*: strides of the three matrices in elements, then rows, inner and columns.
-void naive_matmul(const KernelCall& call) {
-  with_type(call, suffix(call, "naive_matmul_"), [&](auto type) {
+// naive_matmul_*, and matmul_* of later versions: strides of the three matrices in elements, then rows, inner and
+// columns.
+void matmul(const KernelCall& call) {
+  with_type(call, call.function().substr(call.function().find("matmul_") + 7), [&](auto type) {
     using T = decltype(type);
     const auto strides = call.values<uint64_t>(3, 6);
     const auto sizes = call.values<uint32_t>(4, 3);
@@ -168,6 +118,37 @@ void naive_matmul(const KernelCall& call) {
   });
 }
 
+// The rows of layer_norm_single_row_* and layer_norm_looped_*, one to a threadgroup; also their means and reciprocal
+// deviations.
+void layer_norm(const KernelCall& call) {
+  with_type(call, call.function().substr(call.function().find_last_of('_') + 1), [&](auto type) {
+    using T = decltype(type);
+    const size_t rows = call.threads(0) / call.group(0), length = static_cast<size_t>(call.value<int32_t>(4));
+    const T* input = call.read<T>(0, rows * length);
+    T* output = call.write<T>(1, rows * length);
+    T* means = call.write<T>(2, rows);
+    T* scales = call.write<T>(3, rows);
+    const T* weight = call.value<int32_t>(6) ? call.read<T>(8, length) : nullptr;
+    const T* bias = call.value<int32_t>(7) ? call.read<T>(9, length) : nullptr;
+    for (size_t row = 0; row < rows; ++row, input += length, output += length) {
+      float sum = 0, squares = 0;
+      for (size_t i = 0; i < length; ++i) sum += Convert<float, T>::value(input[i]);
+      const float mean = sum / static_cast<float>(length);
+      for (size_t i = 0; i < length; ++i) {
+        squares += (Convert<float, T>::value(input[i]) - mean) * (Convert<float, T>::value(input[i]) - mean);
+      }
+      const float scale = 1 / std::sqrt(squares / static_cast<float>(length) + call.value<float>(5));
+      for (size_t i = 0; i < length; ++i) {
+        const float normal = (Convert<float, T>::value(input[i]) - mean) * scale;
+        output[i] = Convert<T, float>::value(normal * (weight ? Convert<float, T>::value(weight[i]) : 1.0f) +
+                                             (bias ? Convert<float, T>::value(bias[i]) : 0.0f));
+      }
+      means[row] = Convert<T, float>::value(mean);
+      scales[row] = Convert<T, float>::value(scale);
+    }
+  });
+}
+
 const RegisterHostKernel registered[] = {
     {"gather_kernel_*", move_strided},
     {"scatter_kernel_*", move_strided},
@@ -176,11 +157,15 @@ const RegisterHostKernel registered[] = {
     {"renorm_float", renorm},
     {"renorm_half", renorm},
     {"renorm_bfloat", renorm},
-    {"naive_matmul_float", naive_matmul},
-    {"naive_matmul_half", naive_matmul},
-    {"naive_matmul_int", naive_matmul},
-    {"naive_matmul_long", naive_matmul},
-    {"naive_matmul_short", naive_matmul},
+    {"naive_matmul_*", matmul},
+    {"matmul_*", matmul},
+    {"layer_norm_single_row_float", layer_norm},
+    {"layer_norm_single_row_half", layer_norm},
+    {"layer_norm_single_row_bfloat", layer_norm},
+    {"layer_norm_looped_float", layer_norm},
+    {"layer_norm_looped_half", layer_norm},
+    {"layer_norm_looped_bfloat", layer_norm},
 };
 
 }  // namespace
+}  // namespace mpsforge::hostmps

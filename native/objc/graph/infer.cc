@@ -344,7 +344,7 @@ Values decomposition(const Node& node, size_t count) {
   return values;
 }
 
-Values triangular_solution(const Node& node, size_t) {
+Values matrix_solution(const Node& node, size_t) {
   require_same_type(node, 0, 1);
   return {node.input(1)};
 }
@@ -546,6 +546,7 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(to_complex, {"realToHermiteanFFT"});
     add(to_real, {"HermiteanToRealFFT"});
     add(same_as_second, {"leakyReLUGradient"});
+    add(matrix_solution, {"matrixSolveLU", "matrixSolveTriangular"});
     const std::pair<const char*, Rule> single[] = {
         {"placeholder", values_given},
         {"complex", complex},
@@ -570,7 +571,6 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"matrixMultiplication", matrix_multiplication},
         {"arrayMatrixMultiplication", array_matrix_multiplication},
         {"matrixDecompositionLU", decomposition},
-        {"matrixSolveTriangular", triangular_solution},
         {"scaledDotProductAttention", attention},
         {"gather", gather},
         {"gatherAlongAxis", gather_along},

@@ -263,6 +263,41 @@ Memory memory_of(MPSMatrix* matrix) {
 
 @end
 
+@implementation MPSMatrixSolveLU {
+  mpsforge_metal_mps_kernel* _engine;
+  BOOL _transpose;
+  char _used;
+}
+
+- (instancetype)initWithDevice:(id<MTLDevice>)device
+                     transpose:(BOOL)transpose
+                         order:(NSUInteger)order
+        numberOfRightHandSides:(NSUInteger)numberOfRightHandSides {
+  if ((self = [super initWithDevice:device])) {
+    _engine = make_kernel(MPSFORGE_METAL_MPS_OTHER, "MPSMatrixSolveLU");
+    _transpose = transpose;
+  }
+  return self;
+}
+
+- (void)dealloc {
+  release(_engine);
+  [super dealloc];
+}
+
+- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
+                 sourceMatrix:(MPSMatrix*)sourceMatrix
+          rightHandSideMatrix:(MPSMatrix*)rightHandSideMatrix
+                 pivotIndices:(MPSMatrix*)pivotIndices
+               solutionMatrix:(MPSMatrix*)solutionMatrix {
+  mpsforge::objc::used_by_one_thread(_used);
+  encode_operation(_engine, commandBuffer, nil, "matrixSolveLU", {{"transpose", integer(_transpose)}},
+                   {memory_of(sourceMatrix), memory_of(rightHandSideMatrix), memory_of(pivotIndices)},
+                   {memory_of(solutionMatrix)});
+}
+
+@end
+
 @implementation MPSMatrixSolveTriangular {
   mpsforge_metal_mps_kernel* _engine;
   Attributes* _attributes;

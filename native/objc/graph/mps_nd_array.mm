@@ -22,16 +22,6 @@ struct Dimension {
   NSUInteger length;
 };
 
-Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* descriptor) {
-  Memory memory;
-  memory.buffer = buffer;
-  memory.offset = offset;
-  memory.type = static_cast<DataType>(descriptor.dataType);
-  memory.shape = mpsforge::graph::integers([descriptor getShape]);
-  memory.strides = mpsforge::graph::packed_strides(memory.shape);
-  return memory;
-}
-
 size_t element_bytes(MPSDataType type, const char* call) {
   try {
     return mpsforge::graph::bytes_of(static_cast<DataType>(type));
@@ -47,6 +37,29 @@ size_t element_bytes(MPSDataType type, const char* call) {
   std::vector<Dimension>* _dimensions;
 }
 @end
+
+namespace {
+
+// Packed in the order that the dimensions had before any transposition: a transposed descriptor of a buffer is a
+// transposed view of it.
+Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* descriptor) {
+  Memory memory;
+  memory.buffer = buffer;
+  memory.offset = offset;
+  memory.type = static_cast<DataType>(descriptor.dataType);
+  memory.shape = mpsforge::graph::integers([descriptor getShape]);
+  const std::vector<Dimension>& dimensions = *descriptor->_dimensions;
+  for (size_t i = dimensions.size(); i-- > 0;) {
+    int64_t stride = 1;
+    for (const Dimension& other : dimensions) {
+      if (other.source < dimensions[i].source) stride *= static_cast<int64_t>(other.length);
+    }
+    memory.strides.push_back(stride);
+  }
+  return memory;
+}
+
+}  // namespace
 
 @implementation MPSNDArrayDescriptor
 

@@ -181,6 +181,7 @@ void views() {
   CHECK((numbers_of(to) == Numbers{-2, 9, -8, 9, -4, 9, -10, 9, -6, 9, -12, 9}));
 }
 
+// Also a buffer seen through a transposed descriptor, as nn.Linear's weight is.
 void matrices() {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> left = buffer_of({1, 2, 3, 4}), right = buffer_of({5, 6, 7, 8}), to = buffer_of(Numbers(4));
@@ -192,10 +193,19 @@ void matrices() {
                    commandBuffer:commands
                     sourceArrays:@[ array_of(left, @[ @2, @2 ]), array_of(right, @[ @2, @2 ]) ]
                 destinationArray:array_of(to, @[ @2, @2 ])];
+  MPSNDArrayDescriptor* turned = [MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeFloat32 shape:@[ @2, @2 ]];
+  [turned transposeDimension:0 withDimension:1];
+  MPSNDArray* weight = [[[MPSNDArray alloc] initWithBuffer:right offset:0 descriptor:turned] autorelease];
+  id<MTLBuffer> to_turned = buffer_of(Numbers(4));
+  [kernel encodeToCommandEncoder:encoder
+                   commandBuffer:commands
+                    sourceArrays:@[ array_of(left, @[ @2, @2 ]), weight ]
+                destinationArray:array_of(to_turned, @[ @2, @2 ])];
   [encoder endEncoding];
   [commands commit];
   [commands waitUntilCompleted];
   CHECK((numbers_of(to) == Numbers{19, 22, 43, 50}));
+  CHECK((numbers_of(to_turned) == Numbers{17, 23, 39, 53}));
 }
 
 // The graph may go before the GPU has run it.

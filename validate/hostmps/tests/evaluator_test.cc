@@ -315,6 +315,9 @@ void matrices() {
       "triangular", "matrixSolveTriangular", {square, sides},
       {{"right", int64_t{0}}, {"upper", int64_t{1}}, {"transpose", int64_t{1}}, {"unit", int64_t{0}}, {"alpha", 2.0}},
       {at::matmul(at::inverse(at::triu(square).t()), 2 * sides)});
+  const auto [factors, pivots] = at::linalg_lu_factor(square);
+  expect("solution by LU", "matrixSolveLU", {factors, sides, at::sub(pivots, 1).to(at::kUInt32).unsqueeze(0)},
+         {{"transpose", int64_t{0}}}, {at::matmul(at::inverse(square), sides)});
 }
 
 void convolutions() {

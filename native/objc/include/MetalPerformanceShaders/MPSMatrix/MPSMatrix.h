@@ -61,6 +61,18 @@ typedef NS_ENUM(int, MPSMatrixDecompositionStatus) {
                        status:(id<MTLBuffer>)status;
 @end
 
+@interface MPSMatrixSolveLU : MPSMatrixBinaryKernel
+- (instancetype)initWithDevice:(id<MTLDevice>)device
+                     transpose:(BOOL)transpose
+                         order:(NSUInteger)order
+        numberOfRightHandSides:(NSUInteger)numberOfRightHandSides;
+- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
+                 sourceMatrix:(MPSMatrix*)sourceMatrix
+          rightHandSideMatrix:(MPSMatrix*)rightHandSideMatrix
+                 pivotIndices:(MPSMatrix*)pivotIndices
+               solutionMatrix:(MPSMatrix*)solutionMatrix;
+@end
+
 @interface MPSMatrixSolveTriangular : MPSMatrixBinaryKernel
 - (instancetype)initWithDevice:(id<MTLDevice>)device
                          right:(BOOL)right
