@@ -142,7 +142,8 @@ dispatch_queue_t dispatch_queue_create(const char* label, dispatch_queue_attr_t 
                                                                             : dispatch_queue_s::Kind::kSerial);
 }
 
-// A serial queue's target is another serial one, whose blocks it takes turns with, or the default, which holds nothing up.
+// A serial queue's target is another serial one, whose blocks it takes turns with, or the default, which holds nothing
+// up.
 dispatch_queue_t dispatch_queue_create_with_target(const char* label, dispatch_queue_attr_t attribute,
                                                    dispatch_queue_t target) {
   dispatch_queue_t made = dispatch_queue_create(label, attribute);

@@ -5,8 +5,10 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <mpsforge/host.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <tuple>
 
 #include "scenarios.h"
@@ -157,9 +159,11 @@ void graph_cache(Run& run) {
         compare(run, "linear", {random({2, size}, generator), random({3, size}, generator)},
                 [](Inputs in) { return at::relu(at::linear(in[0], in[1])); });
       }
+      // not beside other threads' operations, which empty-cache is about
+      run.meet();
       if (number == 0) hooks().emptyCache();
+      run.meet();
     }
-    run.meet();
     const uint64_t cached = mpsforge_host_live_graphs() - before;
     if (bound) {
       run.expect(cached <= std::strtoull(bound, nullptr, 10) * static_cast<uint64_t>(run.threads),
@@ -339,6 +343,12 @@ void profiler(Run& run) {
     }
   });
   synchronize();
+  // Completed handlers, which end the intervals, may run after the wait for the GPU.
+  const auto started = std::chrono::steady_clock::now();
+  while (mpsforge_host_signposts(1) != mpsforge_host_signposts(2) &&
+         std::chrono::steady_clock::now() - started < std::chrono::seconds(5)) {
+    std::this_thread::yield();
+  }
   hooks().profilerStopTrace();
   const uint64_t begins = mpsforge_host_signposts(1), ends = mpsforge_host_signposts(2);
   run.expect(begins > 0 && begins == ends,
