@@ -60,6 +60,7 @@ struct dispatch_queue_s final : mpsforge::objc::DispatchObject {
   const std::string label;
   const Kind kind;
   mpsforge_metal_serial_queue* serial = nullptr;  // of a serial one
+  dispatch_queue_s* target = nullptr;             // a serial one, or nullptr
   std::atomic<mpsforge::objc::Specific*> specifics{nullptr};
 };
 

@@ -43,11 +43,25 @@ struct Work {
   bool done = false;
 };
 
+void run_on_queue(void* argument) {
+  auto* work = static_cast<Work*>(argument);
+  run(work->queue, work->function, work->context);
+}
+
+// The turn on the queue has come; if it has a target, the turn on that is waited for as well.
+void run_in_turn(Work* work) {
+  if (work->queue->target) {
+    dispatch_sync_f(work->queue->target, work, run_on_queue);
+  } else {
+    run_on_queue(work);
+  }
+}
+
 void run_synchronous(void* argument) {
   auto* work = static_cast<Work*>(argument);
   OutsideEngine outside;
   mpsforge::objc::sanitizer_acquire(work->queue);
-  run(work->queue, work->function, work->context);
+  run_in_turn(work);
   work->done = true;
   mpsforge::objc::sanitizer_release(work->queue);
 }
@@ -58,7 +72,7 @@ void run_asynchronous(void* argument) {
   auto* work = static_cast<Work*>(argument);
   dispatch_queue_t queue = work->queue;
   mpsforge::objc::sanitizer_acquire(queue);
-  run(queue, work->function, work->context);
+  run_in_turn(work);
   mpsforge::objc::sanitizer_release(queue);
   delete work;
   queue->release();
@@ -100,6 +114,7 @@ dispatch_queue_s::dispatch_queue_s(const char* label, Kind kind)
 }
 
 dispatch_queue_s::~dispatch_queue_s() {
+  if (target) target->release();
   if (serial) {
     EngineCall call;
     mpsforge::objc::api().serial_release(serial);
@@ -125,6 +140,21 @@ extern "C" {
 dispatch_queue_t dispatch_queue_create(const char* label, dispatch_queue_attr_t attribute) {
   return new dispatch_queue_s(label, attribute == DISPATCH_QUEUE_CONCURRENT ? dispatch_queue_s::Kind::kConcurrent
                                                                             : dispatch_queue_s::Kind::kSerial);
+}
+
+// A serial queue's target is another serial one, whose blocks it takes turns with, or the default, which holds nothing
+// up.
+dispatch_queue_t dispatch_queue_create_with_target(const char* label, dispatch_queue_attr_t attribute,
+                                                   dispatch_queue_t target) {
+  dispatch_queue_t made = dispatch_queue_create(label, attribute);
+  if (!target || target->kind == dispatch_queue_s::Kind::kConcurrent) return made;
+  if (made->kind != dispatch_queue_s::Kind::kSerial || target->kind != dispatch_queue_s::Kind::kSerial) {
+    mpsforge::objc::fail("dispatch_queue_create_with_target: queue %s on queue %s is not implemented",
+                         made->label.c_str(), target->label.c_str());
+  }
+  target->retain();
+  made->target = target;
+  return made;
 }
 
 // How urgent a queue is makes no difference here.
@@ -237,7 +267,12 @@ void* dispatch_queue_get_specific(dispatch_queue_t queue, const void* key) {
   return context_of(checked(queue, "dispatch_queue_get_specific"), key);
 }
 
-void* dispatch_get_specific(const void* key) { return running ? context_of(running->queue, key) : nullptr; }
+void* dispatch_get_specific(const void* key) {
+  for (dispatch_queue_t queue = running ? running->queue : nullptr; queue; queue = queue->target) {
+    if (void* context = context_of(queue, key)) return context;
+  }
+  return nullptr;
+}
 
 void dispatch_assert_queue(dispatch_queue_t queue) {
   if (!is_current(checked(queue, "dispatch_assert_queue"))) {

@@ -1,4 +1,7 @@
 // MPSGraph, its tensors and their data.
+#include <mpsforge/host.h>
+
+#include <atomic>
 #include <stdexcept>
 #include <vector>
 
@@ -192,6 +195,10 @@ using mpsforge::objc::fail;
 }
 @end
 
+static std::atomic<uint64_t> live_graphs{0};
+
+uint64_t mpsforge_host_live_graphs() { return live_graphs.load(std::memory_order_relaxed); }
+
 @implementation MPSGraph {
   // Not guarded: two threads that build one graph without a lock are a mistake of theirs, which ThreadSanitizer sees.
   std::vector<MPSGraphTensor*>* _tensors;
@@ -205,6 +212,7 @@ using mpsforge::objc::fail;
 
 - (instancetype)init {
   if ((self = [super init])) {
+    live_graphs.fetch_add(1, std::memory_order_relaxed);
     _tensors = new std::vector<MPSGraphTensor*>;
     _options = MPSGraphOptionsDefault;
     const EngineCall call;
@@ -220,6 +228,7 @@ using mpsforge::objc::fail;
     const EngineCall call;
     mpsforge::objc::api().mps_release(_engine);
   }
+  live_graphs.fetch_sub(1, std::memory_order_relaxed);
   [super dealloc];
 }
 

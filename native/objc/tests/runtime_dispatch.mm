@@ -38,6 +38,37 @@ void one_at_a_time() {
   dispatch_release(queue);
 }
 
+// Queues of one target take turns with each other, and a block knows its own queue and the target.
+void one_target() {
+  dispatch_queue_t target = dispatch_queue_create("target", nullptr);
+  dispatch_queue_t queues[] = {dispatch_queue_create_with_target("one", nullptr, target),
+                               dispatch_queue_create_with_target("other", nullptr, target)};
+  static const char key = 0;
+  __block int values[2], count = 0;
+  __block bool inside = false;
+  for (int i = 0; i < 2; ++i) dispatch_queue_set_specific(queues[i], &key, &values[i], nullptr);
+  dispatch_queue_t const* all = queues;
+  each_of(4, ^(int index) {
+    for (int i = 0; i < 100; ++i) {
+      dispatch_sync(all[index % 2], ^{
+        CHECK(!inside && dispatch_get_specific(&key) == &values[index % 2]);
+        dispatch_assert_queue(target);
+        inside = true;
+        ++count;
+        inside = false;
+      });
+    }
+  });
+  dispatch_async(queues[0], ^{
+    ++count;
+  });
+  dispatch_sync(queues[0], ^{
+    CHECK(count == 401);
+  });
+  for (dispatch_queue_t queue : queues) dispatch_release(queue);
+  dispatch_release(target);
+}
+
 void in_order() {
   dispatch_queue_t queue = dispatch_queue_create("in order", nullptr);
   __block std::vector<int> seen;
@@ -236,6 +267,7 @@ void barrier() {
 std::vector<Case> mpsforge::objc::test::dispatch_cases() {
   return {
       {"one_at_a_time", one_at_a_time},
+      {"one_target", one_target},
       {"in_order", in_order},
       {"released_with_work", released_with_work},
       {"contexts", contexts},

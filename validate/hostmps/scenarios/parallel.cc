@@ -1,7 +1,15 @@
 // Scenarios by several threads. They use what a Python program reaches: ATen's operators and the hooks behind
 // torch.mps.
 #include <ATen/detail/MPSHooksInterface.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <mpsforge/host.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <tuple>
 
 #include "scenarios.h"
 
@@ -115,11 +123,71 @@ void layers(Run& run) {
   });
 }
 
-// No use before the threads: all that is made at first use is made by several threads at once.
+// No use before the threads: all that is made at first use is made by several threads at once. libtorch's own
+// call_once, in front of it, is not known to ThreadSanitizer.
 void cold_start(Run& run) {
+  at::globalContext().hasMPS();
   run.in_parallel([&](int number) {
     const at::Tensor a = at::full({6, 6}, number + 1.0, kMPS);
     run.expect_close("full", at::add(a, a), at::full({6, 6}, 2 * (number + 1.0)));
+  });
+}
+
+// The same for Metal kernels: their libraries, some of them made from a template, and pipelines.
+void kernels_cold_start(Run& run) {
+  at::globalContext().hasMPS();
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (const at::ScalarType type : {at::kFloat, at::kHalf}) {
+      const at::Tensor input = random({4, 5}, generator).to(type);
+      compare(run, "exp", {input}, [](Inputs in) { return at::exp(in[0]); });
+      compare(run, "tanh", {input}, [](Inputs in) { return at::tanh(in[0]); });
+    }
+    compare(run, "renorm", {random({6, 5}, generator)}, [](Inputs in) { return at::renorm(in[0], 2, 0, 1.5); });
+  });
+}
+
+// Graphs compiled by a thread are its own: they go at its end, at its first operation after empty_cache(), and beyond
+// the bound that the environment sets.
+void graph_cache(Run& run) {
+  const char* bound = std::getenv("PYTORCH_MPS_GRAPH_CACHE_SIZE");
+  const uint64_t before = mpsforge_host_live_graphs();
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      for (int64_t size = 1; size <= 4; ++size) {
+        compare(run, "linear", {random({2, size}, generator), random({3, size}, generator)},
+                [](Inputs in) { return at::relu(at::linear(in[0], in[1])); });
+      }
+      // not beside other threads' operations, which empty-cache is about
+      run.meet();
+      if (number == 0) hooks().emptyCache();
+      run.meet();
+    }
+    const uint64_t cached = mpsforge_host_live_graphs() - before;
+    if (bound) {
+      run.expect(cached <= std::strtoull(bound, nullptr, 10) * static_cast<uint64_t>(run.threads),
+                 "more graphs than the bound: " + std::to_string(cached));
+    }
+    run.meet();
+  });
+  const uint64_t left = mpsforge_host_live_graphs() - before;
+  run.expect(left == 0, "graphs of threads that have ended: " + std::to_string(left));
+}
+
+// Kernels of MetalPerformanceShaders, which open encoders of their own, while other threads' kernels leave theirs open.
+void matrix_kernels(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      compare(run, "exp", {random({4, 5}, generator)}, [](Inputs in) { return at::exp(in[0]); });
+      const at::Tensor matrix = random({5, 5}, generator) + 4 * at::eye(5);
+      compare(run, "lu_factor", {matrix}, [](Inputs in) { return std::get<0>(at::linalg_lu_factor(in[0])); });
+      compare(run, "solve_triangular", {at::triu(matrix), random({5, 2}, generator)},
+              [](Inputs in) { return at::linalg_solve_triangular(in[0], in[1], /*upper=*/true); });
+      compare(run, "linear", {random({4, 8}, generator), random({6, 8}, generator), random({6}, generator)},
+              [](Inputs in) { return at::linear(in[0], in[1], in[2]); });
+    }
   });
 }
 
@@ -197,7 +265,73 @@ void events(Run& run) {
   });
 }
 
-// The profiler traces while threads work.
+// Events come back to the pool and out again. Until it is recorded, such an event is like a new one, whatever listeners
+// of its earlier use are still to run; nothing waits for what was not asked for.
+void event_reuse(Run& run) {
+  run.in_parallel([&](int) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const uint32_t begin = hooks().acquireEvent(true), end = hooks().acquireEvent(true);
+      run.expect(!hooks().queryEvent(end), "an event is complete that was never recorded");
+      if (run.wrong() > 0) return;  // where this is wrong, some of the rest waits for ever
+      hooks().synchronizeEvent(end);
+      hooks().waitForEvent(end);
+      run.expect_error("not recorded", "enable_timing", [&] { hooks().elapsedTimeOfEvents(begin, end); });
+      hooks().recordEvent(begin);
+      at::zeros({4, 4}, kMPS);
+      hooks().recordEvent(end);
+      hooks().synchronizeEvent(end);
+      const double first = hooks().elapsedTimeOfEvents(begin, end);
+      run.expect(first > 0 && first == hooks().elapsedTimeOfEvents(begin, end), "another time when asked again");
+      const uint32_t untimed = hooks().acquireEvent(false);
+      hooks().recordEvent(untimed);
+      run.expect_error("without timing", "enable_timing", [&] { hooks().elapsedTimeOfEvents(begin, untimed); });
+      for (const uint32_t event : {begin, end, untimed}) hooks().releaseEvent(event);
+    }
+  });
+}
+
+// One event recorded, asked and waited for by all threads.
+void event_shared(Run& run) {
+  const uint32_t event = hooks().acquireEvent(true);
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = random({8, 8}, generator);
+      const at::Tensor output = at::add(input.to(at::kMPS), 1.0);
+      hooks().recordEvent(event);
+      hooks().waitForEvent(event);
+      hooks().synchronizeEvent(event);
+      hooks().queryEvent(event);
+      run.expect_close("add", output, input + 1.0);
+    }
+  });
+  hooks().synchronizeEvent(event);
+  run.expect(hooks().queryEvent(event), "an event that was waited for is not complete");
+  hooks().releaseEvent(event);
+}
+
+// The events of c10, which name the stream.
+void event_guard(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    const c10::impl::VirtualGuardImpl guard(at::kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = random({8, 8}, generator);
+      c10::Event begin(at::kMPS, c10::EventFlag::BACKEND_DEFAULT), end(at::kMPS, c10::EventFlag::BACKEND_DEFAULT);
+      const c10::Stream stream = guard.getStream(at::Device(at::kMPS, 0));
+      begin.record(stream);
+      const at::Tensor output = at::add(input.to(at::kMPS), 1.0);
+      end.record(stream);
+      end.block(stream);
+      end.synchronize();
+      run.expect(end.query(), "an event that was waited for is not complete");
+      run.expect(begin.elapsedTime(end) > 0, "no time between events");
+      run.expect_close("add", output, input + 1.0);
+    }
+  });
+}
+
+// The profiler traces while threads work. Each signposts' interval that begins ends.
 void profiler(Run& run) {
   hooks().profilerStartTrace("event,interval", false);
   run.in_parallel([&](int number) {
@@ -205,9 +339,34 @@ void profiler(Run& run) {
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor input = random({8, 8}, generator);
       run.expect_close("linear", at::linear(input.to(at::kMPS), input.to(at::kMPS)), at::linear(input, input));
+      compare(run, "exp", {input}, [](Inputs in) { return at::exp(in[0]); });
     }
   });
+  synchronize();
+  // Completed handlers, which end the intervals, may run after the wait for the GPU.
+  const auto started = std::chrono::steady_clock::now();
+  while (mpsforge_host_signposts(1) != mpsforge_host_signposts(2) &&
+         std::chrono::steady_clock::now() - started < std::chrono::seconds(5)) {
+    std::this_thread::yield();
+  }
   hooks().profilerStopTrace();
+  const uint64_t begins = mpsforge_host_signposts(1), ends = mpsforge_host_signposts(2);
+  run.expect(begins > 0 && begins == ends,
+             "intervals begun: " + std::to_string(begins) + ", ended: " + std::to_string(ends));
+}
+
+// Traces start and stop while threads work.
+void profiler_toggle(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number == 0) hooks().profilerStartTrace("event,interval", i % 2 == 1);
+      const at::Tensor input = random({8, 8}, generator);
+      run.expect_close("mm", at::mm(input.to(at::kMPS), input.to(at::kMPS)), at::mm(input, input));
+      compare(run, "exp", {input}, [](Inputs in) { return at::exp(in[0]); });
+      if (number == 0) hooks().profilerStopTrace();
+    }
+  });
 }
 
 // torch.mps.empty_cache() while other threads work.
@@ -275,12 +434,19 @@ const std::vector<Scenario>& scenarios() {
       {"sequential-own", "nn.Sequential of two layers, a model for each thread", sequential_own},
       {"layers", "softmax, layer_norm and conv1d in each thread", layers},
       {"cold-start", "the first use of mps by all threads at once", cold_start},
+      {"kernels-cold-start", "the first use of Metal kernels by all threads at once", kernels_cold_start},
+      {"graph-cache", "graphs compiled by threads that end, empty the cache or have a bound", graph_cache},
+      {"matrix-kernels", "matrix kernels of MetalPerformanceShaders in each thread", matrix_kernels},
       {"synchronize-encode", "some threads synchronise the device while others encode", synchronize_while_encoding},
       {"commit-encode", "torch::mps::commit while other threads encode", commit_while_encoding},
       {"command-buffer-hook", "torch::mps::get_command_buffer while other threads commit", command_buffer_hook},
       {"items", "single numbers read back by all threads", items},
       {"events", "event record, synchronise and elapsed time in each thread", events},
+      {"event-reuse", "events released and acquired again", event_reuse},
+      {"event-shared", "one event used by all threads", event_shared},
+      {"event-guard", "events of c10 in each thread", event_guard},
       {"profiler", "the profiler on", profiler},
+      {"profiler-toggle", "the profiler switched on and off", profiler_toggle},
       {"empty-cache", "torch.mps.empty_cache while other threads work", empty_cache},
       {"renorm", "a kernel whose encoder is fetched outside its block", renorm},
       {"over-subscription", "more threads than the pool has streams", parallel_basic},

@@ -17,6 +17,17 @@ void Run::expect(bool holds, const std::string& what) {
   if (first_wrong_.empty()) first_wrong_ = what;
 }
 
+void Run::expect_error(const std::string& what, const std::string& word, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    expect(text.find(word) != std::string::npos, what + ": an error without \"" + word + "\": " + text);
+    return;
+  }
+  expect(false, what + ": no error");
+}
+
 void Run::expect_close(const char* what, const at::Tensor& found, const at::Tensor& expected) {
   const at::Tensor here = found.cpu();
   std::ostringstream difference;

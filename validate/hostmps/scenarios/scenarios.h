@@ -26,6 +26,8 @@ class Run {
   // Compares a tensor on mps with what the CPU computed; a difference is a wrong value. The first is described.
   void expect_close(const char* what, const at::Tensor& found, const at::Tensor& expected);
   void expect(bool holds, const std::string& what);
+  // The call ends in an error that says the word.
+  void expect_error(const std::string& what, const std::string& word, const std::function<void()>& call);
   // Starts body(thread number) on all threads at once and joins them. An exception of one is kept as a failure.
   void in_parallel(const std::function<void(int)>& body);
   // A generator of its own for each thread, so that threads do not wait for each other's random numbers.

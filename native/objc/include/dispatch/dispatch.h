@@ -49,6 +49,8 @@ extern const struct dispatch_queue_attr_s mpsforge_dispatch_concurrent;
 typedef unsigned int dispatch_qos_class_t;
 
 dispatch_queue_t dispatch_queue_create(const char* label, dispatch_queue_attr_t attribute);
+dispatch_queue_t dispatch_queue_create_with_target(const char* label, dispatch_queue_attr_t attribute,
+                                                   dispatch_queue_t target);
 dispatch_queue_attr_t dispatch_queue_attr_make_with_qos_class(dispatch_queue_attr_t attribute, dispatch_qos_class_t qos,
                                                               int relative_priority);
 dispatch_queue_t dispatch_get_global_queue(intptr_t identifier, uintptr_t flags);

@@ -57,6 +57,9 @@ void mpsforge_host_add_section(const char* segment, const char* section, const v
 // Signposts of a type (os/signpost.h: event, begin, end) emitted so far.
 uint64_t mpsforge_host_signposts(unsigned type);
 
+// MPSGraph objects that exist.
+uint64_t mpsforge_host_live_graphs(void);
+
 #ifdef __cplusplus
 }
 #endif
