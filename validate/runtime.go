@@ -70,6 +70,9 @@ func (p *pipeline) runtimeStage(ctx context.Context, stage *reports.Stage) error
 				return err
 			}
 		}
+		if flavour == build.Plain {
+			r.layouts(builtStock.Layouts, builtPatched.Layouts)
+		}
 		if err := r.scenarios(ctx, builtStock, builtPatched); err != nil {
 			return err
 		}

@@ -49,6 +49,8 @@ type HostBuild struct {
 	Excluded []Excluded `json:"excluded"`
 	Kernels  int        `json:"kernels"` // registered operators
 	Dropped  []string   `json:"dropped"` // operators whose kernels are not among the compiled sources
+	// Layouts are those of the classes that extensions are built with; the plain flavour has them.
+	Layouts []Layout `json:"layouts,omitempty"`
 	// Tests are the test programs by name, if they were asked for.
 	Tests map[string]string `json:"tests,omitempty"`
 }
@@ -237,7 +239,12 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 	if err := h.compiler.link(ctx, built.Driver, objectsOf(drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
 		return nil, err
 	}
-	built.Tests, err = h.linkTests(ctx, dir, tests, append([]string{"-lhostmps"}, libraries...))
+	if built.Tests, err = h.linkTests(ctx, dir, tests, append([]string{"-lhostmps"}, libraries...)); err != nil {
+		return nil, err
+	}
+	if h.Flavour == Plain { // they are the same in all flavours
+		built.Layouts, err = h.layouts(ctx, torchFlags, dir)
+	}
 	return built, err
 }
 
