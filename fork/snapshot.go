@@ -73,24 +73,32 @@ func (c *Checkout) Without(ctx context.Context, series *patches.Series, name, ca
 
 // transplant puts what commit changed on parent onto another commit, and gives the result; empty when they conflict.
 func (c *Checkout) transplant(ctx context.Context, onto, parent, commit string) (string, error) {
+	merge, err := c.merge(ctx, onto, parent, commit)
+	if err != nil || len(merge.Conflicts) > 0 {
+		return "", err
+	}
 	ours, err := c.objects.Commit(ctx, onto)
 	if err != nil {
 		return "", err
 	}
-	// With the patch's parent as parent, the common ancestor is the right one.
-	beside := git.Commit{Tree: ours.Tree, Parents: []string{parent}, Message: "left out\n", Author: ours.Author}
-	side, err := c.objects.AddCommit(beside)
+	return c.objects.AddCommit(git.Commit{Tree: merge.Tree, Parents: []string{onto}, Message: "merged\n", Author: ours.Author})
+}
+
+// merge merges what commit changed on parent into another commit.
+func (c *Checkout) merge(ctx context.Context, onto, parent, commit string) (*git.Merge, error) {
+	ours, err := c.objects.Commit(ctx, onto)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	// git 2.38 takes no base by name: with the patch's parent as parent, the common ancestor is the right one.
+	side, err := c.objects.AddCommit(git.Commit{Tree: ours.Tree, Parents: []string{parent}, Message: "beside\n", Author: ours.Author})
+	if err != nil {
+		return nil, err
 	}
 	if err := c.objects.Flush(); err != nil {
-		return "", err
+		return nil, err
 	}
-	tree, clean, err := c.repository.MergeTree(ctx, side, commit)
-	if err != nil || !clean {
-		return "", err
-	}
-	return c.objects.AddCommit(git.Commit{Tree: tree, Parents: []string{onto}, Message: "merged\n", Author: ours.Author})
+	return c.repository.MergeTree(ctx, side, commit)
 }
 
 func (c *Checkout) snapshot(ctx context.Context, s *Snapshot, cache string) (*Snapshot, error) {

@@ -56,6 +56,16 @@ type FileDigests struct {
 	LineDigests []string `json:"line_digests"`
 }
 
+// NewDigests makes the digests of no file.
+func NewDigests(tag string) Digests {
+	return Digests{
+		Tag:        tag,
+		LineDigest: "first 12 hex digits of the SHA-256 of the line without its newline",
+		Blob:       "git blob SHA-1 of the whole file",
+		Files:      []FileDigests{},
+	}
+}
+
 // LineDigest is the first 12 hex digits of the SHA-256 of a line without its newline.
 func LineDigest(line string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.TrimSuffix(line, "\n"))))[:12]
@@ -80,12 +90,7 @@ func DigestFile(path, mode string, content []byte) FileDigests {
 func RecordBaseline(identity Baseline, touched, extra []string, read func(path string) (mode string, content []byte, err error)) (Baseline, Digests, error) {
 	b := identity
 	b.Schema, b.Absent, b.Touched = 1, []string{}, map[string]*string{}
-	d := Digests{
-		Tag:        identity.Tag,
-		LineDigest: "first 12 hex digits of the SHA-256 of the line without its newline",
-		Blob:       "git blob SHA-1 of the whole file",
-		Files:      []FileDigests{},
-	}
+	d := NewDigests(identity.Tag)
 	paths := slices.Concat(touched, extra)
 	slices.Sort(paths)
 	for _, path := range slices.Compact(paths) {
@@ -108,7 +113,7 @@ func RecordBaseline(identity Baseline, touched, extra []string, read func(path s
 }
 
 // Write writes baseline.json: the same facts give the same bytes.
-func (b Baseline) Write(w io.Writer) error { return writeJSON(w, baselineFile, b) }
+func (b Baseline) Write(w io.Writer) error { return writeJSON(w, BaselineFile, b) }
 
 // Write writes digests.json: the same facts give the same bytes.
 func (d Digests) Write(w io.Writer) error { return writeJSON(w, digestsFile, d) }
@@ -125,11 +130,11 @@ func writeJSON(w io.Writer, name string, v any) error {
 
 // readBaseline reads baseline.json from the baseline's own directory. Unknown fields are errors: they are misspelt ones.
 func readBaseline(dir fs.FS) (b Baseline, err error) {
-	if err := readJSON(dir, baselineFile, &b); err != nil {
+	if err := readJSON(dir, BaselineFile, &b); err != nil {
 		return b, err
 	}
 	if b.Schema != 1 {
-		return b, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", baselineFile, b.Schema)
+		return b, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", BaselineFile, b.Schema)
 	}
 	return b, nil
 }

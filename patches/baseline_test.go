@@ -61,7 +61,7 @@ func TestWriteIsStable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for file, write := range map[string]func(*bytes.Buffer) error{
-			baselineFile: func(b *bytes.Buffer) error { return s.Baseline.Write(b) },
+			BaselineFile: func(b *bytes.Buffer) error { return s.Baseline.Write(b) },
 			digestsFile:  func(b *bytes.Buffer) error { return recordedDigests(t, s).Write(b) },
 		} {
 			want, err := fs.ReadFile(Embedded(), name+"/"+file)

@@ -29,6 +29,7 @@ const (
 	RuleBaseline   = "baseline"   // baseline.json, digests.json and the series agree
 	RuleABI        = "abi"        // note: a change in a header that out-of-tree extensions include
 	RuleUnverified = "unverified" // a hunk that cannot be checked
+	RuleCumulative = "cumulative" // cumulative.patch is the composition of the series
 )
 
 // Severity says what a finding means for the result.
@@ -121,6 +122,9 @@ func Lint(fsys fs.FS, baseline string) (*LintResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lint: %w", err)
 	}
+	if err := checkFinished(dir, baseline); err != nil {
+		return nil, fmt.Errorf("lint: %w", err)
+	}
 	text, err := fs.ReadFile(dir, seriesFile)
 	if err != nil {
 		return nil, fmt.Errorf("lint %s: read the series: %w", baseline, err)
@@ -131,6 +135,7 @@ func Lint(fsys fs.FS, baseline string) (*LintResult, error) {
 		l.lintPatch(e)
 	}
 	l.lintTotals()
+	l.lintCumulative()
 	return &l.result, nil
 }
 
@@ -160,9 +165,9 @@ func (l *linter) error(p *Patch, line int, rule, do, message string, args ...any
 func (l *linter) readFacts(baseline string) {
 	var err error
 	if l.series.Baseline, err = readBaseline(l.dir); err != nil {
-		l.add(baselineFile, 0, RuleBaseline, SeverityError, "", "%v", err)
+		l.add(BaselineFile, 0, RuleBaseline, SeverityError, "", "%v", err)
 	} else if name := l.series.Baseline.Name; name != baseline {
-		l.add(baselineFile, 0, RuleBaseline, SeverityError, "make name and directory the same", "the name is %q, the directory is %s", name, baseline)
+		l.add(BaselineFile, 0, RuleBaseline, SeverityError, "make name and directory the same", "the name is %q, the directory is %s", name, baseline)
 	}
 	if l.digests, err = readDigests(l.dir); err != nil {
 		l.add(digestsFile, 0, RuleBaseline, SeverityError, "", "%v", err)
@@ -185,7 +190,7 @@ func (l *linter) lintSeries(text string) []entry {
 		return true
 	})
 	for _, name := range present {
-		if !slices.ContainsFunc(entries, func(e entry) bool { return e.name+suffix == name }) {
+		if !slices.ContainsFunc(entries, func(e entry) bool { return e.name+suffix == name }) && name != CumulativeFile {
 			l.add(name, 0, RuleSeries, SeverityError, "list it, or delete it", "the patch is not listed in the series")
 		}
 	}
@@ -441,20 +446,20 @@ func (l *linter) lintBaseline() {
 	}
 	for _, name := range l.series.TouchedPaths() {
 		if _, ok := b.Touched[name]; !ok && b.Schema != 0 {
-			fault(baselineFile, "the series touches %s, which touched does not list", name)
+			fault(BaselineFile, "the series touches %s, which touched does not list", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Touched)) {
 		blob, known := blobs[name]
 		switch want := b.Touched[name]; {
 		case len(l.series.Patches) > 0 && l.unread == "" && !slices.Contains(l.series.TouchedPaths(), name):
-			fault(baselineFile, "touched lists %s, which the series does not touch", name)
+			fault(BaselineFile, "touched lists %s, which the series does not touch", name)
 		case want == nil && known:
-			fault(baselineFile, "touched says that %s is absent, digests.json has it", name)
+			fault(BaselineFile, "touched says that %s is absent, digests.json has it", name)
 		case want == nil && !slices.Contains(b.Absent, name):
-			fault(baselineFile, "touched says that %s is absent, absent does not list it", name)
+			fault(BaselineFile, "touched says that %s is absent, absent does not list it", name)
 		case want != nil && known && *want != blob:
-			fault(baselineFile, "touched gives blob %s for %s, digests.json %s", *want, name, blob)
+			fault(BaselineFile, "touched gives blob %s for %s, digests.json %s", *want, name, blob)
 		}
 	}
 }

@@ -97,18 +97,32 @@ func (e *ParseError) Error() string {
 // [PATCH n/m] prefix, an unzeroed From line) and refuses, with a *ParseError that names the line, what would be read
 // in two ways: a second mail, prose where a diff belongs, hunks whose numbers do not add up.
 func Parse(name string, raw []byte) (*Patch, error) {
+	p := newParser(name, raw)
+	header, next, err := parseMail(p)
+	if err != nil {
+		return nil, err
+	}
+	return p.parseFiles(next, &Patch{Name: name, Raw: raw, SHA256: fmt.Sprintf("%x", sha256.Sum256(raw)), Header: header})
+}
+
+// ParseDiff reads a git diff without a mail around it.
+func ParseDiff(name string, raw []byte) (*Patch, error) {
+	return newParser(name, raw).parseFiles(0, &Patch{Name: name, Raw: raw, SHA256: fmt.Sprintf("%x", sha256.Sum256(raw))})
+}
+
+func newParser(name string, raw []byte) *parser {
 	p := &parser{name: name, lines: strings.SplitAfter(string(raw), "\n")}
 	if last := len(p.lines) - 1; p.lines[last] == "" {
 		p.lines = p.lines[:last]
 	} else {
 		p.lines[last] += "\n" // else go-gitdiff would take the last line for one without a newline
 	}
-	patch := &Patch{Name: name, Raw: raw, SHA256: fmt.Sprintf("%x", sha256.Sum256(raw))}
-	header, next, err := parseMail(p)
-	if err != nil {
-		return nil, err
-	}
-	patch.Header = header
+	return p
+}
+
+// parseFiles reads the diffs from line next on, up to the end.
+func (p *parser) parseFiles(next int, patch *Patch) (*Patch, error) {
+	var err error
 	seen := map[string]bool{}
 	for p.diffStart(next) {
 		var f *File
@@ -122,7 +136,7 @@ func Parse(name string, raw []byte) (*Patch, error) {
 		patch.Files = append(patch.Files, f)
 	}
 	if len(patch.Files) == 0 {
-		return nil, p.fault(RuleParse, len(p.lines)-1, "export the commit again", "the mail has no diff")
+		return nil, p.fault(RuleParse, len(p.lines)-1, "export the commit again", "there is no diff")
 	}
 	if err := p.parseTail(next); err != nil {
 		return nil, err

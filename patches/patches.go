@@ -51,12 +51,12 @@ func (s *Series) Digests() (Digests, error) {
 
 // Baselines lists the baselines below fsys, oldest first: the directories that hold a baseline.json.
 func Baselines(fsys fs.FS) ([]string, error) {
-	found, err := fs.Glob(fsys, "*/"+baselineFile)
+	found, err := fs.Glob(fsys, "*/"+BaselineFile)
 	if err != nil {
 		return nil, fmt.Errorf("list the baselines: %w", err)
 	}
 	for i, f := range found {
-		found[i] = strings.TrimSuffix(f, "/"+baselineFile)
+		found[i] = strings.TrimSuffix(f, "/"+BaselineFile)
 	}
 	// go/version orders go2.9.1 before go2.10.0, which is the order of PyTorch's tags as well.
 	slices.SortFunc(found, func(a, b string) int {
@@ -88,6 +88,9 @@ func Load(fsys fs.FS, baseline string) (*Series, error) {
 	dir, err := fs.Sub(fsys, baseline)
 	if err != nil {
 		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
+	}
+	if err := checkFinished(dir, baseline); err != nil {
+		return nil, err
 	}
 	s := &Series{Baseline: facts, dir: dir}
 	text, err := fs.ReadFile(dir, seriesFile)
@@ -144,11 +147,13 @@ func (s *Series) TouchedPaths() []string {
 	return slices.Compact(paths)
 }
 
+// BaselineFile holds the facts of the baseline whose folder it lies in.
+const BaselineFile = "baseline.json"
+
 const (
-	suffix       = ".patch"
-	seriesFile   = "series"
-	baselineFile = "baseline.json"
-	digestsFile  = "digests.json"
+	suffix      = ".patch"
+	seriesFile  = "series"
+	digestsFile = "digests.json"
 )
 
 // lazy compiles a pattern when it is first used: compiling all of them takes as long as the rest of the program's start.
@@ -194,6 +199,8 @@ func parseSeries(text string) (entries []entry, faults []seriesFault) {
 			fault("name the file like stream-slots.patch", "%q is not a slug (small letters, digits, single hyphens) ending in .patch", fields[0])
 		case ordinal().MatchString(fields[0]):
 			fault("drop the number; the series file holds the order", "%q begins with a number", fields[0])
+		case fields[0] == CumulativeFile:
+			fault("name the patch otherwise", "%q is the name of the whole change", fields[0])
 		case seen[fields[0]] > 0:
 			fault("delete one of the two lines", "%q is listed on line %d already", fields[0], seen[fields[0]])
 		default:

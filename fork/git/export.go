@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"mpsforge/internal/run"
 )
 
 // Existing gives those of the paths that the commit has.
@@ -69,16 +67,4 @@ func extract(from io.Reader, dir string) error {
 			return err
 		}
 	}
-}
-
-// MergeTree merges two commits in the object store and gives the tree, or false when they conflict.
-func (r *Repository) MergeTree(ctx context.Context, ours, theirs string) (tree string, clean bool, err error) {
-	output, err := runCommand(ctx, r.command("merge-tree", "--write-tree", "--no-messages", "--name-only", ours, theirs))
-	if run.ExitCode(err) == 1 {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, err
-	}
-	return strings.TrimSpace(string(output)), true, nil
 }

@@ -25,6 +25,17 @@ func (r *Repository) FetchTag(ctx context.Context, url, ref string, progress io.
 	return nil
 }
 
+// FetchCommit gets one commit without history from a repository. No ref is made.
+func (r *Repository) FetchCommit(ctx context.Context, from, commit string, progress io.Writer) error {
+	command := r.command("-c", "protocol.version=2", "fetch", "--progress", "--depth=1", "--no-tags", "--no-write-fetch-head",
+		"--no-recurse-submodules", "--", from, commit)
+	command.Stderr = progress
+	if _, err := runCommand(ctx, command); err != nil {
+		return fmt.Errorf("fetch %s from %s: %w", commit, from, err)
+	}
+	return nil
+}
+
 // ResolveCommit gives the commit that a revision names.
 func (r *Repository) ResolveCommit(ctx context.Context, revision string) (string, error) {
 	output, err := runCommand(ctx, r.command("rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}"))
