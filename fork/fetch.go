@@ -141,6 +141,9 @@ func (c *Checkout) settleBase(ctx context.Context, series *patches.Series, sourc
 	}
 	state := &State{Schema: stateSchema, Worktree: c.repository.WorktreeID, Baseline: series.Baseline.Name, Base: c.repository.Head,
 		Proof: proof, Source: source, Applied: []Applied{}, Head: c.repository.Head}
+	if c.state != nil {
+		state.Port = c.state.Port // an adoption anew is no reason to lose it
+	}
 	if err := c.noteEntries(ctx, state, series.TouchedPaths()); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type State struct {
 	// Entries are the files that the series touches, as Head has them: a status then needs no tree. May be empty.
 	Entries map[string]git.Entry `json:"entries"`
 	Pending *Pending             `json:"pending,omitempty"`
+	Port    *Port                `json:"port,omitempty"`
 }
 
 // Applied is one patch of the series as a commit.
@@ -102,6 +103,9 @@ func addState(ctx context.Context, objects *git.Objects, state *State, former st
 	parents := []string{former, state.Base, state.Head}
 	if state.Pending != nil {
 		parents = append(parents, state.Pending.To)
+	}
+	if state.Port != nil {
+		parents = append(parents, state.Port.Target, state.Port.head())
 	}
 	seen := map[string]bool{git.NoObject: true, "": true}
 	for _, parent := range parents {

@@ -87,6 +87,10 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 		status.Notes = append(status.Notes, "nothing is recorded yet; mpsforge apply will record it")
 	}
 	status.Baseline, status.Base, status.Proof, status.Source = c.state.Baseline, c.state.Base, c.state.Proof, c.state.Source
+	if port := c.state.Port; port != nil {
+		status.Notes = append(status.Notes, fmt.Sprintf("a port to %s is stopped at %s; mend the files below %s and run mpsforge port --continue, or give it up: mpsforge port --abort",
+			port.To, port.Stopped, c.mendDir(port.Stopped)))
+	}
 	count := c.applied()
 	c.patchStates(series, count, status)
 	switch {

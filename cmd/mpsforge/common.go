@@ -183,7 +183,13 @@ func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series
 	if err != nil {
 		return nil, nil, err
 	}
-	likely, err := patches.LoadBaseline(files, c.baselineName(""))
+	return c.openWith(ctx, files, c.String("baseline"), true)
+}
+
+// openWith opens the checkout and, from the given files, the series of the wished baseline, or, if none is wished, of
+// the one that the checkout records. withIndex tells that the index entries of the touched paths will be asked for.
+func (c call) openWith(ctx context.Context, files fs.FS, wished string, withIndex bool) (*fork.Checkout, *patches.Series, error) {
+	likely, err := patches.LoadBaseline(files, cmp.Or(wished, patches.DefaultBaseline))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,7 +203,11 @@ func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series
 		series, err := patches.Load(files, likely.Name)
 		loading <- loaded{series, err}
 	}()
-	checkout, err := fork.Open(ctx, c.String("checkout"), slices.Collect(maps.Keys(likely.Touched)))
+	var hint []string
+	if withIndex {
+		hint = slices.Collect(maps.Keys(likely.Touched))
+	}
+	checkout, err := fork.Open(ctx, c.String("checkout"), hint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%w\nget one with: mpsforge fetch --checkout %s; or name another with --checkout", err, c.String("checkout"))
 	}
@@ -205,7 +215,7 @@ func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series
 		return nil, nil, err
 	}
 	found := <-loading
-	if name := c.baselineName(checkout.Baseline()); name != likely.Name {
+	if name := cmp.Or(wished, checkout.Baseline(), patches.DefaultBaseline); name != likely.Name {
 		found.series, found.err = patches.Load(files, name)
 	}
 	if found.err != nil {

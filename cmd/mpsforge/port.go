@@ -1,0 +1,183 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/fork"
+	"mpsforge/patches"
+)
+
+func portCommand(std streams) *cli.Command {
+	return newCommand(std, spec{
+		name: "port", usage: "carry the series to another PyTorch version",
+		about: `Three-way merges in the object store, one patch at a time, from the checkout's baseline to another version; HEAD and
+work tree stay as they are. Each patch turns out unchanged, moved (other line numbers only), merged, already upstream
+(left out), or a conflict: then both sides are shown and lie in files to mend, and --continue goes on. The patch files
+are written when all patches are through.
+
+  mpsforge port --to v2.6.0 --from trees/v2.6.0 --out patches/v2.6.0    another checkout has that version
+  mpsforge port --to v2.6.0 --patch stream-pool --out patches/v2.6.0    that patch; the others there stay as they are
+  mpsforge port --to main --out patches/main                            a commit of this repository
+  mpsforge port --to main --check                                       how would it go? writes nothing
+  mpsforge port --continue                                              the conflicts are mended
+  mpsforge port --abort                                                 give it up`,
+		flags: checkoutFlags(
+			&cli.StringFlag{Name: "to", Usage: "`VERSION`: a baseline, or a commit"},
+			&cli.StringFlag{Name: "from", Usage: "`DIR` of a repository that has the version, if the checkout's has not"},
+			&cli.StringFlag{Name: "out", Usage: "`DIR` of the version's patches to write (default: the baseline's folder below --patches)"},
+			&cli.StringSliceFlag{Name: "patch", Usage: "carry only the patch `NAME`; may be repeated"},
+			&cli.BoolFlag{Name: "drop", Usage: "let patches go that the version's series has and this one has not"},
+			&cli.BoolFlag{Name: "check", Usage: "only tell what would come of it; write nothing"},
+			&cli.BoolFlag{Name: "continue", Usage: "go on after a conflict"},
+			&cli.BoolFlag{Name: "abort", Usage: "give up after a conflict"}),
+		action: port,
+	})
+}
+
+func port(ctx context.Context, c call) (result, error) {
+	resume, abort := c.Bool("continue"), c.Bool("abort")
+	switch {
+	case resume && abort:
+		return result{}, usagef("--continue and --abort exclude each other")
+	case (resume || abort) && (c.IsSet("to") || c.IsSet("from") || c.IsSet("out") || c.IsSet("patch") || c.IsSet("check") || c.IsSet("drop")):
+		return result{}, usagef("--continue and --abort go with the port as it was begun; leave the other flags out")
+	case !resume && !abort && c.String("to") == "":
+		return result{}, usagef("port needs --to, a baseline or a commit")
+	}
+	files, err := c.seriesFiles()
+	if err != nil {
+		return result{}, err
+	}
+	checkout, series, err := c.openWith(ctx, files, c.String("baseline"), false)
+	if err != nil {
+		return result{}, err
+	}
+	defer checkout.Close()
+	if abort {
+		to, err := checkout.AbortPort(ctx)
+		if err != nil {
+			return result{}, err
+		}
+		message := "the port to " + to + " is given up"
+		return result{message: message, text: func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", checkout.Dir(), message) }}, nil
+	}
+	options := fork.PortOptions{To: c.String("to"), From: c.String("from"), Dir: c.String("out"), Drop: c.Bool("drop"), Check: c.Bool("check")}
+	for _, name := range c.StringSlice("patch") {
+		options.Only = append(options.Only, strings.TrimSuffix(name, ".patch"))
+	}
+	if resume {
+		if options, err = checkout.StoppedPort(); err != nil {
+			return result{}, err
+		}
+	}
+	target, err := c.portTarget(&options)
+	if err != nil {
+		return result{}, err
+	}
+	carry := func() (*fork.Ported, error) { return checkout.Port(ctx, series, target, options, c.sink) }
+	if resume {
+		carry = func() (*fork.Ported, error) { return checkout.ContinuePort(ctx, series, target, c.sink) }
+	}
+	ported, err := carry()
+	if err != nil {
+		return result{}, err
+	}
+	message := fmt.Sprintf("patches: %d, files changed: %d", len(ported.Patches), len(ported.Files))
+	if ported.Check {
+		message = fmt.Sprintf("patches: %d, files that would change: %d", len(ported.Patches), len(ported.Files))
+	}
+	found := result{value: ported, message: message, text: func(w io.Writer) {
+		printPort(w, ported)
+		fmt.Fprintf(w, "%s: %s\n", cmp.Or(ported.Dir, ported.Checkout), message)
+	}}
+	if len(ported.Conflicts) == 0 {
+		return found, nil
+	}
+	last := ported.Patches[slices.IndexFunc(ported.Patches, func(p fork.PortedPatch) bool { return p.Outcome == fork.PortConflicts })]
+	text := fmt.Sprintf("%s conflicts with %s in %d files", last.Name, ported.To, len(ported.Conflicts))
+	if ported.Mend != "" {
+		text += fmt.Sprintf("; edit the files below %s, then run: mpsforge port --continue (or mpsforge port --abort)", ported.Mend)
+	}
+	return found, silentError{exitConflict, text}
+}
+
+// portTarget loads the baseline that is ported to, with the series it has now; a commit that is none gets the name of
+// the folder to write.
+func (c call) portTarget(options *fork.PortOptions) (*patches.Series, error) {
+	files, err := c.seriesFiles()
+	if err != nil {
+		return nil, err
+	}
+	known, err := patches.Baselines(files)
+	if err != nil {
+		return nil, err
+	}
+	isBaseline := slices.Contains(known, options.To)
+	if options.Dir == "" && c.String("patches") != "" && isBaseline {
+		options.Dir = filepath.Join(c.String("patches"), options.To)
+	}
+	if options.Dir == "" && !options.Check {
+		return nil, usagef("port needs --out, the folder of patches to write, such as patches/%s", options.To)
+	}
+	name := options.To
+	if options.Dir != "" {
+		if options.Dir, err = filepath.Abs(options.Dir); err != nil {
+			return nil, err
+		}
+		if name = filepath.Base(options.Dir); isBaseline && name != options.To {
+			return nil, usagef("--out %s is no folder of baseline %s; a baseline's folder has its name", options.Dir, options.To)
+		}
+		if _, err := os.Stat(filepath.Join(options.Dir, patches.BaselineFile)); err == nil {
+			return patches.Load(os.DirFS(filepath.Dir(options.Dir)), name)
+		}
+	}
+	if isBaseline {
+		return patches.Load(files, options.To)
+	}
+	return &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: name, Tag: name, Absent: []string{}, Touched: map[string]*string{}}}, nil
+}
+
+func printPort(w io.Writer, ported *fork.Ported) {
+	for _, patch := range ported.Patches {
+		note := ""
+		if len(patch.Present) > 0 && patch.Outcome != fork.PortUpstream {
+			note = "; there already: " + strings.Join(patch.Present, ", ")
+		}
+		fmt.Fprintf(w, "%-28s %s%s\n", patch.Name, patch.Outcome, note)
+	}
+	for _, name := range ported.Dropped {
+		fmt.Fprintf(w, "%-28s of %s is not among them\n", name, ported.To)
+	}
+	for _, conflict := range ported.Conflicts {
+		fmt.Fprintf(w, "%s: %s\n", conflict.Path, cmp.Or(conflict.Why, "conflict"))
+		for _, region := range conflict.Regions {
+			fmt.Fprintf(w, "  line %d\n", region.Line)
+			printSide(w, ported.To+" has", region.Ours)
+			printSide(w, "the patch changes", region.Base)
+			printSide(w, "into", region.Theirs)
+		}
+	}
+}
+
+// shownLines bounds how much of one side of a conflict is printed; the file to mend holds all.
+const shownLines = 12
+
+func printSide(w io.Writer, title string, lines []string) {
+	fmt.Fprintf(w, "    %s:\n", title)
+	for i, line := range lines {
+		if i == shownLines {
+			fmt.Fprintf(w, "      ... %d lines more\n", len(lines)-i)
+			return
+		}
+		fmt.Fprintf(w, "      %s\n", line)
+	}
+}

@@ -1,0 +1,263 @@
+package fork
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mpsforge/fork/git"
+	"mpsforge/patches"
+)
+
+// PortConflict is one file that a merge could not settle.
+type PortConflict struct {
+	Path string `json:"path"`
+	// Why is git's account of it.
+	Why     string   `json:"why"`
+	Regions []Region `json:"regions"`
+
+	text []byte // with conflict markers
+	mode string
+}
+
+// Region is one place of a conflict, with what stands there on each side.
+type Region struct {
+	Line   int      `json:"line"`   // of the file with markers
+	Ours   []string `json:"ours"`   // in the version
+	Base   []string `json:"base"`   // before the patch, in the version it comes from
+	Theirs []string `json:"theirs"` // with the patch
+}
+
+// The marks that git puts around a conflict; a blank and a label follow all but the middle one.
+const (
+	markOurs   = "<<<<<<<"
+	markBase   = "|||||||"
+	markMiddle = "======="
+	markTheirs = ">>>>>>>"
+)
+
+// settle makes the tree of a merge. Conflicts in files whose change the version has already are no conflicts, those of
+// a patch that was mended are taken from the mended files.
+func (p *porting) settle(ctx context.Context, merge *git.Merge, ours string, patch *patches.Patch, result *PortedPatch) (string, []PortConflict, error) {
+	c := p.checkout
+	edit := map[string]git.Entry{}
+	var conflicts []PortConflict
+	for _, found := range merge.Conflicts {
+		if slices.Contains(result.Present, found.Path) {
+			entry, _, err := c.objects.Find(ctx, ours, found.Path)
+			if err != nil {
+				return "", nil, err
+			}
+			edit[found.Path] = entry
+			continue
+		}
+		conflict, err := c.describeConflict(ctx, merge, found, patch)
+		if err != nil {
+			return "", nil, err
+		}
+		conflicts = append(conflicts, conflict)
+	}
+	if len(conflicts) > 0 && p.mended == patch.Name {
+		if err := c.readMended(patch.Name, conflicts, edit); err != nil {
+			return "", nil, err
+		}
+		conflicts, result.Outcome, p.mended = nil, PortMended, ""
+	}
+	if len(conflicts) > 0 {
+		return "", conflicts, nil
+	}
+	tree, err := c.objects.EditTree(ctx, merge.Tree, edit)
+	return tree, nil, err
+}
+
+// describeConflict gives the file as it is to be mended, with both sides in it: git leaves no marks where one side lacks
+// the file.
+func (c *Checkout) describeConflict(ctx context.Context, merge *git.Merge, found git.Conflict, patch *patches.Patch) (PortConflict, error) {
+	conflict := PortConflict{Path: found.Path, mode: git.ModeFile}
+	for _, message := range merge.Messages {
+		if strings.Contains(message, found.Path) {
+			conflict.Why = message
+		}
+	}
+	for _, side := range []git.Entry{found.Theirs, found.Ours} {
+		if side.Mode != "" {
+			conflict.mode = side.Mode
+		}
+	}
+	entry, _, err := c.objects.Find(ctx, merge.Tree, found.Path)
+	if err != nil {
+		return PortConflict{}, err
+	}
+	if entry != (git.Entry{}) && entry.Mode != git.ModeFolder && entry.Mode != git.ModeSubmodule {
+		if conflict.text, err = c.objects.Blob(ctx, entry.ID); err != nil {
+			return PortConflict{}, err
+		}
+	}
+	if !hasMarks(conflict.text) {
+		text := string(conflict.text)
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		version, change := "the version", "patch "+patch.Name
+		if found.Theirs == (git.Entry{}) {
+			text = markOurs + " " + version + "\n" + text + markMiddle + "\n" + markTheirs + " " + change + " has no such file\n"
+		} else {
+			text = markOurs + " " + version + " has no such file\n" + markMiddle + "\n" + text + markTheirs + " " + change + "\n"
+		}
+		conflict.text = []byte(text)
+	} else {
+		conflict.text = relabel(conflict.text, patch.Name)
+	}
+	conflict.Regions = regions(conflict.text)
+	return conflict, nil
+}
+
+// relabel names the sides of the marks, which git labels with commit ids.
+func relabel(text []byte, patch string) []byte {
+	var b bytes.Buffer
+	for line := range strings.Lines(string(text)) {
+		for mark, label := range map[string]string{markOurs: "the version", markBase: "before the patch", markTheirs: "patch " + patch} {
+			if strings.HasPrefix(line, mark+" ") {
+				line = mark + " " + label + "\n"
+				break
+			}
+		}
+		b.WriteString(line)
+	}
+	return b.Bytes()
+}
+
+func hasMarks(text []byte) bool {
+	for line := range strings.Lines(string(text)) {
+		for _, mark := range []string{markOurs, markBase, markTheirs} {
+			if strings.HasPrefix(line, mark+" ") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// regions finds the conflicts of a file with marks.
+func regions(text []byte) []Region {
+	found := []Region{}
+	var current *Region
+	var side *[]string
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.HasPrefix(line, markOurs+" "):
+			found = append(found, Region{Line: number, Ours: []string{}, Base: []string{}, Theirs: []string{}})
+			current = &found[len(found)-1]
+			side = &current.Ours
+		case current == nil:
+		case strings.HasPrefix(line, markBase+" "):
+			side = &current.Base
+		case line == markMiddle:
+			side = &current.Theirs
+		case strings.HasPrefix(line, markTheirs+" "):
+			current, side = nil, nil
+		default:
+			*side = append(*side, line)
+		}
+	}
+	return found
+}
+
+// mendDir is the folder of the files of a patch that are to be mended.
+func (c *Checkout) mendDir(patch string) string {
+	return filepath.Join(c.repository.Dir, "mpsforge-port", patch)
+}
+
+// writeMending puts the conflicting files where they can be mended.
+func (c *Checkout) writeMending(patch string, conflicts []PortConflict) error {
+	dir := c.mendDir(patch)
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("lay conflicts ready: %w", err)
+	}
+	for _, conflict := range conflicts {
+		if err := patches.CheckPath(conflict.Path); err != nil {
+			return err
+		}
+		path := filepath.Join(dir, filepath.FromSlash(conflict.Path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("lay conflicts ready: %w", err)
+		}
+		if err := os.WriteFile(path, conflict.text, 0o644); err != nil {
+			return fmt.Errorf("lay conflicts ready: %w", err)
+		}
+	}
+	return nil
+}
+
+// readMended takes all files of the folder, those added there too; a conflicting file that is gone is deleted.
+func (c *Checkout) readMended(patch string, conflicts []PortConflict, edit map[string]git.Entry) error {
+	dir := c.mendDir(patch)
+	modes := map[string]string{}
+	for _, conflict := range conflicts {
+		edit[conflict.Path] = git.Entry{}
+		modes[conflict.Path] = conflict.mode
+	}
+	err := filepath.WalkDir(dir, func(full string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, full)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		content, err := os.ReadFile(full)
+		if err != nil {
+			return err
+		}
+		if hasMarks(content) {
+			return fmt.Errorf("%w: %s still has conflict marks; edit it (or delete it if the patched version has no such file), then run mpsforge port --continue again", ErrNotMended, full)
+		}
+		id, err := c.objects.AddBlob(content)
+		if err != nil {
+			return err
+		}
+		mode := modes[name]
+		if mode == "" {
+			mode = git.ModeFile
+		}
+		edit[name] = git.Entry{Mode: mode, ID: id}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: the folder %s is gone; begin again: mpsforge port --abort", ErrNotMended, dir)
+	}
+	return err
+}
+
+// removeMended removes the files of all patches but one.
+func (c *Checkout) removeMended(but string) error {
+	parent := filepath.Dir(c.mendDir("any"))
+	entries, err := os.ReadDir(parent)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove mended files: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == but {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(parent, entry.Name())); err != nil {
+			return fmt.Errorf("remove mended files: %w", err)
+		}
+	}
+	if but == "" {
+		if err := os.RemoveAll(parent); err != nil {
+			return fmt.Errorf("remove mended files: %w", err)
+		}
+	}
+	return nil
+}
