@@ -2,6 +2,7 @@ package patches
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,7 +59,7 @@ func LintCompare(fsys fs.FS, baseline string) (*CompareResult, error) {
 		}
 		if d.Reason == "" {
 			add("make the patches alike, or run mpsforge lint --compare --fix --patches DIR and write the reason into the entry of this digest",
-				"a difference without a reason: %s", d.Text(result.Baseline, result.Against))
+				"the difference %s (%s: %s) from %s has no reason", d.Digest, cmp.Or(d.Patch, "the series"), d.Path, result.Against)
 		}
 	}
 	for _, r := range reasons {

@@ -108,6 +108,22 @@ func FinishRewrite(dir string) (bool, error) {
 	return true, nil
 }
 
+// FinishRewrites does so for each baseline's folder below dir, and names those that needed it.
+func FinishRewrites(dir string) ([]string, error) {
+	pending, err := filepath.Glob(filepath.Join(dir, "*", pendingDir))
+	if err != nil {
+		return nil, fmt.Errorf("look for rewrites that were cut off: %w", err)
+	}
+	var finished []string
+	for _, path := range pending {
+		if _, err := FinishRewrite(filepath.Dir(path)); err != nil {
+			return finished, err
+		}
+		finished = append(finished, filepath.Dir(path))
+	}
+	return finished, nil
+}
+
 // Files are the files that a series is made of: patches, the series file, and the baseline's facts. old is the series
 // file as it was: its comments stay with the names they stand at. digests may be nil: not to be written.
 func (s *Series) Files(old string, digests *Digests) (map[string][]byte, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
+	"mpsforge/internal/events"
 	"mpsforge/patches"
 )
 
@@ -87,6 +88,9 @@ func (c call) openOut(ctx context.Context, out string) (*fork.Checkout, *patches
 	if wanted := c.String("baseline"); wanted != "" && wanted != name {
 		return nil, nil, usagef("--out %s is the folder of baseline %s, --baseline says %s; a baseline's folder has its name", out, name, wanted)
 	}
+	if err := c.finishRewrite(out); err != nil {
+		return nil, nil, err
+	}
 	if _, err := os.Stat(filepath.Join(out, patches.BaselineFile)); err == nil {
 		return c.openWith(ctx, os.DirFS(filepath.Dir(filepath.Clean(out))), name, false)
 	}
@@ -95,6 +99,18 @@ func (c call) openOut(ctx context.Context, out string) (*fork.Checkout, *patches
 		return nil, nil, err
 	}
 	return c.openWith(ctx, files, name, false)
+}
+
+// finishRewrite ends what a run that was cut off left half written in a folder of patches, unless this one writes nothing.
+func (c call) finishRewrite(dir string) error {
+	if c.Bool("check") {
+		return nil
+	}
+	finished, err := patches.FinishRewrite(dir)
+	if finished {
+		c.sink.Emit(events.Message{Level: events.Warning, Text: "finished writing the series into " + dir + ", which an earlier run had begun"})
+	}
+	return err
 }
 
 func printExport(w io.Writer, exported *fork.Exported) {

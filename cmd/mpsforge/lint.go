@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,9 +21,13 @@ digests. Hunks in files without digests are listed as unverified; they never cou
   mpsforge lint                           all baselines
   mpsforge lint --baseline v2.9.1
   mpsforge lint --patches ./patches       a folder instead of the series built in
-  mpsforge lint --patches ./patches --fix rewrite its patch files in canonical form first`,
+  mpsforge lint --patches ./patches --fix rewrite its patch files in canonical form first
+  mpsforge lint --compare                 also hold each baseline's series against that of v2.9.1, patch by patch: each
+                                          difference in added and removed lines needs a reason in differences.json,
+                                          which --fix brings up to date but for the reasons`,
 		flags: []cli.Flag{&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to check (default: all)"}, patchesFlag(),
-			&cli.BoolFlag{Name: "fix", Usage: "bring the patch files below --patches into canonical form first"}},
+			&cli.BoolFlag{Name: "fix", Usage: "bring the patch files below --patches into canonical form first, and with --compare differences.json up to date"},
+			&cli.BoolFlag{Name: "compare", Usage: "compare the series of the baselines with each other as well"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			files, err := c.seriesFiles()
 			if err != nil {
@@ -38,20 +43,11 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 				return result{}, fmt.Errorf("%w: --patches %s holds no folder with a baseline.json", patches.ErrUnknownBaseline, c.String("patches"))
 			}
 			if c.Bool("fix") {
-				if c.String("patches") == "" {
-					return result{}, usagef("--fix needs --patches, the folder whose files it may rewrite")
-				}
-				for _, name := range names {
-					fixed, err := patches.FixDir(c.String("patches"), name)
-					if err != nil {
-						return result{}, err
-					}
-					for _, path := range fixed {
-						c.sink.Emit(events.Message{Level: events.Info, Text: "rewrote " + path})
-					}
+				if err := c.fixSeries(names); err != nil {
+					return result{}, err
 				}
 			}
-			var found []*patches.LintResult
+			var found []lintFound
 			errors := 0
 			for _, name := range names {
 				finish := events.Step(c.sink, "lint "+name)
@@ -60,14 +56,25 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 					finish(events.Failed, "")
 					return result{}, err
 				}
-				found = append(found, linted)
+				one := lintFound{LintResult: linted}
 				bad := len(linted.Of(patches.SeverityError))
+				if c.Bool("compare") && name != patches.DefaultBaseline {
+					if one.Comparison, err = patches.LintCompare(files, name); err != nil {
+						finish(events.Failed, "")
+						return result{}, err
+					}
+					bad += len(one.Comparison.Findings)
+				}
+				found = append(found, one)
 				errors += bad
 				finish(map[bool]events.Outcome{true: events.OK, false: events.Failed}[bad == 0], "")
 			}
 			listed := result{value: found, message: fmt.Sprintf("baselines: %d, errors: %d", len(found), errors), text: func(w io.Writer) {
-				for _, linted := range found {
-					printLint(w, linted)
+				for _, one := range found {
+					printLint(w, one.LintResult)
+					if one.Comparison != nil {
+						printComparison(w, one.Comparison)
+					}
 				}
 			}}
 			if errors > 0 {
@@ -76,6 +83,57 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 			return listed, nil
 		},
 	})
+}
+
+// lintFound is what lint found about one baseline.
+type lintFound struct {
+	*patches.LintResult
+	Comparison *patches.CompareResult `json:"comparison,omitempty"`
+}
+
+// fixSeries brings files below --patches into form and says which it rewrote.
+func (c call) fixSeries(names []string) error {
+	dir := c.String("patches")
+	if dir == "" {
+		return usagef("--fix needs --patches, the folder whose files it may rewrite")
+	}
+	tell := func(path string) { c.sink.Emit(events.Message{Level: events.Info, Text: "rewrote " + path}) }
+	for _, name := range names {
+		fixed, err := patches.FixDir(dir, name)
+		if err != nil {
+			return err
+		}
+		for _, path := range fixed {
+			tell(path)
+		}
+	}
+	for _, name := range names {
+		if !c.Bool("compare") || name == patches.DefaultBaseline {
+			continue
+		}
+		changed, err := patches.FixDifferences(dir, name)
+		if err != nil {
+			return err
+		}
+		if changed {
+			tell(filepath.Join(dir, name, "differences.json"))
+		}
+	}
+	return nil
+}
+
+func printComparison(w io.Writer, comparison *patches.CompareResult) {
+	for _, difference := range comparison.Differences {
+		fmt.Fprintln(w, difference.Text(comparison.Baseline, comparison.Against))
+		if difference.Reason != "" {
+			fmt.Fprintf(w, "    because %s\n", difference.Reason)
+		}
+	}
+	for _, finding := range comparison.Findings {
+		fmt.Fprintln(w, finding)
+	}
+	fmt.Fprintf(w, "%s against %s: patches in both: %d, differences: %d; errors: %d\n", comparison.Baseline, comparison.Against,
+		comparison.Patches, len(comparison.Differences), len(comparison.Findings))
 }
 
 func printLint(w io.Writer, linted *patches.LintResult) {

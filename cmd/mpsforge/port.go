@@ -136,6 +136,9 @@ func (c call) portTarget(options *fork.PortOptions) (*patches.Series, error) {
 		if name = filepath.Base(options.Dir); isBaseline && name != options.To {
 			return nil, usagef("--out %s is no folder of baseline %s; a baseline's folder has its name", options.Dir, options.To)
 		}
+		if err := c.finishRewrite(options.Dir); err != nil {
+			return nil, err
+		}
 		if _, err := os.Stat(filepath.Join(options.Dir, patches.BaselineFile)); err == nil {
 			return patches.Load(os.DirFS(filepath.Dir(options.Dir)), name)
 		}

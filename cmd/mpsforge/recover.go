@@ -1,20 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
+	"mpsforge/patches"
 )
 
 func recoverCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "recover", usage: "finish or undo what a kill left open",
 		about: `Without a flag it does what loses nothing, and says so when you must choose. apply and unapply do the same by
-themselves.
+themselves. With --patches it also ends an export or port that was cut off while it wrote there.
 
   mpsforge recover                        end an interrupted run
   mpsforge recover --rollback             undo it; overwrites the files that it concerned
@@ -34,6 +37,16 @@ themselves.
 			case c.Bool("rollback"):
 				direction = fork.RollBack
 			}
+			var ended []string
+			if dir := c.String("patches"); dir != "" {
+				finished, err := patches.FinishRewrites(dir)
+				if err != nil {
+					return result{}, err
+				}
+				for _, folder := range finished {
+					ended = append(ended, "finished writing the series into "+folder)
+				}
+			}
 			checkout, _, err := c.openCheckout(ctx)
 			if err != nil {
 				return result{}, err
@@ -43,10 +56,11 @@ themselves.
 			if err != nil {
 				return result{}, err
 			}
-			message := recovery.Did
-			if message == "" {
-				message = "nothing to do"
+			if recovery.Did != "" {
+				ended = append(ended, recovery.Did)
 			}
+			recovery.Did = strings.Join(ended, "; ")
+			message := cmp.Or(recovery.Did, "nothing to do")
 			return result{value: recovery, message: message, text: func(w io.Writer) {
 				fmt.Fprintf(w, "%s: %s\n", recovery.Checkout, message)
 			}}, nil
