@@ -255,8 +255,8 @@ type named struct {
 	old  *patches.Patch // nil for a new one
 }
 
-// nameCommits finds out which patch of the series each commit is: by a wish, the record of apply, the subject, or the
-// same added and removed lines. Others are new, and called after their subject.
+// nameCommits finds out which patch of the series each commit is: by a wish, the record of apply, the subject, the
+// same added and removed lines, or its place in the order with a path in common. Others are new, and called after their subject.
 func (c *Checkout) nameCommits(ctx context.Context, series *patches.Series, commits []seriesCommit, diffs [][]byte, wishes map[string]string) ([]named, error) {
 	result := make([]named, len(commits))
 	unused := slices.Clone(series.Patches)
@@ -300,9 +300,16 @@ func (c *Checkout) nameCommits(ctx context.Context, series *patches.Series, comm
 		if result[i].old != nil || len(unused) == 0 {
 			continue
 		}
-		if diff, err := patches.ParseDiff("", diffs[i]); err == nil {
-			take(i, func(p *patches.Patch) bool { return patches.Compare(p, diff).Diff < patches.DegreeContent })
+		diff, err := patches.ParseDiff("", diffs[i])
+		if err != nil {
+			continue // Format says what is wrong with it
 		}
+		take(i, func(p *patches.Patch) bool { return patches.Compare(p, diff).Diff < patches.DegreeContent })
+		take(i, func(p *patches.Patch) bool {
+			place := slices.Index(series.Patches, p)
+			follows := place == 0 && i == 0 || place > 0 && i > 0 && result[i-1].old == series.Patches[place-1]
+			return follows && slices.ContainsFunc(p.Paths(), func(path string) bool { return slices.Contains(diff.Paths(), path) })
+		})
 	}
 	used := map[string]string{}
 	for i, commit := range commits {

@@ -17,8 +17,7 @@ import (
 
 // PortConflict is one file that a merge could not settle.
 type PortConflict struct {
-	Path string `json:"path"`
-	// Why is git's account of it.
+	Path    string   `json:"path"`
 	Why     string   `json:"why"`
 	Regions []Region `json:"regions"`
 
@@ -79,11 +78,16 @@ func (p *porting) settle(ctx context.Context, merge *git.Merge, ours string, pat
 // describeConflict gives the file as it is to be mended, with both sides in it: git leaves no marks where one side lacks
 // the file.
 func (c *Checkout) describeConflict(ctx context.Context, merge *git.Merge, found git.Conflict, patch *patches.Patch) (PortConflict, error) {
-	conflict := PortConflict{Path: found.Path, mode: git.ModeFile}
-	for _, message := range merge.Messages {
-		if strings.Contains(message, found.Path) {
-			conflict.Why = message
-		}
+	conflict := PortConflict{Path: found.Path, mode: git.ModeFile, Why: "both change the same lines"}
+	switch none := (git.Entry{}); {
+	case found.Ours == none && found.Theirs == none:
+		conflict.Why = "both moved or removed it, in different ways"
+	case found.Ours == none:
+		conflict.Why = "the version has no such file"
+	case found.Theirs == none:
+		conflict.Why = "the patch removes it, and the version changed it"
+	case found.Base == none:
+		conflict.Why = "both add it"
 	}
 	for _, side := range []git.Entry{found.Theirs, found.Ours} {
 		if side.Mode != "" {

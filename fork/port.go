@@ -88,7 +88,7 @@ type Port struct {
 	Dir     string        `json:"dir"`
 	Only    []string      `json:"only"`
 	Drop    bool          `json:"drop"`
-	Series  string        `json:"series"` // digests of both series
+	Series  string        `json:"series"` // digest of what is carried
 	Done    []PortedPatch `json:"done"`
 	Stopped string        `json:"stopped"` // name of the patch
 }
@@ -122,8 +122,8 @@ func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Ser
 		return nil, err
 	}
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
-		if c.state.Port.Series != portedSeries(series, target) {
-			return nil, fmt.Errorf("%w: a series was changed since the port to %s began; begin again: mpsforge port --abort", ErrSeriesChanged, options.To)
+		if c.state.Port.Series != series.Digest() {
+			return nil, fmt.Errorf("%w: the series was changed since the port to %s began; begin again: mpsforge port --abort", ErrSeriesChanged, options.To)
 		}
 		return &porting{Port: *c.state.Port, mended: c.state.Port.Stopped}, nil
 	})
@@ -173,7 +173,7 @@ func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Serie
 	if err != nil {
 		return nil, err
 	}
-	p.To, p.Dir, p.Only, p.Drop, p.Series = options.To, options.Dir, options.Only, options.Drop, portedSeries(series, target)
+	p.To, p.Dir, p.Only, p.Drop, p.Series = options.To, options.Dir, options.Only, options.Drop, series.Digest()
 	p.checkout, p.source, p.own, p.check = c, series, target, options.Check
 	result, err := p.run(ctx, sink)
 	if err == nil {
@@ -295,8 +295,10 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 		p.parents[patch.Name], p.carried[patch.Name] = onto, carried
 		var now PortedPatch
 		switch {
-		case i < len(done):
-			now = done[i]
+		case i < len(done) && (carried == patch || done[i].Outcome == PortMended):
+			if now, err = p.takeUp(ctx, done[i], onto); err != nil {
+				return nil, err
+			}
 		case left:
 			now = PortedPatch{Name: patch.Name, Outcome: PortLeftOut}
 		default:
@@ -318,6 +320,18 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 		}
 	}
 	return p.finish(ctx, result, sink)
+}
+
+// takeUp takes over a patch that was through before the port stopped, if the commits below it are the same still.
+func (p *porting) takeUp(ctx context.Context, done PortedPatch, onto string) (PortedPatch, error) {
+	if done.Commit == "" {
+		return done, nil
+	}
+	commit, err := p.checkout.objects.Commit(ctx, done.Commit)
+	if err == nil && !slices.Equal(commit.Parents, []string{onto}) {
+		err = fmt.Errorf("%w: the series in %s was changed since the port to %s began; begin again: mpsforge port --abort", ErrSeriesChanged, p.Dir, p.To)
+	}
+	return done, err
 }
 
 func (p *porting) ownPatch(name string) *patches.Patch {

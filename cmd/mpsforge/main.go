@@ -94,7 +94,7 @@ func exitCode(err error) int {
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended):
 		return exitConflict
-	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, git.ErrNoGit):
+	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit):
 		return exitEnvironment
 	}
 	return exitFailed

@@ -161,7 +161,7 @@ func printPort(w io.Writer, ported *fork.Ported) {
 		fmt.Fprintf(w, "%-28s of %s is not among them\n", name, ported.To)
 	}
 	for _, conflict := range ported.Conflicts {
-		fmt.Fprintf(w, "%s: %s\n", conflict.Path, cmp.Or(conflict.Why, "conflict"))
+		fmt.Fprintf(w, "%s: %s\n", conflict.Path, conflict.Why)
 		for _, region := range conflict.Regions {
 			fmt.Fprintf(w, "  line %d\n", region.Line)
 			printSide(w, ported.To+" has", region.Ours)

@@ -147,7 +147,7 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs("patches/v2.9.1")
 	ts.Check(os.MkdirAll(dir, 0o755))
 	out := ts.MkAbs("mails")
-	git(up, "format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "-o", out, "v2.9.1..HEAD")
+	git(up, "format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames", "-o", out, "v2.9.1..HEAD")
 	mails, err := filepath.Glob(filepath.Join(out, "*.patch"))
 	ts.Check(err)
 	slices.Sort(mails)

@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"mpsforge/internal/run"
@@ -13,7 +12,6 @@ import (
 type Merge struct {
 	Tree      string // with conflict markers in the files that conflict
 	Conflicts []Conflict
-	Messages  []string // git's own words about conflicts
 }
 
 // Conflict is one path that could not be merged. The entries are zero on a side that lacks the file.
@@ -25,7 +23,7 @@ type Conflict struct {
 // MergeTree merges two commits in the object store: nothing but objects is written. Conflict markers show the common
 // ancestor as well, and the labels.
 func (r *Repository) MergeTree(ctx context.Context, ours, theirs string) (*Merge, error) {
-	command, remove, err := r.apart("-c", "merge.conflictStyle=diff3", "merge-tree", "--write-tree", "--messages", "-z", ours, theirs)
+	command, remove, err := r.apart("-c", "merge.conflictStyle=diff3", "merge-tree", "--write-tree", "--no-messages", "-z", ours, theirs)
 	if err != nil {
 		return nil, err
 	}
@@ -41,38 +39,25 @@ func (r *Repository) MergeTree(ctx context.Context, ours, theirs string) (*Merge
 	return merge, nil
 }
 
-// parseMerge reads the form that git's manual gives under -z: the tree; conflicted entries; an empty record; messages,
-// each the count of its paths, the paths, its kind and its text.
+// parseMerge reads the form that git's manual gives under -z: the tree, then the conflicted entries.
 func parseMerge(output string) (*Merge, error) {
 	records := strings.Split(strings.TrimSuffix(output, "\x00"), "\x00")
 	merge := &Merge{Tree: records[0]}
 	if len(merge.Tree) != 40 {
 		return nil, fmt.Errorf("git merge-tree printed %.80q", output)
 	}
-	next := 1
-	for ; next < len(records) && records[next] != ""; next++ {
-		meta, path, found := strings.Cut(records[next], "\t")
+	for _, record := range records[1:] {
+		meta, path, found := strings.Cut(record, "\t")
 		var entry Entry
 		var stage int
 		if _, err := fmt.Sscanf(meta, "%s %s %d", &entry.Mode, &entry.ID, &stage); !found || err != nil || stage < 1 || stage > 3 {
-			return nil, fmt.Errorf("git merge-tree printed %q", records[next])
+			return nil, fmt.Errorf("git merge-tree printed %q", record)
 		}
 		if n := len(merge.Conflicts); n == 0 || merge.Conflicts[n-1].Path != path {
 			merge.Conflicts = append(merge.Conflicts, Conflict{Path: path})
 		}
 		conflict := &merge.Conflicts[len(merge.Conflicts)-1]
 		*[]*Entry{&conflict.Base, &conflict.Ours, &conflict.Theirs}[stage-1] = entry
-	}
-	for next++; next < len(records); {
-		count, err := strconv.Atoi(records[next])
-		if err != nil || next+count+2 >= len(records) {
-			return nil, fmt.Errorf("git merge-tree printed %q among its messages", records[next])
-		}
-		kind, text := records[next+count+1], records[next+count+2]
-		if strings.HasPrefix(kind, "CONFLICT") {
-			merge.Messages = append(merge.Messages, strings.TrimSpace(text))
-		}
-		next += count + 3
 	}
 	return merge, nil
 }
