@@ -29,12 +29,13 @@ $(MPSFORGE):
 demo: build
 	$(call part,demo,sh ci/demo.sh $(MPSFORGE) $(CACHE))
 
-check:
+check: build
 	$(call part,gofmt,test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; })
 	$(call part,vet,$(GO) vet ./...)
 	$(call part,vet without cgo,CGO_ENABLED=0 $(GO) vet ./...)
 	$(call part,staticcheck,$(GO) run $(STATICCHECK) ./...)
 	$(call part,clang-format,sh ci/clang-format.sh)
+	$(call part,series,$(MPSFORGE) lint --compare --quiet)
 
 unit:
 	$(call part,go test,$(GO) test -timeout 45m ./...)

@@ -146,10 +146,6 @@ func (c *Checkout) AbortPort(ctx context.Context) (string, error) {
 	return options.To, c.removeMended("")
 }
 
-func portedSeries(series, target *patches.Series) string {
-	return series.Digest() + " " + target.Digest()
-}
-
 func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Series, options PortOptions, sink events.Sink, begin func() (*porting, error)) (*Ported, error) {
 	finish := events.Step(sink, "port")
 	defer finish(events.Failed, "")
@@ -251,11 +247,17 @@ type porting struct {
 type line struct {
 	checkout *Checkout
 	head     string
+	made     []Applied // commits of the patches to come, as far as they are known
 }
 
 // advance puts the next patch on and gives the commit before and after.
 func (l *line) advance(ctx context.Context, patch *patches.Patch) (before, after string, err error) {
 	before = l.head
+	if len(l.made) > 0 && l.made[0].SHA256 == patch.SHA256 {
+		l.head, l.made = l.made[0].Commit, l.made[1:]
+		return before, l.head, nil
+	}
+	l.made = nil
 	l.head, err = l.checkout.commitPatch(ctx, before, patch)
 	return before, l.head, err
 }
@@ -272,7 +274,7 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 	done := p.Done
 	p.Done, p.carried, p.parents = nil, map[string]*patches.Patch{}, map[string]string{}
 	ours := &line{checkout: c, head: p.Target} // the version's own series, for patches that are kept
-	theirs := &line{checkout: c, head: c.state.Base}
+	theirs := &line{checkout: c, head: c.state.Base, made: c.state.Applied}
 	onto := p.Target
 	for i, patch := range p.source.Patches {
 		sink.Emit(events.StepProgress{Step: "port", Done: int64(i), Total: int64(len(p.source.Patches)), Unit: "patches", Note: patch.Name})

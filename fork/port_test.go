@@ -1,6 +1,7 @@
 package fork_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -209,7 +210,7 @@ func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.Outcome) {
 		t.Fatal(err)
 	}
 	for i, patch := range ported.Patches {
-		if patch.Outcome == fork.PortUnchanged && fmt.Sprintf("%s", patchNamed(written, patch.Name).Raw) != string(series.Patches[i].Raw) {
+		if patch.Outcome == fork.PortUnchanged && !bytes.Equal(patchNamed(written, patch.Name).Raw, series.Patches[i].Raw) {
 			t.Errorf("%s is said to be unchanged, but its file differs", patch.Name)
 		}
 	}

@@ -34,9 +34,7 @@ func (l *linter) lintCumulative() {
 	for _, f := range whole.Files {
 		composed.lintContext(whole, f)
 	}
-	for _, finding := range composed.result.Of(SeverityError) {
-		l.result.Findings = append(l.result.Findings, finding)
-	}
+	l.result.Findings = append(l.result.Findings, composed.result.Of(SeverityError)...)
 	have, want := map[string]string{}, l.series.blobs()
 	for _, f := range whole.Files {
 		if f.OldID != f.NewID {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mpsforge/patches"
 )
 
 // The benchmarks run fresh processes of mpsforge and git by turns on a real PyTorch tree and report ratios of medians:
@@ -124,4 +126,67 @@ func BenchmarkLint(b *testing.B) {
 		theirs = append(theirs, x.git("apply", "--stat", x.patch))
 	}
 	x.report(ours, theirs)
+}
+
+// BenchmarkExport compares export of the applied series with git format-patch of the same commits. Aim: 1.
+func BenchmarkExport(b *testing.B) {
+	x := newBench(b)
+	out := x.copySeries()
+	x.ours("apply")
+	var ours, theirs []time.Duration
+	for range b.N {
+		ours = append(ours, x.ours("export", "--out", out))
+		theirs = append(theirs, x.git("format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames",
+			"-o", b.TempDir(), benchBase+"..HEAD"))
+	}
+	x.report(ours, theirs)
+}
+
+// BenchmarkPort compares the port of the series to a commit in which its lines have moved with git cherry-pick of the
+// same commits onto it, work tree included. Aim: 20 ms a patch.
+func BenchmarkPort(b *testing.B) {
+	x := newBench(b)
+	out := filepath.Join(b.TempDir(), "next")
+	series, err := patches.Load(patches.Embedded(), "v2.6.0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for path, blob := range series.Baseline.Touched {
+		if blob == nil {
+			continue
+		}
+		file := filepath.Join(x.tree, path)
+		content, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, append([]byte("// one line more\n"), content...), 0o644)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	x.git("commit", "-q", "-a", "-m", "next")
+	x.git("branch", "next")
+	x.git("checkout", "-q", "--detach", benchBase)
+	x.ours("apply")
+	x.git("branch", "applied")
+	var ours, theirs []time.Duration
+	for range b.N {
+		ours = append(ours, x.ours("port", "--to", "next", "--out", out))
+		x.git("checkout", "-q", "--detach", "next")
+		theirs = append(theirs, x.git("cherry-pick", benchBase+"..applied"))
+		x.git("checkout", "-q", "--detach", "applied")
+	}
+	x.report(ours, theirs)
+	slices.Sort(ours)
+	b.ReportMetric(ours[len(ours)/2].Seconds()*1000/float64(len(series.Patches)), "mpsforge-ms/patch")
+}
+
+// copySeries copies the patches of v2.6.0, so that they may be written.
+func (x *bench) copySeries() string {
+	x.b.Helper()
+	dir := filepath.Join(x.b.TempDir(), "v2.6.0")
+	if err := os.CopyFS(dir, os.DirFS("../../patches/v2.6.0")); err != nil {
+		x.b.Fatal(err)
+	}
+	return dir
 }

@@ -418,6 +418,12 @@ func (o *Objects) diff(ctx context.Context, folder, from, to string) ([]Change, 
 // collects.
 func (o *Objects) Flush() error {
 	for _, hash := range o.order {
+		id := hash.String()
+		// As git does, an object that is there is only marked as young, or a collection of garbage could take it.
+		if now := time.Now(); os.Chtimes(filepath.Join(o.repository.CommonDir, "objects", id[:2], id[2:]), now, now) == nil {
+			delete(o.pending, hash)
+			continue
+		}
 		if _, err := o.storage.SetEncodedObject(o.pending[hash]); err != nil {
 			return fmt.Errorf("write object %s into %s: %w", hash, o.repository.CommonDir, err)
 		}
