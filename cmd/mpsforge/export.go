@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -98,7 +99,11 @@ func (c call) openOut(ctx context.Context, out string) (*fork.Checkout, *patches
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.openWith(ctx, files, name, false)
+	checkout, series, err := c.openWith(ctx, files, name, false)
+	if errors.Is(err, patches.ErrUnknownBaseline) {
+		return nil, nil, usagef("--out %s: a baseline's folder has its name: %v", out, err)
+	}
+	return checkout, series, err
 }
 
 // finishRewrite ends what a run that was cut off left half written in a folder of patches, unless this one writes nothing.
