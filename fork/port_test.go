@@ -82,7 +82,7 @@ func (r repo) cherryPick(commit string) string {
 func TestPortAgreesWithCherryPick(t *testing.T) {
 	histories := 40
 	if testing.Short() {
-		histories = 15
+		histories = 25
 	}
 	seen := make(chan fork.Outcome, histories*8)
 	t.Run("histories", func(t *testing.T) {
