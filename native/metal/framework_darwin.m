@@ -1,6 +1,6 @@
 // The C ABI of metal.h on Apple's Metal framework. This backend has not been run yet: there was no Mac. It was checked
-// with clang on Linux against the headers of host builds (native/objc/include), which finds slips and not mistakes about
-// Apple's interfaces.
+// with clang on Linux against the headers of host builds (native/objc/include), which finds slips and not mistakes
+// about Apple's interfaces.
 //
 // Calls go to Metal as they are, so what Metal forbids ends the process with Metal's own assertion, and no violation,
 // race or deadlock is ever among the findings: those hold only what was left behind at the device's end. What a program
