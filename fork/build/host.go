@@ -218,8 +218,9 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 		return nil, err
 	}
 	built.Kernels, built.Dropped = len(kernels.kept), kernels.dropped
+	// Generated, large, and of no interest to anybody's speed.
 	for i := range registration {
-		registration[i].flags = torchFlags
+		registration[i].flags = slices.Concat(torchFlags, []string{"-O0"})
 	}
 	if err := h.compiler.compile(ctx, registration); err != nil {
 		return nil, err
