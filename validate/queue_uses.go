@@ -23,7 +23,11 @@ var queueRunners = []string{"dispatch_sync", "dispatch_sync_with_rethrow", "disp
 type onQueueFunction struct{ file, function, reason string }
 
 // onQueueFunctions are those of the patched sources.
-var onQueueFunctions = []onQueueFunction{}
+var onQueueFunctions = []onQueueFunction{
+	{"aten/src/ATen/mps/MPSStream.mm", "MPSStream::commandEncoder", "called off the queue, it goes to the queue first (rule 10)"},
+	{"aten/src/ATen/mps/MPSStream.mm", "MPSStream::commit", "private; called by MPSStream::synchronize alone, which goes to the queue first"},
+	{"aten/src/ATen/native/mps/OperationUtils.mm", "blockEncoder", "the stream of the block that the thread is in; outside any block commandEncoder() goes to the queue itself"},
+}
 
 // queueUse is one call of commandEncoder() or commandBuffer().
 type queueUse struct {
