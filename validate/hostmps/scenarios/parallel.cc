@@ -150,6 +150,7 @@ void kernels_cold_start(Run& run) {
 // Graphs compiled by a thread are its own: they go at its end, at its first operation after empty_cache(), and beyond
 // the bound that the environment sets.
 void graph_cache(Run& run) {
+  at::globalContext().hasMPS();
   const char* bound = std::getenv("PYTORCH_MPS_GRAPH_CACHE_SIZE");
   const uint64_t before = mpsforge_host_live_graphs();
   run.in_parallel([&](int number) {
