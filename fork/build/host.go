@@ -230,17 +230,17 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 		return nil, err
 	}
 	libraries := append(search, "-L"+dir, "-ltorch_cpu", "-lc10", "-lmpsforge_objc")
-	wrapped := []string{"-shared", "-Wl,-soname,libhostmps.so", "-Wl,-Bsymbolic"}
+	var wraps []string
 	for _, name := range wrappedFunctions {
-		wrapped = append(wrapped, "-Wl,--wrap="+name)
+		wraps = append(wraps, "-Wl,--wrap="+name)
 	}
-	if err := h.compiler.link(ctx, built.Library, objectsOf(append(foreign, registration...)), append(wrapped, libraries...)); err != nil {
+	if err := h.compiler.link(ctx, built.Library, objectsOf(append(foreign, registration...)), slices.Concat([]string{"-shared", "-Wl,-soname,libhostmps.so", "-Wl,-Bsymbolic"}, wraps, libraries)); err != nil {
 		return nil, err
 	}
 	if err := h.compiler.link(ctx, built.Driver, objectsOf(drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
 		return nil, err
 	}
-	if built.Tests, err = h.linkTests(ctx, dir, tests, append([]string{"-lhostmps"}, libraries...)); err != nil {
+	if built.Tests, err = h.linkTests(ctx, dir, tests, append([]string{"-lhostmps"}, append(wraps, libraries...)...)); err != nil {
 		return nil, err
 	}
 	if h.Flavour == Plain { // they are the same in all flavours

@@ -387,9 +387,9 @@ void captures_are_off_unless_asked_for() {
 }  // namespace
 
 #define SCENARIO(name) \
-  { #name, name, nullptr, false }
+  { #name, name }
 
-std::vector<Scenario> behaviour_scenarios() {
+std::vector<Case> behaviour_scenarios() {
   return {
       SCENARIO(the_device_is_a_mac),
       SCENARIO(fill_and_copy),

@@ -138,9 +138,9 @@ void cpu_races_gpu() {
 }  // namespace
 
 #define SCENARIO(name, message) \
-  { #name, name, message, false }
+  { #name, name, message }
 
-std::vector<Scenario> misuse_scenarios() {
+std::vector<Case> misuse_scenarios() {
   return {
       SCENARIO(commit_twice, "commit an already committed command buffer"),
       SCENARIO(commit_with_open_encoder, "commit command buffer with uncommitted encoder"),

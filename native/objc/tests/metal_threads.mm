@@ -132,14 +132,14 @@ void handler_races_reader() {
 
 }  // namespace
 
-std::vector<Scenario> thread_scenarios() {
+std::vector<Case> thread_scenarios() {
   return {
-      {"a_queue_a_thread", a_queue_a_thread, nullptr, false},
-      {"one_queue_for_all", one_queue_for_all, nullptr, false},
-      {"handlers_come_after_the_commit", handlers_come_after_the_commit, nullptr, false},
-      {"one_command_buffer_on_a_serial_queue", one_command_buffer_on_a_serial_queue, nullptr, false},
-      {"one_command_buffer_on_two_threads", one_command_buffer_on_two_threads, "data race", true},
-      {"handler_races_reader", handler_races_reader, "data race", true},
+      {"a_queue_a_thread", a_queue_a_thread},
+      {"one_queue_for_all", one_queue_for_all},
+      {"handlers_come_after_the_commit", handlers_come_after_the_commit},
+      {"one_command_buffer_on_a_serial_queue", one_command_buffer_on_a_serial_queue},
+      {"one_command_buffer_on_two_threads", one_command_buffer_on_two_threads, "data race", Case::kThreadSanitizer},
+      {"handler_races_reader", handler_races_reader, "data race", Case::kThreadSanitizer},
   };
 }
 

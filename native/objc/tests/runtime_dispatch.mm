@@ -44,7 +44,8 @@ void one_target() {
   dispatch_queue_t queues[] = {dispatch_queue_create_with_target("one", nullptr, target),
                                dispatch_queue_create_with_target("other", nullptr, target)};
   static const char key = 0;
-  __block int values[2], count = 0;
+  static int values[2];  // blocks capture no arrays
+  __block int count = 0;
   __block bool inside = false;
   for (int i = 0; i < 2; ++i) dispatch_queue_set_specific(queues[i], &key, &values[i], nullptr);
   dispatch_queue_t const* all = queues;

@@ -210,7 +210,7 @@ void system_libraries() {
   auto* header = reinterpret_cast<const mach_header_64*>(_dyld_get_image_header(0));
   CHECK(getsectiondata(header, "__TEXT", "metal_bfloat", &size) == reinterpret_cast<const uint8_t*>(bytes) &&
         size == 8);
-  CHECK(getsectiondata(header, "__TEXT", "metal_basic", &size) == nullptr);
+  CHECK(getsectiondata(header, "__TEXT", "metal_none", &size) == nullptr);
   os_log_t log = os_log_create("a", "b");
   const os_signpost_id_t id = os_signpost_id_generate(log);
   CHECK(os_signpost_enabled(log) && id != OS_SIGNPOST_ID_NULL);
