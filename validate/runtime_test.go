@@ -20,13 +20,15 @@ import (
 
 // The table and the program know the same scenarios.
 func TestRuntimeScenariosExist(t *testing.T) {
-	text, err := fs.ReadFile(hostmps, "hostmps/scenarios/parallel.cc")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var inProgram, inTable []string
-	for _, match := range regexp.MustCompile(`(?m)^\s+\{"([a-z0-9-]+)", "`).FindAllSubmatch(text, -1) {
-		inProgram = append(inProgram, string(match[1]))
+	for _, file := range []string{"parallel.cc", "streams.cc"} {
+		text, err := fs.ReadFile(hostmps, "hostmps/scenarios/"+file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^\s+\{"([a-z0-9-]+)", "`).FindAllSubmatch(text, -1) {
+			inProgram = append(inProgram, string(match[1]))
+		}
 	}
 	for _, s := range runtimeScenarios() {
 		inTable = append(inTable, s.name)

@@ -170,7 +170,12 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-idirafter", "."},
 		include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
 	for _, path := range compiled {
-		foreign = append(foreign, unit{dir: h.Checkout, path: path, flags: torchFlags, object: filepath.Join(objects, path+".o")})
+		flags := torchFlags
+		if filepath.Base(path) == "MPSHandOver.mm" {
+			// RecordFunction's inline functions assert what only a libtorch with assertions keeps, and Debian's has none.
+			flags = slices.Concat(torchFlags, []string{"-DNDEBUG"})
+		}
+		foreign = append(foreign, unit{dir: h.Checkout, path: path, flags: flags, object: filepath.Join(objects, path+".o")})
 	}
 	// Only what is part of the backend sees the checkout; the rest is the same for all checkouts, and compiled once.
 	ownGlue := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include(".", native, filepath.Join(native, "objc/include"), generated.include))

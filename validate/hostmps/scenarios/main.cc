@@ -44,7 +44,7 @@ std::string identity() {
 }
 
 const Scenario* find(const char* name) {
-  for (const auto* table : {&scenarios(), &operation_tests(), &benchmarks()}) {
+  for (const auto* table : {&scenarios(), &stream_scenarios(), &operation_tests(), &benchmarks()}) {
     for (const Scenario& scenario : *table) {
       if (std::strcmp(scenario.name, name) == 0) return &scenario;
     }
@@ -54,7 +54,7 @@ const Scenario* find(const char* name) {
 
 int list() {
   std::string text;
-  for (const auto* table : {&scenarios(), &operation_tests()}) {
+  for (const auto* table : {&scenarios(), &stream_scenarios(), &operation_tests()}) {
     for (const Scenario& scenario : *table) {
       text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quote(scenario.name) +
               ",\"about\":" + quote(scenario.about) +

@@ -12,6 +12,10 @@
 #include <string>
 #include <vector>
 
+// Hooks that the patches add (backend/hooks.cc).
+extern "C" int64_t mpsforge_hostmps_stream_statistic(const char* name);
+extern "C" void mpsforge_hostmps_release_stream_slot();
+
 namespace mpsforge::hostmps {
 
 // What all threads of a run share. Thread-safe.
@@ -58,6 +62,7 @@ struct Scenario {
 
 // All scenarios, in the order of the table in validate/runtime_scenarios.go.
 const std::vector<Scenario>& scenarios();
+const std::vector<Scenario>& stream_scenarios();
 const std::vector<Scenario>& operation_tests();
 // What make bench times.
 const std::vector<Scenario>& benchmarks();

@@ -1,0 +1,464 @@
+// Scenarios of several streams: explicit ones, those that threads lease, and tensors that go from one to the other with
+// no synchronise but that of the threads themselves.
+#include <ATen/core/grad_mode.h>
+#include <ATen/detail/MPSHooksInterface.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "scenarios.h"
+
+namespace mpsforge::hostmps {
+namespace {
+
+const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
+
+const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
+
+c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
+c10::Stream new_stream() { return guard().getNewStream(at::Device(at::kMPS, 0)); }
+c10::Stream current_stream() { return guard().getStream(at::Device(at::kMPS, 0)); }
+
+// A counter of the pool; -1 where the sources have none.
+int64_t statistic(const char* name) { return mpsforge_hostmps_stream_statistic(name); }
+
+// Each thread works on a stream that it asked for.
+void explicit_streams(Run& run) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    const c10::Stream before = current_stream(), own = new_stream(), other = new_stream();
+    run.expect(own.id() != 0 && own != other, "a new stream is the default one, or the one before");
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = at::randn({16, 16}, generator);
+      at::Tensor output;
+      {
+        const c10::StreamGuard on_own(own);
+        run.expect(current_stream() == own, "the guard's stream is not current");
+        output = at::mm(input.to(at::kMPS), input.to(at::kMPS));
+        try {
+          const c10::StreamGuard on_other(other);
+          run.expect(current_stream() == other, "the inner guard's stream is not current");
+          throw std::runtime_error("leaves the guard");
+        } catch (const std::runtime_error&) {
+        }
+        run.expect(current_stream() == own, "the stream is not restored after an exception");
+        own.synchronize();
+        run.expect(own.query(), "a stream that was waited for has work left");
+        run.expect_close("mm on a stream", output, at::mm(input, input));
+      }
+      run.expect(current_stream() == before, "the stream is not restored");
+    }
+  });
+}
+
+// torch.mps.synchronize() waits for all streams, whoever uses them.
+void device_synchronize(Run& run) {
+  std::vector<c10::Stream> streams;
+  for (int number = 0; number < run.threads; ++number) streams.push_back(new_stream());
+  for (int i = 0; i < run.iterations; ++i) {
+    run.in_parallel([&](int number) {
+      const c10::StreamGuard on_own(streams[static_cast<size_t>(number)]);
+      at::Tensor sum = at::zeros({32}, kMPS);
+      for (int j = 0; j < 5; ++j) sum = at::add(sum, 1.0);
+      run.meet();
+      if (number == 0) {
+        hooks().deviceSynchronize();
+        for (const c10::Stream& stream : streams) run.expect(stream.query(), "a stream has work left");
+      }
+      run.meet();
+      run.expect_close("sum", sum, at::full({32}, 5.0));
+    });
+  }
+}
+
+struct Layer {
+  at::Tensor weight, bias;
+};
+
+// Steps of gradient descent on two layers; the weights after them.
+std::vector<at::Tensor> train(std::vector<Layer> layers, const at::Tensor& input, int steps) {
+  for (Layer& layer : layers) {
+    for (at::Tensor* part : {&layer.weight, &layer.bias}) *part = part->detach().requires_grad_();
+  }
+  for (int step = 0; step < steps; ++step) {
+    const at::Tensor hidden = at::relu(at::linear(input, layers[0].weight, layers[0].bias));
+    const at::Tensor loss = at::linear(hidden, layers[1].weight, layers[1].bias).sum();
+    loss.backward();
+    const at::NoGradGuard no_gradients;
+    for (Layer& layer : layers) {
+      for (at::Tensor* part : {&layer.weight, &layer.bias}) {
+        *part = at::sub(*part, part->grad(), 0.01).requires_grad_();
+      }
+    }
+  }
+  return {layers[0].weight.detach(), layers[0].bias.detach(), layers[1].weight.detach(), layers[1].bias.detach()};
+}
+
+void compare_training(Run& run, int number) {
+  at::Generator generator = run.generator(number);
+  const at::Tensor input = at::randn({4, 8}, generator);
+  std::vector<Layer> here = {{at::randn({6, 8}, generator), at::randn({6}, generator)},
+                             {at::randn({3, 6}, generator), at::randn({3}, generator)}};
+  std::vector<Layer> there;
+  for (const Layer& layer : here) there.push_back({layer.weight.to(at::kMPS), layer.bias.to(at::kMPS)});
+  const auto expected = train(here, input, 3);
+  const auto found = train(there, input.to(at::kMPS), 3);
+  for (size_t i = 0; i < found.size(); ++i) run.expect_close("weights after training", found[i], expected[i]);
+}
+
+// The backward pass runs on a thread of the engine; it uses the forward's stream.
+void training(Run& run) {
+  run.in_parallel([&](int number) {
+    const c10::StreamGuard on_own(new_stream());
+    for (int i = 0; i < run.iterations; ++i) compare_training(run, number);
+  });
+}
+
+// On the main thread that is stream 0, and nothing of several streams runs.
+void training_main(Run& run) {
+  for (int i = 0; i < run.iterations; ++i) compare_training(run, i);
+  run.expect(current_stream().id() == 0, "the main thread has another stream than 0");
+  run.expect(statistic("streams") == 1, "training on the main thread used another stream than 0");
+  run.expect(statistic("hand_over_waits") == 0, "a wait for another stream");
+}
+
+// A tensor of one stream is freed while another, which was told to use it, still does.
+void record_stream(Run& run) {
+  const c10::Stream first = new_stream(), second = new_stream();
+  for (int i = 0; i < run.iterations; ++i) {
+    at::Tensor output;
+    at::Tensor input;
+    {
+      const c10::StreamGuard on_first(first);
+      input = at::full({64, 64}, i, kMPS);
+    }
+    c10::Event ready(at::kMPS);
+    ready.record(first);
+    second.wait(ready);
+    {
+      const c10::StreamGuard on_second(second);
+      output = at::mul(input, 2.0);
+    }
+    input.record_stream(second);
+    input = at::Tensor();  // freed
+    {
+      const c10::StreamGuard on_first(first);
+      at::full({64, 64}, -1, kMPS);  // of the same size
+    }
+    const c10::StreamGuard on_second(second);
+    run.expect_close("recorded", output, at::full({64, 64}, 2.0 * i));
+  }
+}
+
+// What is freed on one stream is allocated on another.
+void buffer_reuse_streams(Run& run) {
+  std::vector<c10::Stream> streams;
+  for (int i = 0; i < 3; ++i) streams.push_back(new_stream());
+  run.in_parallel([&](int number) {
+    std::vector<at::Tensor> kept;
+    for (int i = 0; i < run.iterations; ++i) {
+      const c10::StreamGuard on(streams[static_cast<size_t>(number + i) % streams.size()]);
+      const double value = number * 1000 + i;
+      at::mul(at::full({64, 64}, value, kMPS), 2.0);  // both are freed at once
+      kept.push_back(at::add(at::full({64, 64}, value, kMPS), 1.0));
+    }
+    for (int i = 0; i < run.iterations; ++i) {
+      run.expect_close("add", kept[static_cast<size_t>(i)], at::full({64, 64}, number * 1000 + i + 1.0));
+    }
+  });
+}
+
+// Streams that threads lease exist from the first operator on.
+void start_streams() { new_stream(); }
+
+// Every thread passes a tensor on to the next one, again and again, and all of them stay in use.
+void ring(Run& run) {
+  start_streams();
+  const size_t count = static_cast<size_t>(run.threads);
+  std::vector<at::Tensor> now(count), next(count);
+  for (size_t i = 0; i < count; ++i) now[i] = at::full({32}, static_cast<double>(i), kMPS);
+  run.in_parallel([&](int number) {
+    const size_t place = static_cast<size_t>(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      next[(place + 1) % count] = at::add(now[place], 1.0);
+      run.meet();
+      now[place] = next[place];
+      run.meet();
+    }
+  });
+  for (size_t i = 0; i < count; ++i) {
+    const size_t from = (i + count - static_cast<size_t>(run.iterations) % count) % count;
+    run.expect_close("around the ring", now[i], at::full({32}, static_cast<double>(from) + run.iterations));
+  }
+}
+
+// A tree: each round half of the threads add what the other half made.
+void tree(Run& run) {
+  start_streams();
+  for (int i = 0; i < run.iterations; ++i) {
+    std::vector<at::Tensor> values(static_cast<size_t>(run.threads));
+    run.in_parallel([&](int number) {
+      values[static_cast<size_t>(number)] = at::full({48}, number + 1.0, kMPS);
+      for (int step = 1; step < run.threads; step *= 2) {
+        run.meet();
+        if (number % (2 * step) == 0 && number + step < run.threads) {
+          values[static_cast<size_t>(number)] =
+              at::add(values[static_cast<size_t>(number)], values[static_cast<size_t>(number + step)]);
+        }
+      }
+    });
+    run.expect_close("sum of the tree", values[0], at::full({48}, run.threads * (run.threads + 1) / 2.0));
+  }
+}
+
+// All threads add to one tensor at the same time. Each addition is whole on stock: one queue takes them in turn.
+void in_place(Run& run) {
+  start_streams();
+  const at::Tensor sum = at::zeros({64}, kMPS);
+  run.in_parallel([&](int) {
+    for (int i = 0; i < run.iterations; ++i) sum.add_(1.0);
+  });
+  run.expect_close("sum", sum, at::full({64}, static_cast<double>(run.threads * run.iterations)));
+}
+
+// All threads read the same weights; one of them changes the weights in between.
+void weights(Run& run) {
+  start_streams();
+  at::Generator first = run.generator(-1);
+  const at::Tensor here = at::randn({12, 12}, first);
+  const at::Tensor weight = here.to(at::kMPS);
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = at::randn({12, 12}, generator);
+      const at::Tensor output = at::mm(input.to(at::kMPS), weight);
+      run.meet();
+      if (number == i % run.threads) weight.mul_(-1.0);
+      run.meet();
+      run.expect_close("mm with shared weights", output, at::mm(input, here) * (i % 2 == 0 ? 1.0 : -1.0));
+    }
+  });
+}
+
+// The reader drops the last reference, and the maker gets memory of that size again.
+void freed_by_another(Run& run) {
+  start_streams();
+  std::vector<at::Tensor> letters(static_cast<size_t>(run.threads));
+  run.in_parallel([&](int number) {
+    at::Tensor sum = at::zeros({64, 64}, kMPS);
+    double expected = 0;
+    for (int i = 0; i < run.iterations; ++i) {
+      letters[static_cast<size_t>(number)] = at::full({64, 64}, number + i, kMPS);
+      run.meet();
+      const int from = (number + 1) % run.threads;
+      sum = at::add(sum, letters[static_cast<size_t>(from)]);
+      letters[static_cast<size_t>(from)] = at::Tensor();
+      expected += from + i;
+      run.meet();
+    }
+    run.expect_close("sum of letters", sum, at::full({64, 64}, expected));
+  });
+}
+
+// Random programs: in each round a tensor is changed by one thread, or read by any number of them.
+void random_programs(Run& run) {
+  start_streams();
+  constexpr int kTensors = 6;
+  std::vector<at::Tensor> tensors;
+  std::vector<double> expected;
+  for (int i = 0; i < kTensors; ++i) {
+    tensors.push_back(at::full({40}, i, kMPS));
+    expected.push_back(i);
+  }
+  uint64_t state = run.seed * 2654435761u + 1;
+  auto random = [&](uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int>((state >> 33) % below);
+  };
+  struct Step {
+    int thread, to, from;
+    bool replaces;
+  };
+  std::vector<std::vector<Step>> rounds;
+  for (int i = 0; i < run.iterations; ++i) {
+    std::vector<Step> round;
+    std::vector<double> before = expected;
+    for (int to = 0; to < kTensors; ++to) {
+      if (to % 2 != i % 2) continue;  // the others are read in this round
+      const int from = (to + 1 + 2 * random(kTensors / 2)) % kTensors;
+      const Step step = {random(static_cast<uint64_t>(run.threads)), to, from, random(2) == 0};
+      expected[static_cast<size_t>(to)] =
+          (step.replaces ? 0 : before[static_cast<size_t>(to)]) + 1 + before[static_cast<size_t>(from)];
+      while (expected[static_cast<size_t>(to)] > 1e6) expected[static_cast<size_t>(to)] -= 1e6;
+      round.push_back(step);
+    }
+    rounds.push_back(round);
+  }
+  run.in_parallel([&](int number) {
+    std::vector<double> values;
+    for (int i = 0; i < kTensors; ++i) values.push_back(i);
+    for (const auto& round : rounds) {
+      for (const Step& step : round) {
+        const size_t to = static_cast<size_t>(step.to), from = static_cast<size_t>(step.from);
+        double value = (step.replaces ? 0 : values[to]) + 1 + values[from];
+        double less = 0;
+        for (; value > 1e6; value -= 1e6) less += 1e6;
+        values[to] = value;
+        if (step.thread != number) continue;
+        if (step.replaces) {
+          tensors[to] = at::add(tensors[from], 1.0 - less);
+        } else {
+          tensors[to].add_(tensors[from]).add_(1.0 - less);
+        }
+      }
+      run.meet();
+    }
+  });
+  for (int i = 0; i < kTensors; ++i) {
+    run.expect_close("random program", tensors[static_cast<size_t>(i)],
+                     at::full({40}, expected[static_cast<size_t>(i)]));
+  }
+}
+
+// Nobody but the main thread has used mps when all threads begin.
+void first_use(Run& run) {
+  at::Generator first = run.generator(-1);
+  const at::Tensor here = at::randn({16, 16}, first);
+  const at::Tensor weight = here.to(at::kMPS);
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = at::randn({16, 16}, generator);
+      at::Tensor output = at::mm(input.to(at::kMPS), weight);
+      output = at::add(output, weight);
+      run.expect_close("mm and add", output, at::mm(input, here) + here);
+    }
+  });
+}
+
+// Each thread that works has a stream of its own while it lives.
+void stream_per_thread(Run& run) {
+  start_streams();
+  for (int i = 0; i < run.iterations; ++i) {
+    std::vector<c10::StreamId> ids(static_cast<size_t>(run.threads));
+    run.in_parallel([&](int number) {
+      const at::Tensor ones = at::ones({8}, kMPS);
+      ids[static_cast<size_t>(number)] = current_stream().id();
+      run.meet();
+      run.expect_close("ones", ones, at::ones({8}));
+    });
+    const std::set<c10::StreamId> different(ids.begin(), ids.end());
+    const bool room = run.threads <= 31;
+    run.expect(!room || (different.size() == ids.size() && different.count(0) == 0), "two threads have one stream");
+    run.expect(!room || *different.rbegin() <= run.threads, "a slot that a thread returned is not used again");
+  }
+  run.expect(statistic("live") == 0, "slots are leased and no thread lives");
+  run.expect(statistic("leases") >= std::min(run.threads, 31) * run.iterations, "leases are not counted");
+}
+
+// A thread that returns its slot leases again at its next operator.
+void release(Run& run) {
+  start_streams();
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor value = at::full({8}, number, kMPS);
+      mpsforge_hostmps_release_stream_slot();
+      run.expect(current_stream().id() == 0, "a stream without a lease");
+      run.expect_close("after the release", at::add(value, 1.0), at::full({8}, number + 1.0));
+    }
+  });
+  run.expect(statistic("leases") >= run.threads * run.iterations, "a release did not give the slot back");
+}
+
+// PYTORCH_MPS_STREAM_POOL_SIZE=3: two threads at a time have a stream, the others get an error.
+void exhausted_error(Run& run) {
+  start_streams();
+  std::atomic<int> leased{0}, refused{0};
+  run.in_parallel([&](int) {
+    try {
+      const at::Tensor ones = at::ones({8}, kMPS);
+      ++leased;
+      run.expect_close("ones", ones, at::ones({8}));
+    } catch (const c10::Error& error) {
+      ++refused;
+      run.expect(std::string(error.what()).find("PYTORCH_MPS_STREAM_POOL_SIZE") != std::string::npos, error.what());
+    }
+    run.meet();
+  });
+  run.expect(leased == std::min(run.threads, 2) && refused == run.threads - leased, "another number of leases");
+}
+
+// The same with wait: the others wait until a thread ends.
+void exhausted_wait(Run& run) {
+  start_streams();
+  run.in_parallel([&](int number) {
+    const at::Tensor value = at::full({8}, number, kMPS);
+    run.expect(current_stream().id() == 1 || current_stream().id() == 2, "a stream beyond the pool's size");
+    run.expect_close("full", at::add(value, 1.0), at::full({8}, number + 1.0));
+  });
+  run.expect(statistic("peak") == std::min(run.threads, 2), "another number of leases at once");
+}
+
+// A forked child gets an error that says what to do; the parent goes on.
+void forked(Run& run) {
+  start_streams();
+  run.in_parallel([&](int number) {
+    at::Tensor value = at::full({8}, number, kMPS);
+    run.meet();
+    if (number == 0) {
+      const pid_t child = fork();
+      if (child == 0) {
+        int code = 1;
+        try {
+          value = at::Tensor();  // a free does nothing
+          at::zeros({8}, kMPS);
+        } catch (const c10::Error& error) {
+          code = std::string(error.what()).find("'spawn'") != std::string::npos ? 0 : 2;
+        }
+        _exit(code);
+      }
+      int status = -1;
+      for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      if (status == -1) kill(child, SIGKILL);
+      run.expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child got no error that names 'spawn'");
+    }
+    run.expect_close("the parent's tensor", at::add(value, 1.0), at::full({8}, number + 1.0));
+  });
+}
+
+}  // namespace
+
+const std::vector<Scenario>& stream_scenarios() {
+  static const std::vector<Scenario> all = {
+      {"explicit-streams", "streams of the program's own, set and restored", explicit_streams},
+      {"device-synchronize", "torch.mps.synchronize waits for every stream", device_synchronize},
+      {"training-streams", "training on streams of the program's own", training},
+      {"training-main", "training on the main thread uses stream 0 alone", training_main},
+      {"record-stream", "a tensor freed while a recorded stream uses it", record_stream},
+      {"buffer-reuse-streams", "memory freed on one stream, allocated on another", buffer_reuse_streams},
+      {"hand-over-ring", "tensors passed around a ring of threads", ring},
+      {"hand-over-tree", "tensors summed up a tree of threads", tree},
+      {"hand-over-in-place", "one tensor changed by all threads at once", in_place},
+      {"hand-over-weights", "weights read by all threads, changed in between", weights},
+      {"hand-over-freed", "tensors freed by another thread than their maker", freed_by_another},
+      {"hand-over-random", "random programs that pass tensors between threads", random_programs},
+      {"first-use", "the main thread's weights, used by threads that are new to mps", first_use},
+      {"stream-per-thread", "a stream for each thread while it lives", stream_per_thread},
+      {"release-slot", "a thread returns its stream and goes on", release},
+      {"exhausted-error", "no stream left: an error", exhausted_error},
+      {"exhausted-wait", "no stream left: wait for one", exhausted_wait},
+      {"fork", "the child of a fork", forked},
+  };
+  return all;
+}
+
+}  // namespace mpsforge::hostmps
