@@ -60,7 +60,7 @@ func runtimeScenarios() []runtimeScenario {
 		{name: "event-guard", patches: []string{"event-streams"}, stock: stockMay, least: 1, iterations: 10},
 		{name: "explicit-streams", patches: []string{"stream-pool"}, stock: stockFails, least: 1, iterations: 10},
 		{name: "device-synchronize", patches: []string{"stream-pool"}, stock: stockFails, least: 1, iterations: 8},
-		{name: "training-streams", patches: []string{"stream-pool", "hand-over"}, stock: stockMay, least: 1, iterations: 3},
+		{name: "training-streams", patches: []string{"stream-pool"}, stock: stockMay, least: 1, iterations: 3},
 		{name: "fork", patches: []string{"stream-pool"}, stock: stockFails, least: 1, iterations: 1},
 		{name: "record-stream", patches: []string{"allocator-streams"}, stock: stockFails, least: 1, iterations: 10},
 		{name: "buffer-reuse-streams", patches: []string{"allocator-streams"}, stock: stockLives, iterations: 20},
