@@ -213,6 +213,10 @@ func (r *runtimeRun) waits(s runtimeScenario) []string {
 // scenarios fills the table: each scenario on stock, if it is built, and on the patched sources.
 func (r *runtimeRun) scenarios(ctx context.Context, stock, patched *build.HostBuild) error {
 	for _, s := range runtimeScenarios() {
+		if s.notThread != "" && patched.Stamp.Flavour == build.Thread {
+			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(build.Thread), Verdict: reports.Skipped, Detail: s.notThread})
+			continue
+		}
 		if stock != nil {
 			if err := r.onStock(ctx, s, stock); err != nil {
 				return err

@@ -28,7 +28,7 @@ func (r *runtimeRun) ablate(ctx context.Context) error {
 				return fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)
 			}
 			for _, s := range runtimeScenarios() {
-				if len(r.waits(s)) > 0 || slices.Contains(failing, s.name) {
+				if len(r.waits(s)) > 0 || slices.Contains(failing, s.name) || (s.notThread != "" && flavour == build.Thread) {
 					continue
 				}
 				all, err := r.outcomes(ctx, s, built, s.chances(), func(o outcome) bool { return o.end.problem != "" })
