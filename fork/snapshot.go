@@ -2,17 +2,21 @@ package fork
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mpsforge/fork/git"
 	"mpsforge/patches"
 )
 
-// snapshotPaths are what a host build takes of a checkout. A tree that is only a part of PyTorch's may lack the last one.
-var snapshotPaths = []string{"aten/src/ATen", "version.txt", "caffe2/core"}
+// snapshotPaths are what a host build takes of a checkout. A tree that is only a part of PyTorch's may lack what
+// follows the first two.
+var snapshotPaths = []string{"aten/src/ATen", "version.txt", "caffe2/core", "torch/csrc/mps", "torch/mps"}
 
 // Snapshot is a commit's sources, as far as a host build needs them, in a folder of their own.
 type Snapshot struct {
@@ -107,7 +111,9 @@ func (c *Checkout) snapshot(ctx context.Context, s *Snapshot, cache string) (*Sn
 		return nil, err
 	}
 	s.Tree = commit.Tree
-	parent := filepath.Join(cache, "snapshots")
+	// What an earlier version took of the same tree must not be found.
+	kind := sha256.Sum256([]byte(strings.Join(snapshotPaths, " ")))
+	parent := filepath.Join(cache, "snapshots", hex.EncodeToString(kind[:4]))
 	s.Dir = filepath.Join(parent, s.Tree)
 	if _, err := os.Stat(s.Dir); err == nil {
 		return s, nil

@@ -23,6 +23,9 @@ when it is loaded, a program that runs scenarios with it, and a stamp inside the
 series it came. The compiler and PyTorch 2.6.0's libtorch come from Debian trixie's packages, unpacked into the cache
 (330 MB to download, 1.7 GB on disk, no privileges needed); what was compiled once is kept there too.
 
+The result also has a script python3. The Python that it starts has torch with device mps: the checkout's own bindings
+(torch/csrc/mps) stand over the prebuilt ones, and torch.mps is the checkout's package. Programs need no change.
+
   mpsforge build --host                                 the checkout in ./pytorch
   mpsforge build --host --flavour tsan                  with ThreadSanitizer
   mpsforge build --host --torch DIR                     another libtorch: a folder that pip install --target filled
@@ -113,7 +116,8 @@ func (c call) build(ctx context.Context) (result, error) {
 	}
 	message := fmt.Sprintf("%s build in %s", built.Stamp.Flavour, built.Dir)
 	return result{value: built, message: message, text: func(w io.Writer) {
-		fmt.Fprintf(w, "library     %s\nmetal       %s\nscenarios   %s\n", built.Library, built.Metal, built.Driver)
+		fmt.Fprintf(w, "library     %s\nmetal       %s\nscenarios   %s\npython      %s\n", built.Library, built.Metal, built.Driver,
+			cmp.Or(built.Python, "none: "+built.NoPython))
 		fmt.Fprintf(w, "from        %s, tree %s, patches: %s\n", cmp.Or(built.Stamp.Baseline, "unknown"), built.Stamp.Tree, cmp.Or(strings.Join(built.Stamp.Patches, ", "), "none (stock)"))
 		fmt.Fprintf(w, "torch       %s\nsources     %d compiled, %d left out\noperators   %d registered, %d without a compiled kernel\n",
 			built.Stamp.Torch, len(built.Compiled), len(built.Excluded), built.Kernels, len(built.Dropped))

@@ -41,9 +41,13 @@ type HostBuild struct {
 	Dir string `json:"dir"`
 	// Library registers the backend for the MPS dispatch key when it is loaded; Metal, which it is linked with, is the
 	// software Metal with its Objective-C classes; Driver runs scenarios over both.
-	Library  string     `json:"library"`
-	Metal    string     `json:"metal"`
-	Driver   string     `json:"driver"`
+	Library string `json:"library"`
+	Metal   string `json:"metal"`
+	Driver  string `json:"driver"`
+	// Python is a script that starts a Python whose torch has device mps, with the checkout's bindings and its package
+	// torch.mps; where there is none, NoPython says why.
+	Python   string     `json:"python,omitempty"`
+	NoPython string     `json:"no_python,omitempty"`
 	Stamp    Stamp      `json:"stamp"`
 	Compiled []string   `json:"compiled"`
 	Excluded []Excluded `json:"excluded"`
@@ -188,6 +192,8 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 			drivers = append(drivers, u)
 		case "tests":
 			tests = append(tests, u)
+		case "python":
+			// buildPython's
 		case "backend":
 			u.flags = backendFlags
 			foreign = append(foreign, u)
@@ -243,6 +249,10 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 		return nil, err
 	}
 	if err := h.compiler.link(ctx, built.Driver, objectsOf(drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
+		return nil, err
+	}
+	headers := slices.Concat(include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
+	if built.Python, built.NoPython, err = h.buildPython(ctx, dir, glue, objects, headers, libraries); err != nil {
 		return nil, err
 	}
 	if built.Tests, err = h.linkTests(ctx, dir, tests, append([]string{"-lhostmps"}, append(wraps, libraries...)...)); err != nil {
@@ -410,7 +420,10 @@ func lock(ctx context.Context, cache string) (unlock func(), err error) {
 // sourcesDigest is Stamp.Sources of the checkout.
 func sourcesDigest(checkout string) (string, error) {
 	hash := sha256.New()
-	for _, folder := range []string{"aten/src/ATen/mps", "aten/src/ATen/native/mps"} {
+	for _, folder := range []string{"aten/src/ATen/mps", "aten/src/ATen/native/mps", filepath.Dir(pythonBindings), pythonPackage} {
+		if !exists(filepath.Join(checkout, folder)) {
+			continue // of a checkout that is part of one; where it is needed, that is told there
+		}
 		err := filepath.WalkDir(filepath.Join(checkout, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,7 +31,7 @@ const clangVersion = "19"
 // rootPackages are unpacked into a root, with all that they depend on.
 var rootPackages = []string{
 	"clang-" + clangVersion, "libclang-rt-" + clangVersion + "-dev", "lld-" + clangVersion, "llvm-" + clangVersion,
-	"libstdc++-14-dev", "ccache", "libtorch-dev", "python3-torch", "libfmt-dev", "python3-yaml",
+	"libstdc++-14-dev", "ccache", "libtorch-dev", "python3-torch", "libfmt-dev", "pybind11-dev", "python3-yaml", "python3-setuptools",
 }
 
 // Root is a Debian system, seen from its top folder: the compiler, the libraries and the Python of host builds. It is
@@ -81,10 +82,8 @@ func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, 
 	}
 	if dir == "" {
 		dir = filepath.Join(cache, "roots", DebianSuite)
-		if !HaveRoot(cache) {
-			if err := makeRoot(ctx, dir, cache, sink); err != nil {
-				return nil, fmt.Errorf("make a root of %s's packages in %s: %w", DebianSuite, dir, err)
-			}
+		if err := makeRoot(ctx, dir, cache, sink); err != nil {
+			return nil, fmt.Errorf("make a root of %s's packages in %s: %w", DebianSuite, dir, err)
 		}
 	}
 	dir, err := filepath.Abs(dir)
@@ -98,8 +97,25 @@ func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, 
 	return root, root.writeTools()
 }
 
-// makeRoot unpacks the packages beside dir and moves the result into place whole.
+// packageList is the file in a root that names the packages in it.
+const packageList = "packages.txt"
+
+// makeRoot unpacks the packages beside dir and moves the result into place whole. A root that an earlier version of
+// mpsforge made gets the packages that it lacks.
 func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
+	if _, missing, err := rootLacks(dir); err != nil || len(missing) == 0 {
+		return err
+	}
+	// Builds in the root wait meanwhile, as do others that want to make it.
+	unlock, err := lock(ctx, cache)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	have, missing, err := rootLacks(dir)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
 	finish := events.Step(sink, "root")
 	defer finish(events.Failed, "")
 	sink.Emit(events.StepProgress{Step: "root", Note: "package lists of " + DebianSuite})
@@ -122,36 +138,91 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 		return fmt.Errorf("%w: %w", ErrEnvironment, err)
 	}
 	sink.Emit(events.StepProgress{Step: "root", Note: "download packages"})
-	files, err := suite.Packages(ctx, rootPackages, filepath.Join(temporary, "packages"))
+	files, err := suite.Packages(ctx, missing, filepath.Join(temporary, "packages"))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrEnvironment, err)
 	}
-	tree := filepath.Join(temporary, "root")
-	// Both the old names and the merged ones are in use; the package that makes the links is not among ours.
-	for _, name := range []string{"bin", "lib", "lib64"} {
-		if err := os.MkdirAll(filepath.Join(tree, "usr", name), 0o755); err != nil {
-			return err
-		}
-		if err := os.Symlink("usr/"+name, filepath.Join(tree, name)); err != nil {
-			return err
+	tree := dir
+	if len(have) == 0 {
+		tree = filepath.Join(temporary, "root")
+		// Both the old names and the merged ones are in use; the package that makes the links is not among ours.
+		for _, name := range []string{"bin", "lib", "lib64"} {
+			if err := os.MkdirAll(filepath.Join(tree, "usr", name), 0o755); err != nil {
+				return err
+			}
+			if err := os.Symlink("usr/"+name, filepath.Join(tree, name)); err != nil {
+				return err
+			}
 		}
 	}
 	var names []string
 	for i, file := range files {
+		name, _, _ := strings.Cut(filepath.Base(file), "_")
+		if have[name] {
+			continue // in use; apt knows nothing of what the root has
+		}
 		if _, err := (run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, tree}}).Run(ctx); err != nil {
 			return err
 		}
 		names = append(names, filepath.Base(file))
 		sink.Emit(events.StepProgress{Step: "root", Done: int64(i + 1), Total: int64(len(files)), Note: filepath.Base(file)})
 	}
-	if err := os.WriteFile(filepath.Join(tree, "packages.txt"), []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
+	list, err := os.OpenFile(filepath.Join(tree, packageList), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(tree, dir); err != nil && !exists(dir) { // another process may have made it meanwhile
+	_, err = list.WriteString(strings.Join(names, "\n") + "\n")
+	if err := errors.Join(err, list.Close()); err != nil {
 		return err
 	}
-	finish(events.OK, fmt.Sprintf("%d packages", len(files)))
+	if tree != dir {
+		if err := os.Rename(tree, dir); err != nil {
+			return err
+		}
+	}
+	finish(events.OK, fmt.Sprintf("%d packages", len(names)))
 	return nil
+}
+
+// rootLacks tells the packages that the root has, by name, and those that builds need and it lacks.
+func rootLacks(dir string) (have map[string]bool, missing []string, err error) {
+	list, err := os.ReadFile(filepath.Join(dir, packageList))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	have = map[string]bool{}
+	for _, file := range strings.Fields(string(list)) {
+		name, _, _ := strings.Cut(file, "_")
+		have[name] = true
+	}
+	for _, name := range rootPackages {
+		if !have[name] {
+			missing = append(missing, name)
+		}
+	}
+	return have, missing, nil
+}
+
+func (r *Root) llvm() string { return filepath.Join(r.dir, "usr/lib/llvm-"+clangVersion) }
+
+// start is the shell command that becomes a program of the root. The program is told that it is called name, where one is
+// given, and preload, where there is one, is loaded before its libraries.
+func (r *Root) start(program, name, preload string) string {
+	if r.dir == "/" {
+		if preload != "" {
+			program = fmt.Sprintf("env LD_PRELOAD='%s' %s", preload, program)
+		}
+		return "exec " + program
+	}
+	path := append(r.libraryPath(), filepath.Join(r.llvm(), "lib"))
+	options := fmt.Sprintf("--library-path '%s'", strings.Join(path, ":"))
+	if preload != "" {
+		options += fmt.Sprintf(" --preload '%s'", preload)
+	}
+	if name != "" {
+		options += fmt.Sprintf(" --argv0 '%s'", name)
+	}
+	return fmt.Sprintf("exec '%s' %s '%s'", r.loader(), options, program)
 }
 
 // toolsWriting keeps two builds of one process from writing the scripts at once.
@@ -159,14 +230,7 @@ var toolsWriting sync.Mutex
 
 // writeTools writes the scripts that start the root's programs.
 func (r *Root) writeTools() error {
-	llvm := filepath.Join(r.dir, "usr/lib/llvm-"+clangVersion)
-	start := func(program string) string {
-		if r.dir == "/" {
-			return "exec " + program
-		}
-		path := append(r.libraryPath(), filepath.Join(llvm, "lib"))
-		return fmt.Sprintf("exec '%s' --library-path '%s' '%s'", r.loader(), strings.Join(path, ":"), program)
-	}
+	llvm := r.llvm()
 	clang := fmt.Sprintf(" -no-canonical-prefixes -resource-dir '%s/lib/clang/%s'", llvm, clangVersion)
 	python := "export PYTHONDONTWRITEBYTECODE=1\n"
 	if r.dir != "/" {
@@ -174,12 +238,12 @@ func (r *Root) writeTools() error {
 		python += fmt.Sprintf("export PYTHONHOME='%s/usr' PYTHONPATH=\"${PYTHONPATH:+$PYTHONPATH:}%s/usr/lib/python3/dist-packages\"\n", r.dir, r.dir)
 	}
 	scripts := map[string]string{
-		"clang":           start(filepath.Join(llvm, "bin/clang")) + clang,
-		"ld.lld":          start(filepath.Join(llvm, "bin/lld")) + " -flavor gnu",
-		"llvm-nm":         start(filepath.Join(llvm, "bin/llvm-nm")),
-		"llvm-symbolizer": start(filepath.Join(llvm, "bin/llvm-symbolizer")),
-		"ccache":          start(filepath.Join(r.dir, "usr/bin/ccache")),
-		"python3":         python + start(filepath.Join(r.dir, "usr/bin/python3")),
+		"clang":           r.start(filepath.Join(llvm, "bin/clang"), "", "") + clang,
+		"ld.lld":          r.start(filepath.Join(llvm, "bin/lld"), "", "") + " -flavor gnu",
+		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), "", ""),
+		"llvm-symbolizer": r.start(filepath.Join(llvm, "bin/llvm-symbolizer"), "", ""),
+		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), "", ""),
+		"python3":         python + r.start(filepath.Join(r.dir, "usr/bin/python3"), "", ""),
 	}
 	toolsWriting.Lock()
 	defer toolsWriting.Unlock()

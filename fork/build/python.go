@@ -1,0 +1,153 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// What a host build takes of a checkout for Python: its bindings, and the package torch.mps.
+const (
+	pythonBindings = "torch/csrc/mps/Module.cpp"
+	pythonPackage  = "torch/mps"
+)
+
+var (
+	extensionSuffix = regexp.MustCompile(`^_C(\.cpython-(\d)(\d+)-.*\.so)$`)
+	// pybind11Internals is the name under which extensions share pybind11's types and thread states.
+	pybind11Internals = regexp.MustCompile(`__pybind11_internals_v\d+(_[a-z]+)(_[a-z]+)(_cxxabi\d+)`)
+)
+
+// pythonOf is the Python that the libtorch's front end was built for.
+type pythonOf struct {
+	interpreter string
+	suffix      string // of extension modules' files
+	flags       []string
+}
+
+// python looks for the Python of the libtorch in the root, and says what is missing where there is none.
+func (h *host) python() (p pythonOf, missing string, err error) {
+	for _, path := range []string{pythonBindings, pythonPackage + "/__init__.py"} {
+		if !exists(filepath.Join(h.Checkout, path)) {
+			return p, "the checkout has no " + path, nil
+		}
+	}
+	extensions, err := filepath.Glob(filepath.Join(h.Torch.pythonPath, "torch", "_C.*.so"))
+	if err != nil {
+		return p, "", err
+	}
+	version := ""
+	for _, path := range extensions {
+		if match := extensionSuffix.FindStringSubmatch(filepath.Base(path)); match != nil {
+			p.suffix, version = match[1], match[2]+"."+match[3]
+		}
+	}
+	if version == "" {
+		return p, "no torch/_C of CPython in " + h.Torch.pythonPath, nil
+	}
+	p.interpreter = filepath.Join(h.Root.Dir(), "usr/bin/python"+version)
+	headers := filepath.Join(h.Root.Dir(), "usr/include/python"+version)
+	for _, path := range []string{p.interpreter, filepath.Join(headers, "Python.h")} {
+		if !exists(path) {
+			return p, fmt.Sprintf("%s is for CPython %s, and there is no %s", h.Torch.pythonPath, version, path), nil
+		}
+	}
+	folders := append(slices.Clone(h.Torch.include), filepath.Join(h.Root.Dir(), "usr/include"))
+	if !slices.ContainsFunc(folders, func(folder string) bool { return exists(filepath.Join(folder, "pybind11/pybind11.h")) }) {
+		return p, "no pybind11/pybind11.h in " + strings.Join(folders, ", ") + "; install pybind11-dev into the root", nil
+	}
+	for _, folder := range h.Torch.libraries {
+		library, err := os.ReadFile(filepath.Join(folder, "libtorch_python.so"))
+		if err != nil {
+			continue
+		}
+		match := pybind11Internals.FindSubmatch(library)
+		if match == nil {
+			return p, folder + "/libtorch_python.so names no pybind11", nil
+		}
+		for i, name := range []string{"COMPILER_TYPE", "STDLIB", "BUILD_ABI"} {
+			p.flags = append(p.flags, fmt.Sprintf(`-DPYBIND11_%s="%s"`, name, match[i+1]))
+		}
+		p.flags = append(p.flags, "-I"+headers)
+		return p, "", nil
+	}
+	return p, "no libtorch_python.so in " + strings.Join(h.Torch.libraries, ", "), nil
+}
+
+// buildPython builds the Python side into dir and gives the script that starts it, or the reason why there is none.
+//
+// The script's Python has the extension's folder on its path. There torch finds the entry point through which it loads
+// backends, so that every program that imports torch has device mps, unchanged.
+func (h *host) buildPython(ctx context.Context, dir, glue, objects string, include, libraries []string) (script, missing string, err error) {
+	p, missing, err := h.python()
+	if err != nil || missing != "" {
+		return "", missing, err
+	}
+	// Hidden, as libtorch_python has functions of the same names; NDEBUG, as RecordFunction has a member more without it, and
+	// no libtorch that is installed has that.
+	flags := slices.Concat([]string{"-x", "c++", "-fblocks", "-fvisibility=hidden"}, commonFlags, h.Torch.flags, p.flags,
+		[]string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-DNDEBUG", "-idirafter", "."}, include)
+	units := []unit{
+		{dir: h.Checkout, path: pythonBindings, flags: flags, object: filepath.Join(objects, pythonBindings+".o")},
+		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
+	}
+	if err := h.compiler.compile(ctx, units); err != nil {
+		return "", "", err
+	}
+	site := filepath.Join(dir, "python")
+	// Only whole folders of this build: what another version of mpsforge put there must not be found.
+	for _, folder := range []string{site, filepath.Join(dir, "torch")} {
+		if err := os.RemoveAll(folder); err != nil {
+			return "", "", err
+		}
+	}
+	information := filepath.Join(site, "mpsforge_hostmps-1.dist-info")
+	if err := os.MkdirAll(information, 0o755); err != nil {
+		return "", "", err
+	}
+	extension := filepath.Join(site, "_mpsforge_hostmps"+p.suffix)
+	if err := h.compiler.link(ctx, extension, objectsOf(units), slices.Concat([]string{"-shared", "-Wl,-Bsymbolic", "-lhostmps", "-ltorch_python", "-ltorch"}, libraries)); err != nil {
+		return "", "", err
+	}
+	if err := os.CopyFS(filepath.Join(dir, pythonPackage), os.DirFS(filepath.Join(h.Checkout, pythonPackage))); err != nil {
+		return "", "", err
+	}
+	module, err := os.ReadFile(filepath.Join(glue, "python/mpsforge_hostmps.py"))
+	if err != nil {
+		return "", "", err
+	}
+	script = filepath.Join(dir, "python3")
+	for path, text := range map[string]string{
+		filepath.Join(site, "mpsforge_hostmps.py"):     string(module),
+		filepath.Join(information, "METADATA"):         "Metadata-Version: 2.1\nName: mpsforge_hostmps\nVersion: 1\n",
+		filepath.Join(information, "entry_points.txt"): "[torch.backends]\nmps = mpsforge_hostmps:load\n",
+		script: h.pythonScript(p.interpreter, script, site),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			return "", "", err
+		}
+	}
+	return script, "", nil
+}
+
+func (h *host) pythonScript(interpreter, script, site string) string {
+	preload := ""
+	if runtimes := map[Flavour]string{Thread: "tsan", Address: "asan"}; runtimes[h.Flavour] != "" {
+		architecture := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+		preload = filepath.Join(h.Root.llvm(), "lib/clang", clangVersion, "lib/linux",
+			fmt.Sprintf("libclang_rt.%s-%s.so", runtimes[h.Flavour], architecture))
+	}
+	home := ""
+	if h.Root.Dir() != "/" {
+		home = fmt.Sprintf("export PYTHONHOME='%s'\n", filepath.Join(h.Root.Dir(), "usr"))
+	}
+	// Debian's libtorch brings UCX, which catches the signals of crashes otherwise.
+	return fmt.Sprintf("#!/bin/sh\n# Python with torch and device mps, made by mpsforge build --host\n%sexport PYTHONPATH='%s:%s'\"${PYTHONPATH:+:$PYTHONPATH}\"\n"+
+		"export PYTHONPYCACHEPREFIX='%s'\nexport UCX_ERROR_SIGNALS=SIGBUS\n%s \"$@\"\n",
+		home, site, h.Torch.pythonPath, filepath.Join(h.Cache, "pycache"), h.Root.start(interpreter, script, preload))
+}

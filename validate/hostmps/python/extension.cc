@@ -1,0 +1,47 @@
+// The Python extension of a host build: the checkout's torch/csrc/mps, put over what torch._C was built with.
+#include <dlfcn.h>
+#include <torch/csrc/python_headers.h>
+
+extern "C" const char mpsforge_stamp[];
+
+// As the checkout's torch/csrc/mps/Module.h declares them.
+namespace torch::mps {
+PyMethodDef* python_functions();
+void initModule(PyObject* module);
+}  // namespace torch::mps
+
+namespace {
+
+// What torch/csrc/Module.cpp does in a build with MPS.
+PyObject* install(PyObject*, PyObject* torch_c) {
+  if (PyModule_AddFunctions(torch_c, torch::mps::python_functions()) != 0) return nullptr;
+  try {
+    torch::mps::initModule(torch_c);
+  } catch (const std::exception& error) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
+  }
+  if (PyObject_SetAttrString(torch_c, "_has_mps", Py_True) != 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+// The library that is loaded, as the dynamic loader names it, and the stamp in it.
+PyObject* identity(PyObject*, PyObject*) {
+  Dl_info info{};
+  const bool known = dladdr(mpsforge_stamp, &info) != 0 && info.dli_fname;
+  return Py_BuildValue("(ss)", known ? info.dli_fname : "", mpsforge_stamp);
+}
+
+// NOLINTNEXTLINE(*-c-arrays): Python's own form
+PyMethodDef functions[] = {
+    {"install", install, METH_O, "install(torch._C): put the checkout's bindings over the prebuilt ones."},
+    {"identity", identity, METH_NOARGS, "The path of the loaded libhostmps.so, and its stamp."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_mpsforge_hostmps", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__mpsforge_hostmps() { return PyModule_Create(&definition); }

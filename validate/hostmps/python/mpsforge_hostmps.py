@@ -1,0 +1,29 @@
+"""Device mps for torch on Linux, from a host build of mpsforge.
+
+torch loads it at the end of its own import, through the entry point beside it (group torch.backends). From then on
+the operators of device mps are there, torch._C's functions for MPS are those of the checkout, and torch.mps is the
+checkout's package.
+"""
+
+import importlib.util
+import pathlib
+import sys
+
+import _mpsforge_hostmps  # its libhostmps.so registers the backend; nothing may have asked torch for one before
+import torch
+
+identity = _mpsforge_hostmps.identity
+
+
+def load():
+    _mpsforge_hostmps.install(torch._C)
+    prebuilt = torch.mps.__path__
+    for name in [name for name in sys.modules if name == "torch.mps" or name.startswith("torch.mps.")]:
+        del sys.modules[name]
+    folder = pathlib.Path(__file__).resolve().parent.parent / "torch" / "mps"
+    # A checkout may be part of one: modules of the package that it lacks are the prebuilt ones.
+    spec = importlib.util.spec_from_file_location(
+        "torch.mps", folder / "__init__.py", submodule_search_locations=[str(folder), *prebuilt]
+    )
+    torch.mps = sys.modules["torch.mps"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(torch.mps)
