@@ -3,6 +3,8 @@ package validate
 import (
 	"encoding/json"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,17 +18,11 @@ func TestHostPython(t *testing.T) {
 	for name, stock := range map[string]bool{"stock": true, "patched": false} {
 		t.Run(name, func(t *testing.T) {
 			built, _ := hostBuild(t.Context(), t, build.Plain, stock, false)
-			if built.NoPython != "" {
-				t.Fatal(built.NoPython)
-			}
 			program, err := filepath.Abs("testdata/python/device.py")
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := run.Command{Name: built.Python, Args: []string{program}}.Run(t.Context())
-			if err != nil {
-				t.Fatalf("%v\n%s", err, found.Stdout)
-			}
+			found := runPythonTests(t, built, program)
 			var said struct{ Stamp string }
 			if err := json.Unmarshal(found.Stdout, &said); err != nil {
 				t.Fatalf("%v in %s", err, found.Stdout)
@@ -34,9 +30,49 @@ func TestHostPython(t *testing.T) {
 			if want, err := built.Stamp.Text(); err != nil || said.Stamp != want {
 				t.Errorf("the loaded library is from %s, want %s, %v", said.Stamp, want, err)
 			}
-			if !strings.Contains(string(found.Stderr), "\nOK") {
-				t.Errorf("not all tests ran: %s", found.Stderr)
-			}
 		})
 	}
+}
+
+// The tests that the series adds to PyTorch pass on the patched sources.
+func TestSeriesOwnTestsPass(t *testing.T) {
+	_, _, checkout, series, cache := hostEnvironment(t)
+	source, err := checkout.Patched(t.Context(), series, cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(source.Dir, "test/test_mps_*.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skip("SKIP: this series has no tests of its own yet")
+	}
+	built, _ := hostBuild(t.Context(), t, build.Plain, false, false)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { runPythonTests(t, built, file) })
+	}
+}
+
+var unittestRan = regexp.MustCompile(`(?m)^Ran (\d+) tests? in`)
+
+// runPythonTests runs a file of unittest; a skipped test is a failure, as device mps is there.
+func runPythonTests(t *testing.T, built *build.HostBuild, file string) run.Result {
+	t.Helper()
+	if built.NoPython != "" {
+		t.Fatal(built.NoPython)
+	}
+	environment := []string{"MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_WATCHDOG_MS=20000", "PYTORCH_ENABLE_MPS_FALLBACK=0"}
+	found, err := run.Command{Name: built.Python, Args: []string{file}, Env: run.Environment(environment, nil)}.Run(t.Context())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, found.Stdout)
+	}
+	match := unittestRan.FindSubmatch(found.Stderr)
+	if match == nil || !strings.HasSuffix(strings.TrimSpace(string(found.Stderr)), "\nOK") {
+		t.Fatalf("not all tests ran: %s", found.Stderr)
+	}
+	if count, err := strconv.Atoi(string(match[1])); err != nil || count == 0 {
+		t.Fatalf("no test ran: %s", found.Stderr)
+	}
+	return found
 }
