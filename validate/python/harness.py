@@ -1,0 +1,198 @@
+"""What the parallel tests share: threads that start at once, values that are compared, and counts of both.
+
+A test is a method test_NAME of a ParallelTest. It may be run by unittest alone (python3 -m unittest discover, in this
+folder); mpsforge runs each in a process of its own through child.py, and judges by the counts.
+"""
+
+import dataclasses
+import threading
+import time
+import unittest
+
+import torch
+
+
+@dataclasses.dataclass
+class Settings:
+    """What a run of a test varies."""
+
+    device: str = "mps" if torch.backends.mps.is_available() else "cpu"
+    threads: int = 4
+    iterations: int = 10
+    graph: bool = False  # inputs that the no-graph path of Linear does not take
+    warmup: bool = False  # one thread goes first; by default nothing does
+
+
+class Counts:
+    """What a test did. All of it is counted, so that what did not happen can not pass."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self.reset()
+
+    def reset(self):
+        self.expected = 0  # operations that the threads are to do
+        self.operations = 0  # operations that they did
+        self.answers = 0  # results of operations that were compared
+        self.values = 0  # numbers that were compared
+        self.wrong = 0  # numbers that were not as they should be
+        self.first_wrong = ""
+        self.errors = []  # exceptions of the threads
+        self.seconds = 0.0  # from the threads' start to their end
+        self.facts = {}  # what else the test found out
+        self.ticks = 0  # rises as long as the test gets anywhere
+
+    def add(self, **numbers):
+        with self._lock:
+            self.ticks += 1
+            for name, number in numbers.items():
+                setattr(self, name, getattr(self, name) + number)
+
+    def error(self, error):
+        with self._lock:
+            self.errors.append(f"{type(error).__name__}: {error}".splitlines()[0])
+
+    def problem(self):
+        """Why this is no pass, or an empty text."""
+        if self.errors:
+            return f"errors: {len(self.errors)}, the first: {self.errors[0]}"
+        if self.wrong:
+            return f"wrong values: {self.wrong} of {self.values}, the first: {self.first_wrong}"
+        if self.operations != self.expected:
+            return f"operations done: {self.operations} of {self.expected}"
+        if self.answers < self.operations:
+            return f"results compared: {self.answers} of {self.operations}"
+        if self.values == 0:
+            return "no value was compared"
+        return ""
+
+
+def numbers(seed, *shape):
+    """The same numbers for the same seed, made on the CPU, whatever other threads do."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def settle(module):
+    """Gives a module parameters that are the same each time; what its constructor drew depends on the thread."""
+    with torch.no_grad():
+        for i, parameter in enumerate(module.parameters()):
+            parameter.copy_(numbers(100 + i, *parameter.shape) * parameter.shape[-1] ** -0.5)
+    return module.eval()
+
+
+class ParallelTest(unittest.TestCase):
+    settings = Settings()
+    counts = Counts()
+
+    def setUp(self):
+        self.counts.reset()
+
+    def tearDown(self):
+        problem = self.counts.problem()
+        if problem and self.tests_ran():
+            self.fail(problem)
+
+    def tests_ran(self):
+        """Whether the test neither failed by itself nor was skipped, so that its counts mean something."""
+        outcome = self._outcome
+        return outcome is None or outcome.success
+
+    def need(self, module, *names):
+        """Skips the test where the loaded torch has not all of these."""
+        missing = [f"{module.__name__}.{name}" for name in names if not hasattr(module, name)]
+        if missing:
+            self.skipTest(f"this torch has no {', '.join(missing)}")
+
+    def need_mps(self):
+        if self.settings.device != "mps":
+            self.skipTest(f"speaks of device mps; this is {self.settings.device}")
+
+    def synchronize(self):
+        if self.settings.device == "mps":
+            torch.mps.synchronize()
+
+    def together(self, work, operations=None, threads=None, stay=True):
+        """Calls work(i) on each of the threads, which start at once, and waits for all of them.
+
+        Each thread is to call done() for each of its operations. Errors of threads fail the test when all have ended.
+        With stay no thread ends before all are done, so that none takes over what another has leased.
+        """
+        threads = threads or self.settings.threads
+        operations = self.settings.iterations if operations is None else operations
+        self.counts.add(expected=threads * operations)
+        barrier, end = threading.Barrier(threads + 1), threading.Barrier(threads)
+
+        def run(i):
+            barrier.wait()
+            try:
+                work(i)
+            except BaseException as error:
+                self.counts.error(error)
+            if stay:
+                end.wait()
+
+        started = [threading.Thread(target=run, args=(i,), name=f"worker {i}") for i in range(threads)]
+        for thread in started:
+            thread.start()
+        barrier.wait()
+        begin = time.perf_counter()
+        for thread in started:
+            thread.join()
+        self.counts.add(seconds=time.perf_counter() - begin)
+
+    def done(self):
+        self.counts.add(operations=1)
+
+    def compare(self, actual, expected, what, tolerance=0.0, answer=True):
+        """Compares two tensors of the CPU, by default bit for bit. An answer is the result of a thread's operation."""
+        self.counts.add(answers=int(answer), values=expected.numel())
+        if actual.shape != expected.shape:
+            self.counts.add(wrong=expected.numel())
+            self.counts.first_wrong = self.counts.first_wrong or f"{what}: shape {tuple(actual.shape)}, expected {tuple(expected.shape)}"
+            return
+        bad = ~((actual == expected) | ((actual - expected).abs() <= tolerance * (1 + expected.abs())))
+        if bad.any():
+            at = tuple(bad.nonzero()[0].tolist())
+            self.counts.add(wrong=int(bad.sum()))
+            self.counts.first_wrong = self.counts.first_wrong or f"{what}{list(at)}: {actual[at].item()!r}, expected {expected[at].item()!r}"
+
+    def inputs(self, operation, case):
+        """The inputs of an operation's case, on the device; in a form that only the graph path takes, if that is asked for."""
+        tensors = [tensor.to(self.settings.device) for tensor in operation.inputs(case)]
+        if self.settings.graph:
+            tensors = [tensor.mT.contiguous().mT for tensor in tensors]
+        return tensors
+
+    def parallel(self, kind, tolerance=1e-4, own=False, cases=8, stay=True):
+        """Runs an operation on all threads: one object shared by them, or with own one for each, made by its thread.
+
+        Each result is compared bit for bit with the same computation done alone afterwards, and that with the CPU within
+        the tolerance. Nothing runs on the device before the threads start but what making the shared object does.
+        """
+        device = self.settings.device
+        results = [[] for _ in range(self.settings.threads)]
+        shared = None if own else kind(device)
+
+        def work(i):
+            with torch.no_grad():
+                operation = shared or kind(device)
+                for iteration in range(self.settings.iterations):
+                    case = (3 * i + iteration) % cases
+                    result = operation(*self.inputs(operation, case))
+                    self.synchronize()
+                    results[i].append((case, result.cpu()))
+                    self.done()
+
+        with torch.no_grad():
+            if self.settings.warmup:
+                first = shared or kind(device)
+                first(*self.inputs(first, 0)).cpu()
+            self.together(work, stay=stay)
+            alone, cpu = kind(device), kind("cpu")
+            expected = [alone(*self.inputs(alone, case)).cpu() for case in range(cases)]
+            for case in range(cases):
+                what = f"{kind.__name__}, case {case}, alone against the CPU"
+                self.compare(expected[case], cpu(*cpu.inputs(case)), what, tolerance, answer=False)
+        for i, answers in enumerate(results):
+            for iteration, (case, result) in enumerate(answers):
+                self.compare(result, expected[case], f"{kind.__name__}, thread {i}, iteration {iteration}, case {case}")

@@ -1,0 +1,116 @@
+"""Tensors that go from thread to thread without any synchronise: right on stock, where one queue orders everything.
+
+The numbers are small whole ones, so that every result is exact.
+"""
+
+import queue
+import threading
+
+import torch
+
+from harness import ParallelTest
+
+
+class HandOver(ParallelTest):
+    def test_hand_over(self):
+        """A ring: each thread adds to what the one before it made, and passes the result on."""
+        threads, device = self.settings.threads, self.settings.device
+        ring = [queue.SimpleQueue() for _ in range(threads)]
+        results = queue.SimpleQueue()
+
+        def work(i):
+            for iteration in range(self.settings.iterations):
+                tensor = torch.full((4096,), float(iteration), device=device) if i == 0 else ring[i].get(timeout=60)
+                tensor = (tensor + 1) * 2
+                if i + 1 < threads:
+                    ring[i + 1].put(tensor)
+                results.put((i, iteration, tensor))
+                self.done()
+
+        self.together(work)
+        self.read(results)
+
+    def read(self, results):
+        while not results.empty():
+            i, iteration, tensor = results.get()
+            value = float(iteration)
+            for _ in range(i + 1):
+                value = (value + 1) * 2
+            self.compare(tensor.cpu(), torch.full((4096,), value), f"thread {i}, iteration {iteration}")
+
+    def test_cross_stream(self):
+        """The main thread makes weights that all threads use at once; it adds up their results after join."""
+        device, size = self.settings.device, 64
+        weight = torch.eye(size).to(device) * 2
+        weight += 1
+        results = [None] * self.settings.threads
+
+        def work(i):
+            total = torch.zeros(size, size, device=device)
+            for iteration in range(self.settings.iterations):
+                total += torch.mm(torch.full((size, size), float(i + iteration % 4), device=device), weight)
+                self.done()
+            results[i] = total
+
+        self.together(work)
+        row = size + 2.0
+        for i, total in enumerate(results):
+            expected = sum((i + iteration % 4) * row for iteration in range(self.settings.iterations))
+            self.compare((total + 0).cpu(), torch.full((size, size), expected), f"thread {i}")
+        # One result stands for all the operations that it adds up.
+        self.counts.add(answers=self.settings.threads * (self.settings.iterations - 1))
+
+    def test_in_place(self):
+        """All threads read one tensor; between two rounds the main thread changes it in place."""
+        device = self.settings.device
+        shared = torch.zeros(4096, device=device)
+        for round_ in range(self.settings.iterations):
+            results = [None] * self.settings.threads
+
+            def work(i):
+                results[i] = shared + i
+                self.done()
+
+            self.together(work, operations=1)
+            shared += 1
+            for i, result in enumerate(results):
+                self.compare(result.cpu(), torch.full((4096,), float(round_ + i)), f"thread {i}, round {round_}")
+
+    def test_device_synchronize(self):
+        """The main thread synchronises the device again and again while threads compute."""
+        device, stop = self.settings.device, threading.Event()
+        results = queue.SimpleQueue()
+
+        def work(i):
+            for iteration in range(self.settings.iterations):
+                tensor = torch.full((4096,), float(iteration), device=device)
+                for _ in range(i + 1):
+                    tensor = (tensor + 1) * 2
+                results.put((i, iteration, tensor))
+                self.done()
+
+        def synchronize():
+            while not stop.is_set():
+                self.synchronize()
+
+        thread = threading.Thread(target=synchronize)
+        thread.start()
+        self.together(work)
+        stop.set()
+        thread.join()
+        self.synchronize()
+        self.read(results)
+
+    def test_buffer_reuse(self):
+        """Threads make and drop tensors of one size all the time: memory that one frees is not given out while in use."""
+        device = self.settings.device
+
+        def work(i):
+            for iteration in range(self.settings.iterations):
+                first = torch.full((8192,), float(100 * i + iteration), device=device)
+                for _ in range(3):
+                    first = first + 1
+                self.compare(first.cpu(), torch.full((8192,), 100.0 * i + iteration + 3), f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)

@@ -1,0 +1,104 @@
+"""Processes: fork, spawn, the interpreter's end, and processes instead of threads."""
+
+import multiprocessing
+import os
+import select
+import signal
+import threading
+import time
+
+import torch
+
+import operations
+from harness import ParallelTest, numbers
+from process_pool import ProcessPool
+
+PATIENCE = 60  # seconds; only what hangs takes so long
+
+
+def compute(device, case):
+    """What a spawned process answers."""
+    with torch.no_grad():
+        operation = operations.Linear(device)
+        return operation(*[tensor.to(device) for tensor in operation.inputs(case)]).cpu().numpy()
+
+
+class Model:
+    """What each process of the pool makes for itself."""
+
+    def __init__(self, device):
+        self.device, self.operation = device, operations.Linear(device)
+
+    def __call__(self, case, repeat):
+        for _ in range(repeat):
+            with torch.no_grad():
+                result = self.operation(*[tensor.to(self.device) for tensor in self.operation.inputs(case)]).cpu()
+        return result.numpy()
+
+
+class Processes(ParallelTest):
+    def test_fork(self):
+        """After a fork the child's first use raises a normal exception that says to use spawn; the parent goes on."""
+        self.need_mps()
+        x = numbers(1, 16)
+        self.compare((x.to("mps") + 1).cpu(), x + 1, "before the fork")
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            answer = "it worked"
+            try:
+                torch.ones(4, device="mps").cpu()
+            except BaseException as error:
+                answer = f"{type(error).__name__}: {error}"
+            os.write(writer, answer.encode())
+            os._exit(0)
+        os.close(writer)
+        try:
+            ready, _, _ = select.select([reader], [], [], PATIENCE / 4)
+            answer = os.read(reader, 4096).decode() if ready else ""
+        finally:
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+        self.assertTrue(answer, f"the child said nothing; it {'hung' if not ready else f'ended with status {status}'}")
+        self.assertIn("spawn", answer)
+
+        def work(i):
+            self.compare((x.to("mps") + i).cpu(), x + i, f"after the fork, thread {i}")
+            self.done()
+
+        self.together(work, operations=1)
+
+    def test_spawn(self):
+        """A spawned process computes while threads of this one do."""
+        device = self.settings.device
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            answer = pool.apply_async(compute, (device, 3))
+            self.parallel(operations.Linear)
+            self.compare(torch.from_numpy(answer.get(PATIENCE)), torch.from_numpy(compute(device, 3)), "the spawned process", answer=False)
+
+    def test_exit(self):
+        """The interpreter ends while threads still compute, and none synchronises. The process must end well."""
+        self.parallel(operations.Tensors)
+
+        def work(i):
+            end = time.monotonic() + 0.3
+            operation = operations.Tensors(self.settings.device)
+            while time.monotonic() < end:
+                operation(operation.inputs(i)[0].to(self.settings.device))
+
+        for i in range(self.settings.threads):
+            threading.Thread(target=work, args=(i,), daemon=False).start()
+
+    def test_processes(self):
+        """As many processes as else threads, each with a model of its own: the way out where threads do not do."""
+        device, processes, repeat = self.settings.device, self.settings.threads, self.settings.iterations
+        with ProcessPool(Model, device, workers=processes) as pool:
+            pool.map([(0, 1)] * processes)  # until all have started
+            begin = time.perf_counter()
+            answers = pool.map([(case, repeat) for case in range(processes)])
+            self.counts.add(seconds=time.perf_counter() - begin)
+        self.counts.add(expected=processes * repeat, operations=processes * repeat)
+        for case, answer in enumerate(answers):
+            self.compare(torch.from_numpy(answer), torch.from_numpy(compute(device, case)), f"process {case}")
+        # A process repeats one operation and answers with its last result.
+        self.counts.add(answers=processes * (repeat - 1))

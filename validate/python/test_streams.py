@@ -1,0 +1,145 @@
+"""Threads and the streams that they lease: how many, which, and what happens when there are no more."""
+
+import os
+import threading
+
+import torch
+
+import operations
+from harness import ParallelTest, numbers
+
+
+class Streams(ParallelTest):
+    def test_boundary(self):
+        """All threads hold what they lease at once."""
+        self.parallel(operations.Linear)
+
+    def test_churn(self):
+        """Threads that come and go: each does one operation and ends; first alone, then in groups."""
+        operation, device = operations.MLP(self.settings.device), self.settings.device
+        expected = operation(operation.inputs(0)[0].to(device)).detach().cpu()
+        results = []
+
+        def work(_):
+            with torch.no_grad():
+                results.append(operation(operation.inputs(0)[0].to(device)).cpu())
+            self.done()
+
+        for threads in (1, self.settings.threads):
+            for _ in range(self.settings.iterations):
+                self.together(work, operations=1, threads=threads, stay=False)
+        for i, result in enumerate(results):
+            self.compare(result, expected, f"thread {i}")
+
+    def test_over_subscription(self):
+        """More threads than streams: those that get none share the default one."""
+        self.parallel(operations.Linear)
+
+    def test_over_subscription_wait(self):
+        """More threads than streams: a thread waits until another has ended."""
+        self.need(torch.mps, "release_stream_slot")
+        self.parallel(operations.Linear, stay=False)
+
+    def test_over_subscription_error(self):
+        """More threads than streams: a thread gets a normal exception that names the variable, and the others go on."""
+        self.need_mps()
+        self.need(torch.mps, "release_stream_slot")
+        workers = int(os.environ["PYTORCH_MPS_STREAM_POOL_SIZE"]) - 1
+        held, refused = threading.Barrier(workers + 1), []
+
+        def work(_):
+            tensor = numbers(1, 16)
+            self.compare((tensor.to("mps") + 1).cpu(), tensor + 1, "a thread with a stream")
+            held.wait()
+            held.wait()
+            self.compare((tensor.to("mps") + 2).cpu(), tensor + 2, "a thread with a stream, later")
+            self.done()
+
+        def late():
+            try:
+                held.wait()
+                torch.ones(1, device="mps").cpu()
+            except RuntimeError as error:
+                refused.append(str(error))
+            finally:
+                held.wait()
+
+        thread = threading.Thread(target=late)
+        thread.start()
+        self.together(work, operations=1, threads=workers)
+        thread.join()
+        self.assertEqual(len(refused), 1, "the thread without a stream was not refused")
+        self.assertIn("PYTORCH_MPS_STREAM_POOL", refused[0])
+
+    def test_stream_assignment(self):
+        """The main thread has the default stream; threads that live at once have streams of their own."""
+        self.need(torch.mps, "current_stream", "default_stream")
+        streams = {}
+
+        def work(i):
+            x = numbers(i, 16)
+            self.compare((x.to("mps") * 2).cpu(), x * 2, f"thread {i}")
+            streams[i] = torch.mps.current_stream().stream_id
+            self.done()
+
+        self.together(work, operations=1)
+        main = torch.mps.current_stream().stream_id
+        self.assertEqual(main, torch.mps.default_stream().stream_id)
+        self.assertEqual(len({main, *streams.values()}), self.settings.threads + 1, f"main thread {main}, threads {streams}")
+
+    def test_release_slot(self):
+        """A thread that gives its stream back leases one again with its next operation."""
+        self.need(torch.mps, "release_stream_slot")
+
+        def work(i):
+            for iteration in range(self.settings.iterations):
+                x = numbers(100 * i + iteration, 16)
+                y = x.to("mps") + 1
+                torch.mps.release_stream_slot()
+                self.compare((y * 2).cpu(), (x + 1) * 2, f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
+
+    def test_explicit_streams(self):
+        """Each thread switches to a stream that it asked for and back, through an exception, too."""
+        self.need(torch.mps, "Stream", "stream", "current_stream")
+
+        def work(i):
+            before = torch.mps.current_stream().stream_id
+            stream = torch.mps.Stream()
+            for iteration in range(self.settings.iterations):
+                x = numbers(100 * i + iteration, 16)
+                try:
+                    with torch.mps.stream(stream):
+                        y = x.to("mps") * 3
+                        if iteration % 2:
+                            raise KeyError
+                except KeyError:
+                    pass
+                stream.synchronize()
+                if torch.mps.current_stream().stream_id != before:
+                    raise AssertionError("another stream than before")
+                self.compare(y.cpu(), x * 3, f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
+
+    def test_events(self):
+        """Each thread records events, waits for them and asks for the time between them."""
+        self.need_mps()
+
+        def work(i):
+            for iteration in range(self.settings.iterations):
+                x = numbers(100 * i + iteration, 16)
+                start, end = torch.mps.event.Event(enable_timing=True), torch.mps.event.Event(enable_timing=True)
+                start.record()
+                y = x.to("mps") + 1
+                end.record()
+                end.synchronize()
+                if start.elapsed_time(end) < 0:
+                    raise AssertionError(f"{start.elapsed_time(end)} ms between two events")
+                self.compare(y.cpu(), x + 1, f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
