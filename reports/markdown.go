@@ -20,7 +20,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&b, "| %s | %s %s | %.1f | %s | %s |\n", stage.Name, marks[stage.Verdict], stage.Verdict, stage.Seconds, counts(stage.Counts), cell(stage.Reason))
 	}
 	for _, stage := range r.Stages {
-		if len(stage.Checks)+len(stage.Facts) > 0 {
+		if len(stage.Checks)+len(stage.Facts)+len(stage.Tables) > 0 {
 			stage.section(&b)
 		}
 	}
@@ -80,6 +80,9 @@ func (s *Stage) section(b *strings.Builder) {
 	if len(s.Seeds) > 0 {
 		fmt.Fprintf(b, "- seeds: %s\n", strings.Trim(fmt.Sprint(s.Seeds), "[]"))
 	}
+	for _, table := range s.Tables {
+		table.write(b)
+	}
 	if len(s.Checks) == 0 {
 		return
 	}
@@ -99,6 +102,22 @@ func (s *Stage) section(b *strings.Builder) {
 			fmt.Fprintf(b, "````\n%s\n````\n\n", strings.TrimRight(check.Output, "\n"))
 		}
 		b.WriteString("</details>\n")
+	}
+}
+
+func (t Table) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\n**%s**\n\n", t.Title)
+	if t.Note != "" {
+		fmt.Fprintf(b, "%s\n\n", t.Note)
+	}
+	for i, row := range append([][]string{t.Columns}, t.Rows...) {
+		for _, text := range row {
+			fmt.Fprintf(b, "| %s ", cell(text))
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("| --- ", len(row)) + "|\n")
+		}
 	}
 }
 

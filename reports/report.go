@@ -84,6 +84,15 @@ type Stage struct {
 	Seeds    []uint64         `json:"seeds,omitempty"`
 	Facts    []Fact           `json:"facts,omitempty"` // identities proven by the stage, in order
 	Checks   []Check          `json:"checks,omitempty"`
+	Tables   []Table          `json:"tables,omitempty"`
+}
+
+// Table shows measurements side by side. It decides nothing: verdicts are the checks'.
+type Table struct {
+	Title   string     `json:"title"`
+	Note    string     `json:"note,omitempty"` // how to read it, and what it can not say
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
 }
 
 // Fact is one named value.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,14 +29,18 @@ later ones. The report is written as JSON, and as Markdown beside it.
   mpsforge verify --require conformance              exit code 5 unless that stage ran
   mpsforge verify --report out.json --seed 7         the same random choices again
   mpsforge verify --stages runtime --quick           PyTorch's real MPS sources, stock against patched (Linux)
-  mpsforge verify --stages runtime --ablate          and with each patch left out: what notices?`,
+  mpsforge verify --stages runtime --ablate          and with each patch left out: what notices?
+  mpsforge verify --stages python,bench --quick      the Python parallel tests, in under five minutes on two cores
+  mpsforge verify --stages python --only '^linear' --threads 2,4,8 --repeat 20
+  mpsforge verify --stages python --python VENV/bin/python --stock OTHER/bin/python     on a Mac
+  mpsforge verify --list                             the Python parallel tests`,
 		flags:  checkoutFlags(verifyFlags()...),
 		action: func(ctx context.Context, c call) (result, error) { return c.verify(ctx) },
 	})
 }
 
 func verifyFlags() []cli.Flag {
-	return hostFlags(
+	return hostFlags(append(pythonFlags(),
 		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas"},
 		&cli.StringFlag{Name: "require", Usage: "stages that must run, `LIST` with commas; else exit code 5"},
 		&cli.BoolFlag{Name: "quick", Usage: "the short form of each stage"},
@@ -43,7 +48,66 @@ func verifyFlags() []cli.Flag {
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
 		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
 		&cli.BoolFlag{Name: "ablate", Usage: "runtime: leave out each patch in turn and show which scenarios fail"},
-		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})
+		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
+}
+
+// pythonFlags are of the stages python and bench.
+func pythonFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "only", Usage: "python, bench: tests whose names match `PATTERN`, a regular expression"},
+		&cli.StringFlag{Name: "threads", Usage: "python, bench: these thread counts, `LIST` with commas, instead of each test's own"},
+		&cli.BoolFlag{Name: "list", Usage: "list the Python parallel tests and run nothing"},
+		&cli.IntFlag{Name: "repeat", Usage: "python, bench: `N` processes for each test, thread count and path (default: 3, with --quick 1)"},
+		&cli.StringFlag{Name: "device", Value: "mps", Usage: "python, bench: `DEVICE` mps, or cpu to try the harness alone"},
+		&cli.BoolFlag{Name: "warmup", Usage: "python: one thread uses the device before the others; hides what a cold start shows"},
+		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "python, bench: the `PYTHON` whose torch is tested (default on Linux: the host build's)"},
+		&cli.StringFlag{Name: "stock", Usage: "python: a `PYTHON` with an unpatched torch, to compare (default on Linux: the host build's)"},
+	}
+}
+
+// pythonOptions reads them.
+func (c call) pythonOptions() (validate.PythonOptions, error) {
+	options := validate.PythonOptions{Interpreter: c.String("python"), Stock: c.String("stock"), Device: c.String("device"), Only: c.String("only"), Repeat: c.Int("repeat"), Warmup: c.Bool("warmup")}
+	if options.Device != "mps" && options.Device != "cpu" {
+		return options, usagef("--device %s: there are mps and cpu", options.Device)
+	}
+	if options.Repeat < 0 {
+		return options, usagef("--repeat %d: at least 1", options.Repeat)
+	}
+	for _, word := range list(c.String("threads")) {
+		number, err := strconv.Atoi(word)
+		if err != nil || number < 1 || number > 256 {
+			return options, usagef("--threads %s: %q is no number from 1 to 256", c.String("threads"), word)
+		}
+		options.Threads = append(options.Threads, number)
+	}
+	_, err := validate.PythonTests(options.Only)
+	return options, err
+}
+
+// listTests shows the Python parallel tests.
+func (c call) listTests() (result, error) {
+	tests, err := validate.PythonTests(c.String("only"))
+	if err != nil {
+		return result{}, err
+	}
+	return result{value: tests, message: fmt.Sprintf("tests: %d", len(tests)), text: func(w io.Writer) {
+		for _, t := range tests {
+			line := fmt.Sprintf("%-24s %s; threads %s, quick %s", t.Name, t.About, numbers(t.Threads), numbers(t.Quick))
+			if len(t.Needs) > 0 {
+				line += "; needs " + strings.Join(t.Needs, ", ")
+			}
+			fmt.Fprintln(w, line)
+		}
+	}}, nil
+}
+
+// numbers writes thread counts, runs of them as a range.
+func numbers(all []int) string {
+	if n := len(all); n > 2 && all[n-1]-all[0] == n-1 {
+		return fmt.Sprintf("%d to %d", all[0], all[n-1])
+	}
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ",")
 }
 
 func list(text string) []string {
@@ -52,6 +116,9 @@ func list(text string) []string {
 
 // verify runs the pipeline, writes the report and gives it.
 func (c call) verify(ctx context.Context) (result, error) {
+	if c.Bool("list") {
+		return c.listTests()
+	}
 	debug.SetGCPercent(100) // long and hungry, unlike the other commands: back to Go's default
 	stages, required := list(c.String("stages")), list(c.String("require"))
 	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
@@ -65,6 +132,9 @@ func (c call) verify(ctx context.Context) (result, error) {
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
 	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: c.Bool("ablate")}
 	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
+		return result{}, err
+	}
+	if options.Python, err = c.pythonOptions(); err != nil {
 		return result{}, err
 	}
 	checkout, series, err := c.openCheckout(ctx)

@@ -36,6 +36,10 @@ type Command struct {
 	Stdout io.Writer
 	// Stderr receives standard error as it comes, besides being captured; may be nil.
 	Stderr io.Writer
+	// Files become the program's file descriptors from 3 on.
+	Files []*os.File
+	// Started is called with the program's process id, which is its group's too, once it runs; may be nil.
+	Started func(pid int)
 }
 
 // Result is what a finished program left.
@@ -81,7 +85,14 @@ func (c Command) Run(ctx context.Context) (Result, error) {
 	if c.Stderr != nil {
 		command.Stderr = io.MultiWriter(&stderr, c.Stderr)
 	}
-	err := command.Run()
+	command.ExtraFiles = c.Files
+	err := command.Start()
+	if err == nil {
+		if c.Started != nil {
+			c.Started(command.Process.Pid)
+		}
+		err = command.Wait()
+	}
 	if ctx.Err() != nil && command.Process != nil {
 		// What the program started itself may outlive it; nothing of the group may.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)

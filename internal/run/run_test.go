@@ -3,6 +3,9 @@ package run_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -57,5 +60,24 @@ func TestStandardErrorIsBounded(t *testing.T) {
 	}
 	if len(result.Stderr) > 3<<20 || !strings.HasSuffix(string(result.Stderr), "last\n") {
 		t.Errorf("%d bytes kept, ending %q", len(result.Stderr), result.Stderr[max(0, len(result.Stderr)-20):])
+	}
+}
+
+// A program can have more file descriptors than the usual three, and its process id is told while it runs.
+func TestFilesAndStarted(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := shell("echo $$ >&3")
+	command.Files = []*os.File{writer}
+	pid := 0
+	command.Started = func(started int) { pid = started; writer.Close() }
+	if _, err := command.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	told, err := io.ReadAll(reader)
+	if err != nil || string(told) != fmt.Sprintln(pid) {
+		t.Errorf("%q, %d, %v", told, pid, err)
 	}
 }

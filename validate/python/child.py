@@ -4,11 +4,12 @@ python3 child.py NAME [--threads N] [--iterations N] [--device mps] [--graph] [-
 python3 child.py --identity [--events FD]
 
 Events: identity (which torch this is; always the first), beat (twice a second: how far it got, peak memory), then one of
-skip (with the reason) and result (all counts). What ends without one of these two has failed, whatever its exit code. On
+skip (with the reason) and result (all counts); late has errors of threads that went on after it. What ends without one of these two has failed, whatever its exit code. On
 SIGUSR1 all Python stacks go to standard error, also when no Python code can run any more.
 """
 
 import argparse
+import atexit
 import faulthandler
 import json
 import os
@@ -59,6 +60,11 @@ def find(name):
     sys.exit(f"child.py: there is no test {name}")
 
 
+def tell_late_errors(events, counts, known):
+    if len(counts.errors) > known:
+        events.send("late", errors=counts.errors[known:])
+
+
 def run(name, events, arguments):
     import harness
 
@@ -69,8 +75,9 @@ def run(name, events, arguments):
     # What a thread that the test made by itself dies of is an error, too.
     threading.excepthook = lambda failure: counts.error(failure.exc_value or failure.exc_type())
     threading.Thread(target=beat, args=(events, counts), name="heartbeat", daemon=True).start()
-    outcome = find(name).defaultTestResult()
-    find(name).run(outcome)
+    test = find(name)
+    outcome = test.defaultTestResult()
+    test.run(outcome)
     if outcome.skipped:
         events.send("skip", reason=outcome.skipped[0][1])
         return 0
@@ -78,6 +85,7 @@ def run(name, events, arguments):
     for _, text in outcome.errors + outcome.failures:
         print(text, file=sys.stderr)
     result = {key: value for key, value in vars(counts).items() if not key.startswith("_")}
+    atexit.register(tell_late_errors, events, counts, len(counts.errors))  # runs when all threads have ended
     events.send("result", failures=failures, findings=identity.findings(), memory=peak_memory(), **result)
     return 1 if failures else 0
 

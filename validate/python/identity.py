@@ -74,7 +74,6 @@ def of_torch(digest=False):
         "size": status.st_size if status else 0,
         "modified": status.st_mtime_ns if status else 0,
         "editable": editable(),
-        "python_path": os.environ.get("PYTHONPATH", ""),
     }
     if digest and path:
         with open(path, "rb") as file:

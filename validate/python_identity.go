@@ -1,0 +1,159 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mpsforge/fork/build"
+	"mpsforge/internal/run"
+	"mpsforge/reports"
+)
+
+// ErrOtherTorch is returned, wrapped, when a Python loads another torch than the one to be tested. Whole weeks of the
+// field reports' passes were passes of a stock torch, through a broken editable install.
+var ErrOtherTorch = errors.New("this is not the torch to be tested")
+
+// pythonIdentity is what a process tells of the torch that it loaded (validate/python/identity.py).
+type pythonIdentity struct {
+	Torch      string `json:"torch"`
+	Git        string `json:"git"`
+	Python     string `json:"python"`
+	Executable string `json:"executable"`
+	Prefix     string `json:"prefix"`
+	Package    string `json:"package"`
+	Library    string `json:"library"` // that bears the stamp, as the loader names it; else the one with the operators
+	Stamp      string `json:"stamp"`   // read from the loaded library
+	Size       int64  `json:"size"`
+	Modified   int64  `json:"modified"`
+	Digest     string `json:"digest"` // SHA-256 of the library's file
+	Editable   string `json:"editable"`
+}
+
+// wantedTorch says which torch a process must have loaded.
+type wantedTorch struct {
+	any     bool   // only the harness is tried
+	version string // 2.9.1
+	stamp   string // the whole stamp, where the build is known
+	library string // the path, where it is known
+	series  string // else the digest that the stamp must name
+	stock   bool   // else there must be no stamp of patches
+	file    *pythonIdentity
+}
+
+// mismatch tells how what was loaded differs from what is wanted, and what is the likely reason.
+func (w wantedTorch) mismatch(found pythonIdentity) error {
+	expected, actual := w.difference(found)
+	if expected == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s loaded %s (torch %s, package %s): expected %s, found %s; likely reason: %s", ErrOtherTorch, found.Executable, found.Library, found.Torch, found.Package,
+		expected, actual, w.reason(found))
+}
+
+func (w wantedTorch) difference(found pythonIdentity) (expected, actual string) {
+	if w.file != nil && (found.Library != w.file.Library || found.Size != w.file.Size || found.Modified != w.file.Modified || found.Stamp != w.file.Stamp) {
+		return fmt.Sprintf("the file %s as it was at the start of this stage", w.file.Library), "another one, or a changed one"
+	}
+	if w.any {
+		return "", ""
+	}
+	if version, _, _ := strings.Cut(found.Torch, "+"); !strings.HasPrefix(version, w.version) {
+		return "torch " + w.version, "torch " + found.Torch
+	}
+	if w.stamp != "" {
+		if found.Stamp != w.stamp {
+			return "stamp " + w.stamp, orNone(found.Stamp)
+		}
+		if sameFile(found.Library, w.library) {
+			return "", ""
+		}
+		return "library " + w.library, found.Library
+	}
+	if w.stock && found.Stamp == "" {
+		return "", ""
+	}
+	if found.Stamp == "" {
+		return "a stamp of mpsforge build with series " + w.series, "no stamp"
+	}
+	stamp, err := build.ParseStamp(found.Stamp)
+	switch {
+	case err != nil:
+		return "a stamp of mpsforge build", err.Error()
+	case w.stock && len(stamp.Patches) > 0:
+		return "an unpatched torch", "one with the patches " + strings.Join(stamp.Patches, ", ")
+	case !w.stock && stamp.Series != w.series:
+		return "series " + w.series, "series " + orNone(stamp.Series)
+	}
+	return "", ""
+}
+
+func (w wantedTorch) reason(found pythonIdentity) string {
+	for _, folder := range filepath.SplitList(os.Getenv("PYTHONPATH")) { // which the process inherits
+		if folder != "" && strings.HasPrefix(found.Package, filepath.Clean(folder)+string(filepath.Separator)) {
+			return fmt.Sprintf("PYTHONPATH names %s, whose torch comes first; unset it", folder)
+		}
+	}
+	switch {
+	case found.Editable != "":
+		return fmt.Sprintf("torch is an editable install (%s); install the built wheel instead: pip install --force-reinstall WHEEL", found.Editable)
+	case w.stock:
+		return "the Python given with --stock belongs to the patched environment"
+	case found.Stamp != "":
+		return "the library was built from another state of checkout or series; build again: mpsforge build"
+	}
+	return fmt.Sprintf("%s has a torch of its own; name the Python of the environment that the built wheel was installed into with --python", found.Prefix)
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+func sameFile(a, b string) bool {
+	first, errA := filepath.EvalSymlinks(a)
+	second, errB := filepath.EvalSymlinks(b)
+	return errA == nil && errB == nil && first == second
+}
+
+// prove asks a fresh process which torch it loads, compares that with what is wanted, and has every later process
+// compared with it.
+func (s *pythonSubject) prove(ctx context.Context, stage *reports.Stage) error {
+	command := run.Command{Name: s.interpreter, Args: []string{filepath.Join(s.scripts, "child.py"), "--identity", "--events", "3"}}
+	_, watched, err := s.start(ctx, command, nil, s.limits)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("ask %s for its torch: %w", s.interpreter, err)
+	}
+	found := watched.torch
+	if watched.garbage != "" || found.Library == "" {
+		return fmt.Errorf("ask %s for its torch: it did not tell; %s", s.interpreter, orNone(watched.garbage))
+	}
+	if err := s.wanted.mismatch(found); err != nil {
+		return err
+	}
+	s.wanted.file = &found
+	fact := func(name, value string) {
+		stage.Facts = append(stage.Facts, reports.Fact{Name: s.name + ": " + name, Value: value})
+	}
+	fact("torch", fmt.Sprintf("%s, git %s, Python %s", found.Torch, found.Git, found.Python))
+	fact("loaded library", found.Library)
+	fact("SHA-256 of its file", found.Digest)
+	if found.Stamp == "" {
+		fact("stamp", "none")
+		return nil
+	}
+	stamp, err := build.ParseStamp(found.Stamp)
+	if err != nil {
+		return err
+	}
+	fact("stamp", fmt.Sprintf("tree %s, series %s, patches: %d", stamp.Tree, orNone(stamp.Series), len(stamp.Patches)))
+	return nil
+}

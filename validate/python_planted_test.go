@@ -1,0 +1,103 @@
+package validate
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"mpsforge/fork/build"
+	"mpsforge/internal/events"
+)
+
+// harnessSubject is a Python with torch that runs tests on the CPU, with those of testdata/python beside the real ones.
+func harnessSubject(t *testing.T) *pythonSubject {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts Python with torch")
+	}
+	p := pipeline{Options: Options{Cache: testCache(), Python: PythonOptions{Device: "cpu"}}, sink: events.Discard}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The root is in the user's cache, where it is kept for all runs.
+	if cache := filepath.Join(home, ".cache", "mpsforge"); runtime.GOOS == "linux" && build.HaveRoot(cache) {
+		p.Cache = cache
+	}
+	interpreter, err := p.harnessPython(t.Context())
+	if err != nil {
+		t.Skipf("SKIP Python with torch: %v", err)
+	}
+	if err := exec.CommandContext(t.Context(), interpreter, "-c", "import torch").Run(); err != nil {
+		t.Skipf("SKIP Python with torch: %s has none: %v", interpreter, err)
+	}
+	scripts, err := unpackPython(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted, err := os.ReadFile("testdata/python/test_planted.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(scripts, "test_planted.py"), planted, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &pythonSubject{name: "cpu", interpreter: interpreter, device: "cpu", scripts: scripts, wanted: wantedTorch{any: true}, limits: defaultPythonLimits}
+}
+
+// What a test can do wrong without saying so is told from a pass: by the counts, by the events, or by the watchdog.
+func TestPythonRunnerFindsPlantedBugs(t *testing.T) {
+	subject := harnessSubject(t)
+	hasty := pythonLimits{start: 3 * time.Minute, stall: 8 * time.Second, total: 5 * time.Minute, memory: 8 << 30}
+	tight := hasty
+	tight.memory = 700 << 20
+	for _, c := range []struct {
+		test, problem string
+		output        string // among its words
+		limits        pythonLimits
+	}{
+		{test: "right"},
+		{test: "swallowed-exception", problem: "operations done: 3 of 4"},
+		{test: "some-never-compared", problem: "results compared: 3 of 4"},
+		{test: "nothing-compared", problem: "no value was compared"},
+		{test: "wrong-value", problem: "wrong values: 4 of 16, the first: thread 2[0]: 0.0, expected 1.0"},
+		{test: "not-a-number", problem: "wrong values: 16 of 16"},
+		{test: "exit-0-in-a-thread", problem: "exit code 0, but without a result"},
+		{test: "own-thread-dies", problem: "errors: 1, the first: ZeroDivisionError"},
+		{test: "thread-dies-after-the-result", problem: "errors: 1, the first: KeyError"},
+		{test: "abort", problem: "died by signal aborted: -[IOGPUMetalCommandBuffer validate]"},
+		{test: "abort-at-exit", problem: "after its result: died by signal aborted"},
+		{test: "hang", problem: "hung: nothing done for 8s", output: "in test_hang", limits: hasty},
+		{test: "hang-with-the-interpreter-lock", problem: "hung: nothing done for 8s", output: "in test_hang_with_the_interpreter_lock", limits: hasty},
+		{test: "memory", problem: "too much memory", limits: tight},
+	} {
+		t.Run(c.test, func(t *testing.T) {
+			if c.limits == (pythonLimits{}) {
+				c.limits = defaultPythonLimits
+			}
+			end, err := pythonRun{subject: subject, test: c.test, threads: 4, iterations: 1, limits: c.limits}.run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(end.problem, c.problem) || (c.problem == "") != (end.problem == "") {
+				t.Errorf("problem %q, want %q\n%s", end.problem, c.problem, end.output)
+			}
+			if !strings.Contains(end.output, c.output) {
+				t.Errorf("no %q in %s", c.output, end.output)
+			}
+			if c.test == "abort" && !strings.HasPrefix(end.signature, "3") {
+				t.Errorf("signature %q", end.signature)
+			}
+		})
+	}
+	t.Run("skipped", func(t *testing.T) {
+		end, err := pythonRun{subject: subject, test: "skipped", threads: 1, iterations: 1, limits: defaultPythonLimits}.run(t.Context())
+		if err != nil || end.problem != "" || !strings.Contains(end.skipped, "what_no_torch_has") {
+			t.Errorf("%q, %q, %v", end.problem, end.skipped, err)
+		}
+	})
+}

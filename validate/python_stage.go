@@ -1,0 +1,351 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+	"mpsforge/reports"
+)
+
+// pythonOutcome is one process of a test and its end.
+type pythonOutcome struct {
+	test    pythonTest
+	subject *pythonSubject
+	run     pythonRun
+	end     pythonEnd
+}
+
+// path names the way through Linear, where a test has two.
+func (o pythonOutcome) path() string {
+	switch {
+	case o.run.graph:
+		return "graph"
+	case o.test.graph:
+		return "no graph"
+	}
+	return ""
+}
+
+// pythonStage runs the Python parallel tests.
+func (p *pipeline) pythonStage(ctx context.Context, stage *reports.Stage) error {
+	selected, err := selectTests(pythonTests(), p.Python.Only)
+	if err != nil {
+		return err
+	}
+	selected = slices.DeleteFunc(selected, func(t pythonTest) bool { return t.section == benchSection })
+	if len(selected) == 0 {
+		return skipf("no test of this stage matches %q", p.Python.Only)
+	}
+	patched, stock, err := p.provenPythons(ctx, stage)
+	if err != nil {
+		return err
+	}
+	r := pythonStageRun{pipeline: p, stage: stage, step: "verify python"}
+	var jobs []pythonOutcome
+	for _, t := range selected {
+		jobs = append(jobs, p.pythonJobs(t, patched)...)
+		if stock != nil {
+			jobs = append(jobs, p.stockJobs(t, stock)...)
+		}
+	}
+	all, err := r.runAll(ctx, jobs)
+	if err != nil {
+		return err
+	}
+	for _, t := range selected {
+		of := func(s *pythonSubject) []pythonOutcome {
+			return slices.DeleteFunc(slices.Clone(all), func(o pythonOutcome) bool { return o.test.name != t.name || o.subject != s })
+		}
+		if stock != nil {
+			r.judgeStock(t, of(stock))
+		}
+		if err := r.judge(t, of(patched)); err != nil {
+			return err
+		}
+	}
+	stage.Tables = append(stage.Tables, pythonTables(all, patched, stock)...)
+	return p.harnessOnly(patched, stage)
+}
+
+// provenPythons gives the subjects after each has proven which torch it loads.
+func (p *pipeline) provenPythons(ctx context.Context, stage *reports.Stage) (patched, stock *pythonSubject, err error) {
+	patched, stock, err = p.pythonSubjects(ctx, stage)
+	if err != nil {
+		return nil, nil, err
+	}
+	if runtime.GOOS == "darwin" && patched.device == "mps" {
+		p.report.Machine.MetalRan = true
+	}
+	for _, s := range []*pythonSubject{patched, stock} {
+		if s == nil {
+			continue
+		}
+		if err := s.prove(ctx, stage); err != nil {
+			return nil, nil, err
+		}
+	}
+	stage.Facts = append(stage.Facts, reports.Fact{Name: "device", Value: patched.device})
+	if switches := slices.DeleteFunc(slices.Clone(patched.environment), func(setting string) bool { return !strings.HasPrefix(setting, "PYTORCH_MPS") }); len(switches) > 0 {
+		stage.Facts = append(stage.Facts, reports.Fact{Name: "switches", Value: strings.Join(switches, " ")})
+	}
+	return patched, stock, nil
+}
+
+// harnessOnly takes the verdict away from a stage that ran without device mps, unless it failed.
+func (p *pipeline) harnessOnly(patched *pythonSubject, stage *reports.Stage) error {
+	if patched.device != "cpu" || stage.Verdict == reports.Failed {
+		return nil
+	}
+	stage.Verdict = ""
+	return skipf("device cpu: the tests and their runner work; of device mps this says nothing")
+}
+
+// iterationsOf a test, and its thread counts, as this run wants them.
+func (p *pipeline) iterationsOf(t pythonTest) int {
+	if p.Quick {
+		return t.quickIterations
+	}
+	return t.iterations
+}
+
+func (p *pipeline) threadsOf(t pythonTest) []int {
+	switch {
+	case len(p.Python.Threads) > 0 && len(t.environment) == 0 && t.section != benchSection:
+		return p.Python.Threads
+	case p.Quick:
+		return t.quick
+	}
+	return t.threads
+}
+
+func (p *pipeline) repeats() int {
+	switch {
+	case p.Python.Repeat > 0:
+		return p.Python.Repeat
+	case p.Quick:
+		return 1
+	}
+	return 3
+}
+
+func (p *pipeline) pythonJob(t pythonTest, s *pythonSubject, threads int, graph bool) pythonOutcome {
+	return pythonOutcome{test: t, subject: s, run: pythonRun{subject: s, test: t.name, threads: threads, iterations: p.iterationsOf(t), graph: graph,
+		warmup: p.Python.Warmup, more: t.environment, limits: s.limits}}
+}
+
+// pythonJobs are all processes of a test: each thread count, each path, so often as asked for.
+func (p *pipeline) pythonJobs(t pythonTest, s *pythonSubject) []pythonOutcome {
+	var jobs []pythonOutcome
+	for _, threads := range p.threadsOf(t) {
+		for _, graph := range []bool{false, true} {
+			if graph && !t.graph {
+				continue
+			}
+			for range p.repeats() {
+				job := p.pythonJob(t, s, threads, graph)
+				if len(p.missing(t)) > 0 {
+					job.run.limits.stall = impatient // it waits for a patch: that it hangs is no news
+				}
+				jobs = append(jobs, job)
+			}
+			// A cold start is compared with a warm one.
+			if t.section == coldSection && !p.Python.Warmup {
+				warm := p.pythonJob(t, s, threads, graph)
+				warm.run.warmup, warm.run.limits.stall = true, impatient
+				jobs = append(jobs, warm)
+			}
+		}
+	}
+	return jobs
+}
+
+// stockJobs are fewer in the short form: where stock is known to die, the largest thread count, some chances.
+func (p *pipeline) stockJobs(t pythonTest, s *pythonSubject) []pythonOutcome {
+	jobs := p.pythonJobs(t, s)
+	if p.Quick {
+		most := slices.Max(p.threadsOf(t))
+		jobs = slices.DeleteFunc(jobs, func(o pythonOutcome) bool { return o.run.threads != most || o.run.graph || t.stock != stockFails })
+	}
+	for i := range jobs {
+		jobs[i].run.limits.stall = impatient
+	}
+	return jobs
+}
+
+// missing tells which patches a test waits for.
+func (p *pipeline) missing(t pythonTest) []string {
+	return slices.DeleteFunc(slices.Clone(t.patches), func(name string) bool { return slices.Contains(p.report.Identity.Patches, name) })
+}
+
+// pythonStageRun is one run of a stage with Python processes.
+type pythonStageRun struct {
+	*pipeline
+	stage *reports.Stage
+	step  string
+}
+
+// runAll runs the jobs, two at once where there is more than one processor; noisy ones alone.
+func (r *pythonStageRun) runAll(ctx context.Context, jobs []pythonOutcome) ([]pythonOutcome, error) {
+	var noise sync.RWMutex
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next, finished := make(chan int), make(chan int)
+	for range min(2, runtime.NumCPU()) {
+		go func() {
+			for i := range next {
+				lock, unlock := noise.RLock, noise.RUnlock
+				if jobs[i].test.noisy {
+					lock, unlock = noise.Lock, noise.Unlock
+				}
+				lock()
+				end, err := jobs[i].run.run(limited)
+				unlock()
+				if err != nil {
+					cancel(err)
+				}
+				jobs[i].end = end
+				finished <- i
+			}
+		}()
+	}
+	go func() {
+		for i := range jobs {
+			next <- i
+		}
+		close(next)
+	}()
+	for done := range len(jobs) {
+		i := <-finished
+		r.sink.Emit(events.StepProgress{Step: r.step, Done: int64(done + 1), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].test.name + ", " + jobs[i].subject.name})
+		r.stage.Count("processes run", 1)
+		r.stage.Count("operations", jobs[i].end.counted.Operations)
+		r.stage.Count("values compared", jobs[i].end.counted.Values)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if limited.Err() != nil {
+		return nil, context.Cause(limited)
+	}
+	return jobs, nil
+}
+
+func problemsOf(outcomes []pythonOutcome) []pythonOutcome {
+	return slices.DeleteFunc(slices.Clone(outcomes), func(o pythonOutcome) bool { return o.end.problem == "" })
+}
+
+// pythonSummary describes processes of a test.
+func pythonSummary(outcomes []pythonOutcome) string {
+	var counts []string
+	var values int64
+	for _, o := range outcomes {
+		if text := fmt.Sprint(o.run.threads); !slices.Contains(counts, text) {
+			counts = append(counts, text)
+		}
+		values += o.end.counted.Values
+	}
+	if len(counts) > 6 {
+		counts = []string{counts[0] + " to " + counts[len(counts)-1]}
+	}
+	return fmt.Sprintf("failed: %s, at %s threads, right values: %d", rate(len(problemsOf(outcomes)), len(outcomes)), strings.Join(counts, ", "), values)
+}
+
+// problemText is what happened in a process, in one line.
+func (o pythonOutcome) problemText() string {
+	text := fmt.Sprintf("%d threads", o.run.threads)
+	if path := o.path(); path != "" {
+		text += ", " + path
+	}
+	text += ": " + o.end.problem
+	if o.end.signature != "" {
+		text += " (signature " + o.end.signature + ")"
+	}
+	return text
+}
+
+// judge demands that every process lives with right values. Of a cold start the warm ones do not count.
+func (r *pythonStageRun) judge(t pythonTest, all []pythonOutcome) error {
+	if t.section == coldSection && !r.Python.Warmup {
+		all = slices.DeleteFunc(slices.Clone(all), func(o pythonOutcome) bool { return o.run.warmup })
+	}
+	check := reports.Check{Name: t.name, Subject: all[0].subject.name, Verdict: reports.Passed, Detail: pythonSummary(all)}
+	for _, o := range all {
+		check.Seconds += o.end.seconds
+	}
+	bad := problemsOf(all)
+	skipped := slices.IndexFunc(all, func(o pythonOutcome) bool { return o.end.skipped != "" })
+	waiting := r.missing(t)
+	if all[0].subject.device != "mps" {
+		waiting = nil // the CPU needs no patches
+	}
+	switch {
+	case len(waiting) > 0:
+		check.Verdict = reports.Skipped
+		today := pythonSummary(all)
+		if len(bad) > 0 {
+			today += ", the first: " + bad[0].problemText()
+		} else if skipped >= 0 {
+			today = all[skipped].end.skipped
+		}
+		check.Detail = fmt.Sprintf("waits for %s; today: %s", strings.Join(waiting, ", "), today)
+	case len(bad) > 0:
+		first := bad[0]
+		check.Verdict = reports.Failed
+		check.Detail = fmt.Sprintf("%s; the first: %s; again: %s", pythonSummary(all), first.problemText(), first.run.again())
+		check.Output = run.LastLines(first.end.output, 30)
+		var err error
+		if check.Artifact, err = first.end.keep(r.Artifacts, fmt.Sprintf("python %s %s %d %s", t.name, first.subject.name, first.run.threads, first.path())); err != nil {
+			return err
+		}
+	case skipped >= 0 && all[0].subject.device == "mps":
+		check.Verdict = reports.Failed
+		check.Detail = "the series has what this test needs, but it skipped itself: " + all[skipped].end.skipped
+	case skipped >= 0:
+		check.Verdict = reports.Skipped
+		check.Detail = all[skipped].end.skipped
+	case r.Python.Warmup:
+		check.Detail += "; after a first use by one thread"
+	}
+	r.stage.Add(check)
+	return nil
+}
+
+// judgeStock demands that an unpatched torch fails where the field reports say so, so that a pass of the patched one
+// means something; and that it lives where one queue orders everything.
+func (r *pythonStageRun) judgeStock(t pythonTest, all []pythonOutcome) {
+	if len(all) == 0 {
+		return
+	}
+	check := reports.Check{Name: t.name, Subject: all[0].subject.name, Verdict: reports.Passed, Detail: pythonSummary(all)}
+	for _, o := range all {
+		check.Seconds += o.end.seconds
+	}
+	bad := problemsOf(all)
+	if len(bad) > 0 {
+		check.Detail += "; the first: " + bad[0].problemText()
+	}
+	switch {
+	case slices.ContainsFunc(all, func(o pythonOutcome) bool { return o.end.skipped != "" }):
+		check.Verdict, check.Detail = reports.Skipped, all[0].end.skipped
+	case len(bad) > 0 && t.stock == stockLives:
+		check.Verdict = reports.Failed
+		check.Detail = "stock must live here: " + check.Detail
+	case len(bad) == 0 && t.stock == stockFails && r.hasParallel(all):
+		// A race needs luck, and a Mac's may differ; that a pass proves nothing is said, not hidden.
+		check.Verdict = reports.Skipped
+		check.Detail = "stock lived, so that a pass of the patched torch proves nothing here: " + check.Detail
+	case len(bad) == 0 && t.stock == stockMay:
+		check.Detail += "; so this run's pass of the patched torch proves nothing"
+	}
+	r.stage.Add(check)
+}
+
+func (r *pythonStageRun) hasParallel(all []pythonOutcome) bool {
+	return slices.ContainsFunc(all, func(o pythonOutcome) bool { return o.run.threads > 1 })
+}

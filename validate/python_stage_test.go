@@ -1,0 +1,200 @@
+package validate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mpsforge/reports"
+)
+
+// The table and the Python files know the same tests.
+func TestPythonTestsExist(t *testing.T) {
+	files, err := pythonSources.ReadDir("python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inFiles, inTable []string
+	for _, file := range files {
+		if !strings.HasPrefix(file.Name(), "test_") || file.Name() == "test_process_pool.py" {
+			continue // that one tests process_pool.py, without torch
+		}
+		text, err := pythonSources.ReadFile("python/" + file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^    def test_(\w+)`).FindAllSubmatch(text, -1) {
+			inFiles = append(inFiles, strings.ReplaceAll(string(match[1]), "_", "-"))
+		}
+	}
+	for _, test := range pythonTests() {
+		inTable = append(inTable, test.name)
+	}
+	slices.Sort(inFiles)
+	slices.Sort(inTable)
+	if !slices.Equal(inFiles, inTable) {
+		t.Errorf("in the files: %v\nin the table: %v", inFiles, inTable)
+	}
+}
+
+// The field reports' recommended form for what threads can not do works, without torch.
+func TestProcessPool(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("SKIP: %v", err)
+	}
+	command := exec.CommandContext(t.Context(), python, "-B", "-m", "unittest", "test_process_pool")
+	command.Dir = "python"
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
+
+func TestSelectTests(t *testing.T) {
+	for pattern, want := range map[string]int{"": len(pythonTests()), "^linear$": 1, "linear": 3, "nothing-of-that": -1, "(": -1} {
+		found, err := selectTests(pythonTests(), pattern)
+		if want < 0 {
+			if !errors.Is(err, ErrTestPattern) {
+				t.Errorf("%q: %v", pattern, err)
+			}
+		} else if err != nil || len(found) != want {
+			t.Errorf("%q: %d tests, %v", pattern, len(found), err)
+		}
+	}
+}
+
+// Wilson's interval, against values of a published table (Brown, Cai, DasGupta 2001, and by hand).
+func TestWilson(t *testing.T) {
+	for _, c := range []struct {
+		k, n      int
+		low, high float64
+	}{{0, 10, 0, 0.2775}, {10, 10, 0.7225, 1}, {5, 10, 0.2366, 0.7634}, {0, 0, 0, 1}, {30, 30, 0.8865, 1}} {
+		if low, high := wilson(c.k, c.n); math.Abs(low-c.low) > 0.001 || math.Abs(high-c.high) > 0.001 {
+			t.Errorf("%d of %d: %.4f to %.4f, want %.4f to %.4f", c.k, c.n, low, high, c.low, c.high)
+		}
+	}
+}
+
+// On a Mac a crash has a report: the one of this process, written since its start, gives the signature.
+func TestNewCrashReport(t *testing.T) {
+	dir, since := t.TempDir(), time.Now()
+	body := `{"pid": 77, "exception": {"type": "EXC_CRASH", "signal": "SIGABRT"}, "asi": {"libsystem_c.dylib": ["failed assertion ` + "`commit an already committed command buffer'" + `"]}}`
+	for name, pid := range map[string]int{"python-1.ips": 76, "python-2.ips": 77, "python-3.txt": 77} {
+		text := fmt.Sprintf("{\"bug_type\": \"309\"}\n%s\n", strings.Replace(body, "77", fmt.Sprint(pid), 1))
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := newCrashReport(dir, since, 77)
+	if filepath.Base(path) != "python-2.ips" {
+		t.Fatalf("%q", path)
+	}
+	var end pythonEnd
+	end.problem = "died by signal aborted"
+	end.addCrashReport(path)
+	if !strings.HasPrefix(end.signature, "3 ") || !strings.Contains(end.problem, "crash report: "+path) {
+		t.Errorf("%q, signature %q", end.problem, end.signature)
+	}
+	if path := newCrashReport(dir, time.Now().Add(time.Hour), 77); path != "" {
+		t.Errorf("an old one: %s", path)
+	}
+}
+
+// stageRun is a stage with a series of these patches.
+func stageRun(patches ...string) *pythonStageRun {
+	p := &pipeline{report: &reports.Report{Identity: reports.Identity{Patches: patches}}}
+	return &pythonStageRun{pipeline: p, stage: &reports.Stage{}}
+}
+
+func outcomeOf(test pythonTest, subject *pythonSubject, threads int, problem, signature string) pythonOutcome {
+	o := pythonOutcome{test: test, subject: subject, run: pythonRun{subject: subject, test: test.name, threads: threads, iterations: 10}}
+	o.end.problem, o.end.signature = problem, signature
+	o.end.counted = pythonResult{Operations: int64(threads * 10), Values: 100, Seconds: 2}
+	return o
+}
+
+// A verdict for each way that processes of one test can end.
+func TestPythonVerdicts(t *testing.T) {
+	mps, cpu := &pythonSubject{name: "patched", device: "mps"}, &pythonSubject{name: "cpu", device: "cpu"}
+	test := pythonTest{name: "linear", patches: []string{"stream-discipline"}, section: limitSection}
+	skipping := outcomeOf(test, mps, 2, "", "")
+	skipping.end.skipped = "no such interface"
+	onCPU := skipping
+	onCPU.subject = cpu
+	for name, c := range map[string]struct {
+		patches  []string
+		outcomes []pythonOutcome
+		want     reports.Verdict
+		words    string
+	}{
+		"all live":               {test.patches, []pythonOutcome{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "", "")}, reports.Passed, "failed: 0 of 2"},
+		"one of two dies":        {test.patches, []pythonOutcome{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "died", "3 double-commit")}, reports.Failed, "1 of 2 (95 %: 9 to 91 %), at 2, 4 threads, right values: 200; the first: 4 threads: died (signature 3 double-commit)"},
+		"the patch is missing":   {nil, []pythonOutcome{outcomeOf(test, mps, 2, "died", "")}, reports.Skipped, "waits for stream-discipline; today: failed: 1 of 1"},
+		"passes all the same":    {nil, []pythonOutcome{outcomeOf(test, mps, 2, "", "")}, reports.Skipped, "waits for stream-discipline"},
+		"skipped with the patch": {test.patches, []pythonOutcome{skipping}, reports.Failed, "it skipped itself: no such interface"},
+		"skipped on the CPU":     {nil, []pythonOutcome{onCPU}, reports.Skipped, "no such interface"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := stageRun(c.patches...)
+			if err := r.judge(test, c.outcomes); err != nil {
+				t.Fatal(err)
+			}
+			if check := r.stage.Checks[0]; check.Verdict != c.want || !strings.Contains(check.Detail, c.words) {
+				t.Errorf("%s: %s", check.Verdict, check.Detail)
+			}
+		})
+	}
+}
+
+// The field reports' tables, from made-up outcomes like theirs.
+func TestPythonTables(t *testing.T) {
+	patched, stock := &pythonSubject{name: "patched", device: "mps"}, &pythonSubject{name: "stock", device: "mps"}
+	named := func(name string) pythonTest {
+		test, found := pythonTestNamed(name)
+		if !found {
+			t.Fatalf("no test %s", name)
+		}
+		return test
+	}
+	graph := outcomeOf(named("linear"), patched, 4, "", "")
+	graph.run.graph = true
+	warm := outcomeOf(named("cold-start"), patched, 8, "", "")
+	warm.run.warmup = true
+	all := []pythonOutcome{
+		outcomeOf(named("basic"), patched, 4, "", ""), outcomeOf(named("basic"), stock, 4, "died by signal aborted: x", "3 double-commit"),
+		outcomeOf(named("linear"), patched, 2, "", ""), outcomeOf(named("linear"), patched, 4, "died by signal segmentation fault: y", ""), graph,
+		outcomeOf(named("boundary"), patched, 32, "", ""), outcomeOf(named("processes"), patched, 4, "", ""),
+		outcomeOf(named("cold-start"), patched, 8, "wrong values: 1", ""), warm,
+	}
+	text, err := json.Marshal(pythonTables(all, patched, stock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range [][]string{
+		{"basic", "patched", "4t x 10i", "40", "0", "0", "20", "pass 1/1"},
+		{"raw tensor operations", "", "pass 1/1"},
+		{"nn.Linear (no graph)", "pass 1/1", "FAIL 1/1: died by signal segmentation fault"},
+		{"nn.Linear (graph)", "", "pass 1/1"},
+		{"32", "pass 1/1", "160"},
+		{"4", "pass 1/1", "20", "FAIL 1/1: died by signal segmentation fault", "-"},
+		{"basic", "4", "FAIL 1/1: 3 double-commit", "pass 1/1"},
+		{"cold-start", "patched", "8", "FAIL 1/1: wrong values", "pass 1/1"},
+	} {
+		want, err := json.Marshal(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), string(want)) {
+			t.Errorf("no row %s in %s", want, text)
+		}
+	}
+}
