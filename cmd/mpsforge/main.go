@@ -89,7 +89,7 @@ func exitCode(err error) int {
 		return silent.code
 	case is(context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern):
+	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended):
@@ -185,7 +185,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 		},
 		Commands: []*cli.Command{
 			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), exportCommand(std), portCommand(std), lintCommand(std),
-			buildCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), doctorCommand(std), versionCommand(std),
+			buildCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), doctorCommand(std), versionCommand(std),
 		},
 	}
 	hardenCommands(app.Commands)
