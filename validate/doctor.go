@@ -96,20 +96,28 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	_, err = exec.LookPath("apt-get")
 	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)", "only on Debian and its kin; elsewhere get the tarball and use fetch --from FILE")
 	root := filepath.Join(cache, "roots", build.DebianSuite)
-	haveRoot := add("Debian root", rootCanBeHad(cache), "in the cache or made on demand: "+root, "host builds and stage runtime: clang and a libtorch on Linux",
+	haveRoot := add("Debian root", rootCanBeHad(cache), "in the cache or made on demand: "+root, "host builds and the stages runtime, python and bench: clang, a libtorch and its Python on Linux",
 		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+build.DebianSuite+" system's top folder with --root")
 	add("cache folder", writable(cache), cache, "downloads and compiled subjects", "set MPSFORGE_CACHE to a folder that can be written")
 	found, err := describeCheckout(ctx, checkoutDir)
 	haveCheckout := add("checkout", err, found, "stages checkout and conformance", "mpsforge fetch --checkout "+checkoutDir)
 
+	_, err = exec.LookPath("gdb")
+	if runtime.GOOS == "darwin" {
+		_, err = exec.LookPath("sample")
+	}
+	add("debugger", err, "present", "native stacks of a hung Python test; without one there are only Python's", installer("gdb", "xcode-select --install"))
+	needsTorch := func(stage string) bool { return stage == "runtime" || stage == "python" || stage == "bench" }
 	for _, s := range stages() {
 		can := CanRun{Name: s.name}
 		switch {
 		case s.run == nil:
 			can.Why = "not part of this version of mpsforge"
-		case (s.name == "checkout" || s.name == "conformance" || s.name == "runtime") && !haveCheckout:
+		case (s.name == "python" || s.name == "bench") && runtime.GOOS == "darwin":
+			can.Why = "name the Python of the built torch: verify --python PYTHON"
+		case (s.name == "checkout" || s.name == "conformance" || needsTorch(s.name)) && !haveCheckout:
 			can.Why = "no checkout"
-		case s.name == "runtime" && !haveRoot:
+		case needsTorch(s.name) && !haveRoot:
 			can.Why = "no Debian root"
 		case s.name == "conformance" && !haveCompiler:
 			can.Why = "no C++17 compiler"
@@ -134,6 +142,7 @@ var variables = []Variable{
 	{Name: "MPSFORGE_PATCHES", Meaning: "folder with series, instead of those built in"},
 	{Name: "MPSFORGE_CACHE", Meaning: "cache folder, instead of the user's"},
 	{Name: "MPSFORGE_TORCH", Meaning: "libtorch for host builds, instead of Debian's"},
+	{Name: "MPSFORGE_PYTHON", Meaning: "Python whose torch the stages python and bench test, instead of the host build's"},
 	{Name: "MPSFORGE_ROOT", Meaning: "Debian system for host builds, instead of one in the cache"},
 	{Name: "CXX", Meaning: "C++ compiler for the subjects of verify"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_SIZE", Meaning: "patched PyTorch: worker streams and the default one, 2 to 1024, default 32"},

@@ -19,7 +19,7 @@ func harnessSubject(t *testing.T) *pythonSubject {
 	if testing.Short() {
 		t.Skip("starts Python with torch")
 	}
-	p := pipeline{Options: Options{Cache: testCache(), Python: PythonOptions{Device: "cpu"}}, sink: events.Discard}
+	p := pipeline{Options: Options{Cache: t.TempDir(), Python: PythonOptions{Device: "cpu"}}, sink: events.Discard}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)

@@ -163,7 +163,7 @@ type watch struct {
 	skipped  string // why not
 	garbage  string // a line that is no event
 	ticks    int64
-	progress time.Time // of the last event that shows any
+	progress int64 // rises with every event that shows any
 	memory   int64
 	stopped  string // why this program ended it
 	stacks   string // native ones, at that time
@@ -179,7 +179,7 @@ func (s *pythonSubject) start(ctx context.Context, command run.Command, environm
 	defer writer.Close()
 	limited, end := context.WithCancel(ctx)
 	defer end()
-	w := &watch{progress: time.Now()}
+	w := &watch{}
 	watching, read := make(chan struct{}), make(chan struct{})
 	command.Files = []*os.File{writer}
 	command.Env = run.Environment(append(append([]string{}, s.environment...), environment...), func(name string) bool {
@@ -242,7 +242,7 @@ func (w *watch) take(line []byte) {
 	}
 	err := json.Unmarshal(line, &head)
 	if head.Event != "beat" || head.Ticks != w.ticks {
-		w.ticks, w.progress = head.Ticks, time.Now()
+		w.ticks, w.progress = head.Ticks, w.progress+1
 	}
 	w.memory = max(w.memory, head.Memory)
 	switch head.Event {
@@ -263,20 +263,29 @@ func (w *watch) take(line []byte) {
 	}
 }
 
-// guard waits until the process has ended or is to be ended, and says why.
+// guard waits until the process has ended or is to be ended, and says why. Time in which this program did not run itself,
+// because it was stopped or the machine slept, does not count.
 func (w *watch) guard(ctx context.Context, limits pythonLimits) string {
-	started := time.Now()
-	ticker := time.NewTicker(100 * time.Millisecond)
+	const pause = 100 * time.Millisecond
+	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
-	for {
+	var total, still time.Duration
+	var seen int64
+	for last := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return ""
 		case <-ticker.C:
 		}
+		passed := min(time.Since(last), 10*pause)
+		last = time.Now()
 		w.mutex.Lock()
-		still, memory, known := time.Since(w.progress), w.memory, w.torch.Library != ""
+		progress, memory, known := w.progress, w.memory, w.torch.Library != ""
 		w.mutex.Unlock()
+		total, still = total+passed, still+passed
+		if progress != seen {
+			seen, still = progress, 0
+		}
 		switch {
 		case memory > limits.memory:
 			return fmt.Sprintf("too much memory: %d MiB, the limit is %d MiB", memory>>20, limits.memory>>20)
@@ -284,7 +293,7 @@ func (w *watch) guard(ctx context.Context, limits pythonLimits) string {
 			return fmt.Sprintf("hung: it did not tell which torch it loaded in %s", limits.start)
 		case known && still > limits.stall:
 			return fmt.Sprintf("hung: nothing done for %s", limits.stall)
-		case time.Since(started) > limits.total:
+		case total > limits.total:
 			return fmt.Sprintf("hung: not done after %s", limits.total)
 		}
 	}

@@ -98,9 +98,9 @@ func (p *pipeline) newRuntime(ctx context.Context, stage *reports.Stage) (*runti
 	if p.Host.Torch == "" && p.Series.Baseline.Name != build.DebianBaseline {
 		return nil, skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", p.Series.Baseline.Name, strings.TrimPrefix(p.Series.Baseline.Name, "v"))
 	}
-	asked := slices.Contains(p.Stages, "runtime") || slices.Contains(p.Require, "runtime")
+	asked := slices.Contains(p.Stages, stage.Name) || slices.Contains(p.Require, stage.Name)
 	if !asked && p.Host.Root == "" && !build.HaveRoot(p.Cache) {
-		return nil, skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages runtime", build.DebianSuite)
+		return nil, skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages %s", build.DebianSuite, stage.Name)
 	}
 	root, err := build.OpenRoot(ctx, p.Host.Root, p.Cache, p.sink)
 	if err != nil {

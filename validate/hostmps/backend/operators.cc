@@ -4,6 +4,7 @@
 #include <ATen/native/mps/Copy.h>
 #include <torch/library.h>
 
+#include <limits>
 #include <tuple>
 
 namespace {
@@ -60,12 +61,19 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
       at::_scaled_dot_product_attention_math(query, key, value, mask, dropout, causal, {}, scale, grouped));
 }
 
+// As ATen/native/SoftMax.cpp has it, but for at::where, which asks a DispatchStub.
+at::Tensor safe_softmax(const at::Tensor& input, int64_t dimension, std::optional<at::ScalarType> type) {
+  const at::Tensor masked = input.eq(-std::numeric_limits<double>::infinity()).all(dimension, /*keepdim=*/true);
+  return at::softmax(input, dimension, type).masked_fill(masked, 0);
+}
+
 // Above autograd, as the operator itself is: it is made of others.
 TORCH_LIBRARY_IMPL(aten, AutogradMPS, m) { m.impl("scaled_dot_product_attention", attention); }
 
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
   m.impl("copy_", copy);
   m.impl("scaled_dot_product_attention", attention);
+  m.impl("_safe_softmax", safe_softmax);
   m.impl("convolution_overrideable", convolution);
   m.impl("convolution_backward_overrideable", convolution_backward);
 }
