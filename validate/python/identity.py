@@ -76,8 +76,11 @@ def of_torch(digest=False):
         "editable": editable(),
     }
     if digest and path:
+        hash_ = hashlib.sha256()
         with open(path, "rb") as file:
-            facts["digest"] = hashlib.file_digest(file, "sha256").hexdigest()
+            while block := file.read(1 << 20):
+                hash_.update(block)
+        facts["digest"] = hash_.hexdigest()
     return facts
 
 
