@@ -181,7 +181,11 @@ type taken struct {
 
 // takePatches makes the patches of the commits, and compares them with those of the series.
 func (c *Checkout) takePatches(ctx context.Context, series *patches.Series, commits []seriesCommit, options ExportOptions) (*taken, error) {
-	diffs, cumulative, err := c.diffsOf(ctx, commits, options)
+	known, err := c.knownPatches(series, commits, options)
+	if err != nil {
+		return nil, err
+	}
+	diffs, cumulative, err := c.diffsOf(ctx, commits, known, options)
 	if err != nil {
 		return nil, err
 	}
@@ -192,10 +196,12 @@ func (c *Checkout) takePatches(ctx context.Context, series *patches.Series, comm
 	result := &taken{report: []ExportedPatch{}, dropped: []string{}, cumulative: cumulative}
 	kept := map[string]bool{}
 	for i, commit := range commits {
-		header := patches.NewHeader(commit.Author.Name, commit.Author.Email, commit.Author.When, commit.Message)
-		patch, err := patches.Format(names[i].name, header, diffs[i])
-		if err != nil {
-			return nil, fmt.Errorf("export %s of %s: %w", commit.id, c.Dir(), err)
+		patch := known[commit.id]
+		if patch == nil {
+			header := patches.NewHeader(commit.Author.Name, commit.Author.Email, commit.Author.When, commit.Message)
+			if patch, err = patches.Format(names[i].name, header, diffs[i]); err != nil {
+				return nil, fmt.Errorf("export %s of %s: %w", commit.id, c.Dir(), err)
+			}
 		}
 		result.patches = append(result.patches, patch)
 		report := ExportedPatch{Name: patch.Name, Commit: commit.id, New: names[i].old == nil}
@@ -217,16 +223,49 @@ func (c *Checkout) takePatches(ctx context.Context, series *patches.Series, comm
 	return result, nil
 }
 
-// diffsOf gives the diff of each commit and, if it is wanted or there, that of all.
-func (c *Checkout) diffsOf(ctx context.Context, commits []seriesCommit, options ExportOptions) (diffs [][]byte, cumulative []byte, err error) {
+// knownPatches gives, by commit, the patches of the series that need not be made again: recorded for that commit, and in
+// the canonical form because export wrote them or they are mpsforge's own, which CI proves. A check trusts no record, and
+// who names patches may give one another name.
+func (c *Checkout) knownPatches(series *patches.Series, commits []seriesCommit, options ExportOptions) (map[string]*patches.Patch, error) {
+	known := map[string]*patches.Patch{}
+	if options.Check || len(options.Names) > 0 {
+		return known, nil
+	}
+	shipped, err := patches.ShippedDigests(series.Baseline.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, commit := range commits {
+		for _, applied := range c.state.Applied {
+			for _, patch := range series.Patches {
+				if applied.Commit == commit.id && applied.Name == patch.Name && applied.SHA256 == patch.SHA256 &&
+					(applied.Exported || slices.Contains(shipped, patch.SHA256)) {
+					known[commit.id] = patch
+				}
+			}
+		}
+	}
+	return known, nil
+}
+
+// diffsOf gives the diff of each commit that has no known patch and, if it is wanted or there, that of all.
+func (c *Checkout) diffsOf(ctx context.Context, commits []seriesCommit, known map[string]*patches.Patch, options ExportOptions) (diffs [][]byte, cumulative []byte, err error) {
 	var pairs []git.CommitPair
 	for _, commit := range commits {
-		pairs = append(pairs, git.CommitPair{Old: commit.Parents[0], New: commit.id})
+		if known[commit.id] == nil {
+			pairs = append(pairs, git.CommitPair{Old: commit.Parents[0], New: commit.id})
+		}
 	}
-	if diffs, err = c.repository.Diffs(ctx, pairs); err != nil {
+	made, err := c.repository.Diffs(ctx, pairs)
+	if err != nil {
 		return nil, nil, err
 	}
+	diffs = make([][]byte, len(commits))
 	for i, commit := range commits {
+		if known[commit.id] != nil {
+			continue
+		}
+		diffs[i], made = made[0], made[1:]
 		if len(diffs[i]) == 0 {
 			return nil, nil, fmt.Errorf("commit %s (%s) in %s changes nothing; drop it (git rebase -i)", commit.id, firstLine(commit.Message), c.Dir())
 		}
@@ -398,8 +437,9 @@ func (c *Checkout) recordExport(ctx context.Context, exported []*patches.Patch, 
 	state := *c.state
 	state.Applied, state.Head = []Applied{}, c.repository.Head
 	for i, patch := range exported {
-		state.Applied = append(state.Applied, Applied{Name: patch.Name, SHA256: patch.SHA256, Commit: commits[i].id, Paths: patch.Paths()})
+		state.Applied = append(state.Applied, Applied{Name: patch.Name, SHA256: patch.SHA256, Commit: commits[i].id, Paths: patch.Paths(), Exported: true})
 	}
+	// that what apply recorded is what export gives is not worth a new record
 	same := func(a, b Applied) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 && a.Commit == b.Commit }
 	if c.stateID != git.NoObject && state.Head == c.state.Head && slices.EqualFunc(state.Applied, c.state.Applied, same) {
 		return nil

@@ -43,6 +43,8 @@ type Applied struct {
 	Commit string `json:"commit"`
 	// Paths are the files that the patch touches, both names of a renamed one.
 	Paths []string `json:"paths"`
+	// Exported tells that the patch file was written by export from this commit.
+	Exported bool `json:"exported,omitempty"`
 }
 
 // Pending is a change that was begun. It is recorded before the work tree is touched and replaced, together with the

@@ -24,6 +24,24 @@ var embedded embed.FS
 // Embedded returns the series that this binary carries, one directory a baseline, and PyTorch's LICENSE notice.
 func Embedded() fs.FS { return embedded }
 
+// ShippedDigests gives the SHA-256 digests, in hex, of the patch files that come with this program for a baseline; none for
+// a baseline that it does not know.
+func ShippedDigests(baseline string) ([]string, error) {
+	names, err := fs.Glob(embedded, baseline+"/*.patch")
+	if err != nil {
+		return nil, fmt.Errorf("list the patches of %s that come with mpsforge: %w", baseline, err)
+	}
+	var digests []string
+	for _, name := range names {
+		content, err := embedded.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read the patch that comes with mpsforge: %w", err)
+		}
+		digests = append(digests, fmt.Sprintf("%x", sha256.Sum256(content)))
+	}
+	return digests, nil
+}
+
 // DefaultBaseline is the baseline that counts when nothing names another.
 const DefaultBaseline = "v2.9.1"
 
