@@ -75,6 +75,27 @@ func (c *Checkout) Without(ctx context.Context, series *patches.Series, name, ca
 	return c.snapshot(ctx, s, cache)
 }
 
+// Before gives the sources with the patches that come before one in the series.
+func (c *Checkout) Before(ctx context.Context, series *patches.Series, name, cache string) (*Snapshot, error) {
+	base, _ := c.Base()
+	s := &Snapshot{Commit: base}
+	for _, patch := range series.Patches {
+		if patch.Name == name || len(s.LeftOut) > 0 {
+			s.LeftOut = append(s.LeftOut, patch.Name)
+			continue
+		}
+		commit, err := c.commitPatch(ctx, s.Commit, patch)
+		if err != nil {
+			return nil, err
+		}
+		s.Commit, s.Patches = commit, append(s.Patches, patch.Name)
+	}
+	if err := c.objects.Flush(); err != nil {
+		return nil, err
+	}
+	return c.snapshot(ctx, s, cache)
+}
+
 // transplant puts what commit changed on parent onto another commit, and gives the result; empty when they conflict.
 func (c *Checkout) transplant(ctx context.Context, onto, parent, commit string) (string, error) {
 	merge, err := c.merge(ctx, onto, parent, commit)

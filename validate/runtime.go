@@ -19,11 +19,14 @@ type HostOptions struct {
 	Root  string // a Debian trixie system's top folder; empty: one in the cache
 	Torch string // a folder with torch/; empty: Debian's
 	Jobs  int
-	// Ablate builds and runs the series without each patch, too.
-	Ablate bool
+	// Ablate names patches, without each of which the series is built and run, too; AllPatches stands for all.
+	Ablate []string
 	// Flavours to build: empty stands for plain and tsan.
 	Flavours []build.Flavour
 }
+
+// AllPatches in HostOptions.Ablate stands for each patch of the series.
+const AllPatches = "all"
 
 // runtimeStage runs the scenarios on PyTorch's real sources, stock and patched.
 func (p *pipeline) runtimeStage(ctx context.Context, stage *reports.Stage) error {
@@ -43,6 +46,9 @@ func (p *pipeline) runtimeStage(ctx context.Context, stage *reports.Stage) error
 	}
 	patched, err := p.Checkout.Patched(ctx, p.Series, p.Cache)
 	if err != nil {
+		return err
+	}
+	if _, err := r.ablated(); err != nil {
 		return err
 	}
 	stage.Facts = append(stage.Facts, reports.Fact{Name: "libtorch", Value: r.torch.Version},
@@ -77,12 +83,7 @@ func (p *pipeline) runtimeStage(ctx context.Context, stage *reports.Stage) error
 			return err
 		}
 	}
-	if p.Host.Ablate {
-		if err := r.ablate(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.ablate(ctx)
 }
 
 // runtime is one run of the stage.
@@ -169,6 +170,10 @@ func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) err
 		iterations = 12
 	}
 	for _, name := range names {
+		if name == "op-gradient" && built.Stamp.Flavour == build.Thread {
+			r.add(reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
+			continue
+		}
 		one := hostRun{built: built, tools: r.root, scenario: name, threads: 1, iterations: iterations, seed: r.Seed % 1_000_000_007, limit: patient}
 		end, err := one.run(ctx)
 		if err != nil {
@@ -343,7 +348,10 @@ func (r *runtimeRun) onStock(ctx context.Context, s runtimeScenario, built *buil
 	}
 	check.Seconds = secondsOf(all)
 	last := all[len(all)-1]
-	early := slices.IndexFunc(all, func(o outcome) bool { return o.end.problem != "" && o.run.threads < s.least })
+	// Handlers race with one thread already, so that ThreadSanitizer reports what does no harm yet.
+	early := slices.IndexFunc(all, func(o outcome) bool {
+		return o.end.problem != "" && !o.end.onlyRaces && o.run.threads < s.least
+	})
 	switch {
 	case last.run.notRun(last.end) != "":
 		check.Verdict, check.Detail = reports.Skipped, last.run.notRun(last.end)

@@ -3,32 +3,60 @@ package validate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"mpsforge/fork/build"
 	"mpsforge/internal/run"
+	"mpsforge/patches"
 	"mpsforge/reports"
 )
 
-// ablate leaves each patch out in turn, with those that do not apply without it, and tells which scenarios fail then. A
-// patch whose absence no scenario notices is reported; it fails where the patch's own trailer names a scenario.
-func (r *runtimeRun) ablate(ctx context.Context) error {
-	for _, patch := range r.Series.Patches {
-		check := reports.Check{Name: "without " + patch.Name, Subject: "ablation", Verdict: reports.Passed}
-		source, err := r.Checkout.Without(ctx, r.Series, patch.Name, r.Cache)
-		if err != nil {
-			return err
+// ablated gives the patches that are to be left out in turn.
+func (r *runtimeRun) ablated() ([]*patches.Patch, error) {
+	if slices.Contains(r.Host.Ablate, AllPatches) {
+		return r.Series.Patches, nil
+	}
+	var chosen []*patches.Patch
+	for _, name := range r.Host.Ablate {
+		at := slices.IndexFunc(r.Series.Patches, func(p *patches.Patch) bool { return p.Name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("--ablate %s: the series of %s has no such patch", name, r.Series.Baseline.Name)
 		}
+		chosen = append(chosen, r.Series.Patches[at])
+	}
+	return chosen, nil
+}
+
+// ablate leaves each of the chosen patches out in turn and tells which scenarios fail then. A patch whose absence no
+// scenario notices is reported; it fails where the patch's own trailer names a scenario of this stage. The short form
+// runs the named scenarios alone.
+func (r *runtimeRun) ablate(ctx context.Context) error {
+	chosen, err := r.ablated()
+	if err != nil {
+		return err
+	}
+	for _, patch := range chosen {
+		named := patch.Header.Values("Scenario")
+		scenarios := slices.DeleteFunc(runtimeScenarios(), func(s runtimeScenario) bool {
+			return len(r.waits(s)) > 0 || r.Quick && !slices.Contains(named, s.name)
+		})
+		check := reports.Check{Name: "without " + patch.Name, Subject: "ablation", Verdict: reports.Passed}
 		var failing []string
+		var leftOut []string
 		for _, flavour := range r.flavours() {
-			built, err := r.build(ctx, source, flavour)
-			if err != nil {
-				return fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)
+			if r.Quick && len(failing) == len(scenarios) {
+				break // nothing is left to be noticed
 			}
-			for _, s := range runtimeScenarios() {
-				if len(r.waits(s)) > 0 || slices.Contains(failing, s.name) || (s.notThread != "" && flavour == build.Thread) {
+			built, without, err := r.buildWithout(ctx, patch.Name, flavour)
+			if err != nil {
+				return err
+			}
+			leftOut = without
+			for _, s := range scenarios {
+				if slices.Contains(failing, s.name) || (s.notThread != "" && flavour == build.Thread) {
 					continue
 				}
 				all, err := r.outcomes(ctx, s, built, s.chances(), func(o outcome) bool { return o.end.problem != "" })
@@ -41,28 +69,48 @@ func (r *runtimeRun) ablate(ctx context.Context) error {
 				}
 			}
 		}
-		var promised []string // by the patch's trailer
-		for _, name := range patch.Header.Values("Scenario") {
-			if slices.ContainsFunc(runtimeScenarios(), func(s runtimeScenario) bool { return s.name == name }) && !slices.Contains(failing, name) {
-				promised = append(promised, name)
+		var missed []string // though the patch's trailer names them
+		for _, s := range scenarios {
+			if slices.Contains(named, s.name) && !slices.Contains(failing, s.name) {
+				missed = append(missed, s.name)
 			}
 		}
 		left := ""
-		if len(source.LeftOut) > 1 {
-			left = fmt.Sprintf(" (left out with it: %s)", strings.Join(source.LeftOut[1:], ", "))
+		if len(leftOut) > 1 {
+			left = fmt.Sprintf(" (left out with it: %s)", strings.Join(leftOut[1:], ", "))
 		}
 		switch {
-		case len(promised) > 0:
+		case len(missed) > 0:
 			check.Verdict = reports.Failed
-			check.Detail = fmt.Sprintf("its trailer says that these fail without it, and they pass: %s%s", strings.Join(promised, ", "), left)
+			check.Detail = fmt.Sprintf("its trailer says that these fail without it, and they pass: %s%s", strings.Join(missed, ", "), left)
 		case len(failing) == 0:
-			check.Detail = fmt.Sprintf("no scenario of this stage notices its absence; its proof is: %s%s", strings.Join(patch.Header.Values("Scenario"), ", "), left)
+			check.Detail = fmt.Sprintf("no scenario of this stage notices its absence; its proof is: %s%s", strings.Join(named, ", "), left)
 		default:
 			check.Detail = fmt.Sprintf("fail without it: %s%s", strings.Join(failing, ", "), left)
 		}
 		r.add(check)
 	}
 	return nil
+}
+
+// buildWithout builds the series without a patch and those that do not apply without it. Where what is left does not
+// compile, since one of the rest uses what the patch declares, all that follow are left out as well.
+func (r *runtimeRun) buildWithout(ctx context.Context, name string, flavour build.Flavour) (*build.HostBuild, []string, error) {
+	source, err := r.Checkout.Without(ctx, r.Series, name, r.Cache)
+	if err != nil {
+		return nil, nil, err
+	}
+	built, err := r.build(ctx, source, flavour)
+	if errors.Is(err, build.ErrSources) {
+		if source, err = r.Checkout.Before(ctx, r.Series, name, r.Cache); err != nil {
+			return nil, nil, err
+		}
+		built, err = r.build(ctx, source, flavour)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)
+	}
+	return built, source.LeftOut, nil
 }
 
 // operationTests asks the program for its list.

@@ -49,6 +49,7 @@ type ending struct {
 	signature string // of the crash, when there is one that is known
 	missing   string // an operator that it needs and whose kernel the build does not have
 	races     int    // of ThreadSanitizer
+	onlyRaces bool   // they are the problem, and all else is well
 	result    scenarioResult
 	output    string // the end of its standard error
 	seconds   float64
@@ -159,6 +160,7 @@ func (h hostRun) run(ctx context.Context) (ending, error) {
 		end.problem = fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount, f.Message, f.First, f.Second)
 		end.signature = signatureText(f.Signature)
 	case end.races > 0:
+		end.onlyRaces = true
 		end.problem = fmt.Sprintf("data races by ThreadSanitizer: %d, the first in %s", end.races, firstRace(end.output))
 	case r.Checked == 0:
 		end.problem = "it checked no value"

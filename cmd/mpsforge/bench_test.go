@@ -135,18 +135,27 @@ func BenchmarkLint(b *testing.B) {
 	x.report(ours, theirs)
 }
 
-// BenchmarkExport compares export of the applied series with git format-patch of the same commits. Aim: 1.
+// BenchmarkExport compares export of the applied series with git format-patch of the same commits. Aim: 1. On record are
+// commits that apply or export made or saw; rewritten are those of a rebase, whose diffs must all be made again.
 func BenchmarkExport(b *testing.B) {
-	x := newBench(b)
-	out := x.copySeries()
-	x.ours("apply")
-	var ours, theirs []time.Duration
-	for range b.N {
-		ours = append(ours, x.ours("export", "--out", out))
-		theirs = append(theirs, x.git("format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames",
-			"-o", b.TempDir(), benchBase+"..HEAD"))
+	for name, before := range map[string]func(*bench){
+		"recorded":  func(*bench) {},
+		"rewritten": func(x *bench) { x.git("-c", "user.name=Another", "rebase", "-q", "--force-rebase", benchBase) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			x := newBench(b)
+			out := x.copySeries()
+			x.ours("apply")
+			var ours, theirs []time.Duration
+			for range b.N {
+				before(x)
+				ours = append(ours, x.ours("export", "--out", out))
+				theirs = append(theirs, x.git("format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames",
+					"-o", b.TempDir(), benchBase+"..HEAD"))
+			}
+			x.report(ours, theirs)
+		})
 	}
-	x.report(ours, theirs)
 }
 
 // BenchmarkPort compares the port of the series to a commit in which its lines have moved with git cherry-pick of the

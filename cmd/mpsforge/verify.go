@@ -29,7 +29,7 @@ later ones. The report is written as JSON, and as Markdown beside it.
   mpsforge verify --require conformance              exit code 5 unless that stage ran
   mpsforge verify --report out.json --seed 7         the same random choices again
   mpsforge verify --stages runtime --quick           PyTorch's real MPS sources, stock against patched (Linux)
-  mpsforge verify --stages runtime --ablate          and with each patch left out: what notices?
+  mpsforge verify --stages runtime --ablate all      and with each patch left out: what notices?
   mpsforge verify --stages python,bench --quick      the Python parallel tests, in under five minutes on two cores
   mpsforge verify --stages python --only '^linear' --threads 2,4,8 --repeat 20
   mpsforge verify --stages python --python VENV/bin/python --stock OTHER/bin/python     on a Mac
@@ -47,7 +47,7 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
 		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
-		&cli.BoolFlag{Name: "ablate", Usage: "runtime: leave out each patch in turn and show which scenarios fail"},
+		&cli.StringFlag{Name: "ablate", Usage: "runtime: leave out each patch of `LIST` in turn, or of all, and show which scenarios fail"},
 		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
 }
 
@@ -130,7 +130,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	}
 	options := validate.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
-	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: c.Bool("ablate")}
+	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
 	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
 		return result{}, err
 	}

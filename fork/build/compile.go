@@ -132,6 +132,9 @@ func (c *compiler) link(ctx context.Context, output string, objects, flags []str
 	return compileError(filepath.Base(output), err)
 }
 
+// ErrSources is returned, wrapped, when a compiler or linker refuses what it is given.
+var ErrSources = errors.New("the sources do not compile")
+
 var firstErrorLine = regexp.MustCompile(`(?m)^.*(?:fatal )?error: .*$`)
 
 // compileError puts the file and the first error before the compiler's command and last words.
@@ -141,7 +144,7 @@ func compileError(what string, err error) error {
 	}
 	if failure := (*run.Error)(nil); errors.As(err, &failure) && !errors.Is(err, context.Canceled) {
 		if line := firstErrorLine.FindString(failure.Stderr); line != "" {
-			return fmt.Errorf("build %s: %s: %w", what, line, err)
+			return fmt.Errorf("build %s: %w: %s: %w", what, ErrSources, line, err)
 		}
 	}
 	return fmt.Errorf("build %s: %w", what, err)
