@@ -1,11 +1,13 @@
 package build
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What torchgen writes, cut down to its shape.
@@ -144,5 +146,32 @@ func TestOperationsThatAreNotThereAreTold(t *testing.T) {
 	}
 	if slices.Contains(excluded, Excluded{"aten/src/ATen/native/mps/operations/Linear.mm", NotThere}) {
 		t.Error("Linear.mm is there")
+	}
+}
+
+// A whole tree of 2.6.0 lacks only what came later, which excuses no missing kernel.
+func TestOperationsThatCameLaterAreNotMissing(t *testing.T) {
+	checkout := t.TempDir()
+	for _, folder := range sourceFolders {
+		if err := os.MkdirAll(filepath.Join(checkout, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range wantedOperations {
+		if slices.Contains(newOperations, name) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(checkout, "aten/src/ATen/native/mps/operations", name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, excluded, err := backendSources(checkout)
+	if err != nil || len(excluded) != len(newOperations) {
+		t.Fatalf("%v, %v", excluded, err)
+	}
+	for _, one := range excluded {
+		if one.Reason != notYet {
+			t.Errorf("%s: %s", one.Path, one.Reason)
+		}
 	}
 }

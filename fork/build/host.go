@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,7 +105,7 @@ type host struct {
 }
 
 func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) {
-	unlock, err := lock(ctx, h.Cache)
+	unlock, err := lock(ctx, h.Cache, sink)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +143,9 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 	built := &HostBuild{Dir: dir, Library: filepath.Join(dir, "libhostmps.so"), Metal: filepath.Join(dir, "libmpsforge_objc.so"),
 		Driver: filepath.Join(dir, "scenarios"), Stamp: stamp, Compiled: compiled, Excluded: excluded}
 	objects := filepath.Join(dir, "objects")
+	if err := dropOldBuilds(dir); err != nil {
+		return nil, err
+	}
 
 	include := func(folders ...string) []string {
 		var flags []string
@@ -391,7 +395,7 @@ func (h *host) unpack(name string, files fs.FS) (dir, digest string, err error) 
 }
 
 // lock keeps other processes from building in the cache, and waits for those that do.
-func lock(ctx context.Context, cache string) (unlock func(), err error) {
+func lock(ctx context.Context, cache string, sink events.Sink) (unlock func(), err error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, err
 	}
@@ -399,7 +403,7 @@ func lock(ctx context.Context, cache string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for told := false; ; {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { file.Close() }, nil
@@ -408,6 +412,10 @@ func lock(ctx context.Context, cache string) (unlock func(), err error) {
 			file.Close()
 			return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
 		}
+		if !told {
+			told = true
+			sink.Emit(events.Message{Level: events.Info, Text: "another host build holds " + file.Name() + "; waiting for it to end"})
+		}
 		select {
 		case <-ctx.Done():
 			file.Close()
@@ -415,6 +423,39 @@ func lock(ctx context.Context, cache string) (unlock func(), err error) {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// keptBuilds is how many host builds stay in the cache, some 40 MB each. One that a report names should be there for a while.
+const keptBuilds = 64
+
+// dropOldBuilds makes the folder of a build and removes those that have not been built for longest.
+func dropOldBuilds(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	now := time.Now()
+	if err := os.Chtimes(dir, now, now); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	built := map[string]time.Time{}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		built[filepath.Join(filepath.Dir(dir), entry.Name())] = info.ModTime()
+	}
+	oldest := slices.SortedFunc(maps.Keys(built), func(a, b string) int { return built[a].Compare(built[b]) })
+	for _, old := range oldest[:max(0, len(oldest)-keptBuilds)] {
+		if err := os.RemoveAll(old); err != nil {
+			return fmt.Errorf("remove an old host build: %w", err)
+		}
+	}
+	return nil
 }
 
 // sourcesDigest is Stamp.Sources of the checkout.

@@ -107,7 +107,7 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 		return err
 	}
 	// Builds in the root wait meanwhile, as do others that want to make it.
-	unlock, err := lock(ctx, cache)
+	unlock, err := lock(ctx, cache, sink)
 	if err != nil {
 		return err
 	}

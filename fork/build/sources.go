@@ -25,7 +25,8 @@ type Excluded struct {
 const (
 	notNeeded = "not part of the operations that host builds run"
 	viaGlue   = "compiled through validate/hostmps, which satisfies its platform guard"
-	// NotThere is of an operations file that another version has, or of a tree that is only a part of PyTorch's.
+	notYet    = "newer than this PyTorch"
+	// NotThere is of a tree that is only a part of PyTorch's.
 	NotThere = "not in the checkout"
 )
 
@@ -34,6 +35,9 @@ var wantedOperations = []string{
 	"Activation.mm", "ActivationKernel.mm", "Attention.mm", "BinaryKernel.mm", "BinaryOps.mm", "ConstantOps.mm", "Convolution.mm", "Copy.mm", "Distributions.mm", "Indexing.mm", "Linear.mm", "LinearAlgebra.mm",
 	"Normalization.mm", "PointwiseOps.mm", "ReduceOps.mm", "RenormKernel.mm", "RMSNorm.mm", "Scalar.mm", "Shape.mm", "SoftMax.mm", "TensorCompare.mm", "UnaryKernel.mm", "UnaryOps.mm", "View.mm",
 }
+
+// newOperations are those of them that PyTorch 2.6.0 does not have and v2.9.1 has.
+var newOperations = []string{"ActivationKernel.mm", "RMSNorm.mm"}
 
 // backendSources lists the files to compile, and those left out with their reasons, by path in the checkout.
 func backendSources(checkout string) (compiled []string, excluded []Excluded, err error) {
@@ -55,10 +59,13 @@ func backendSources(checkout string) (compiled []string, excluded []Excluded, er
 		}
 	}
 	operations := sourceFolders[len(sourceFolders)-1]
-	for _, name := range wantedOperations {
-		if path := operations + "/" + name; !slices.Contains(compiled, path) {
-			excluded = append(excluded, Excluded{path, NotThere})
-		}
+	missing := slices.DeleteFunc(slices.Clone(wantedOperations), func(name string) bool { return slices.Contains(compiled, operations+"/"+name) })
+	reason := notYet
+	if slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(newOperations, name) }) {
+		reason = NotThere
+	}
+	for _, name := range missing {
+		excluded = append(excluded, Excluded{operations + "/" + name, reason})
 	}
 	if len(compiled) == 0 {
 		return nil, nil, fmt.Errorf("%s holds no sources of the MPS backend in %s", checkout, strings.Join(sourceFolders, ", "))
