@@ -175,3 +175,26 @@ func TestOperationsThatCameLaterAreNotMissing(t *testing.T) {
 		}
 	}
 }
+
+// The cache keeps the builds that were made last.
+func TestOldBuildsAreDropped(t *testing.T) {
+	hosts := t.TempDir()
+	for i := range keptBuilds + 3 {
+		dir := filepath.Join(hosts, fmt.Sprint(i))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		when := time.Now().Add(time.Duration(i-1000) * time.Minute)
+		if err := os.Chtimes(dir, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := dropOldBuilds(filepath.Join(hosts, "0")); err != nil { // the oldest is built again
+		t.Fatal(err)
+	}
+	for name, kept := range map[string]bool{"0": true, "1": false, "3": false, "4": true} {
+		if exists(filepath.Join(hosts, name)) != kept {
+			t.Errorf("%s: kept is %v", name, !kept)
+		}
+	}
+}
