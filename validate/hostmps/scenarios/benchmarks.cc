@@ -1,4 +1,8 @@
 // What make bench times: the same operators by each thread, with nothing compared but the last result.
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <functional>
 #include <mutex>
 
 #include "scenarios.h"
@@ -8,34 +12,51 @@ namespace {
 
 const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
-// Four small operators an iteration, so that it is the host's work that counts. What they compute stays the same.
-void chain(Run& run, bool locked) {
+// Four small operators an iteration, so that it is the host's work that counts. What they compute stays the same. Each
+// use of MPS goes through alone(work).
+template <typename Alone>
+void chain(Run& run, int number, const Alone& alone) {
+  at::Tensor weight, value;
+  alone([&] {
+    weight = at::full({8, 8}, 0.125, kMPS);
+    value = at::full({8, 8}, number + 1.0, kMPS);
+  });
+  for (int i = 0; i < run.iterations; ++i) {
+    alone([&] { value = at::relu(at::add(at::mul(at::mm(value, weight), 0.5), 0.5 * (number + 1.0))); });
+  }
+  alone([&] {
+    run.expect_close("chain", value, at::full({8, 8}, number + 1.0));
+    weight.reset();
+    value.reset();
+  });
+}
+
+void at_once(const std::function<void()>& work) { work(); }
+
+void operators(Run& run) {
+  run.in_parallel([&](int number) { chain(run, number, at_once); });
+}
+
+void operators_under_a_lock(Run& run) {
   std::mutex mutex;
-  const auto alone = [&](const auto& work) {
-    std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
-    if (locked) lock.lock();
-    work();
-  };
   run.in_parallel([&](int number) {
-    at::Tensor weight, value;
-    alone([&] {
-      weight = at::full({8, 8}, 0.125, kMPS);
-      value = at::full({8, 8}, number + 1.0, kMPS);
-    });
-    for (int i = 0; i < run.iterations; ++i) {
-      alone([&] { value = at::relu(at::add(at::mul(at::mm(value, weight), 0.5), 0.5 * (number + 1.0))); });
-    }
-    alone([&] {
-      run.expect_close("chain", value, at::full({8, 8}, number + 1.0));
-      weight.reset();
-      value.reset();
+    chain(run, number, [&](const std::function<void()>& work) {
+      std::lock_guard<std::mutex> lock(mutex);
+      work();
     });
   });
 }
 
-void operators(Run& run) { chain(run, false); }
+void operators_of_main_thread(Run& run) { chain(run, 0, at_once); }
 
-void operators_under_a_lock(Run& run) { chain(run, true); }
+void operators_beside_a_stream(Run& run) {
+  const c10::impl::VirtualGuardImpl guard(at::kMPS);
+  {
+    const c10::StreamGuard on_other(guard.getNewStream(at::Device(at::kMPS, 0)));
+    at::zeros({8}, kMPS);
+  }
+  chain(run, 0, at_once);
+}
 
 }  // namespace
 
@@ -43,6 +64,9 @@ const std::vector<Scenario>& benchmarks() {
   static const std::vector<Scenario> all = {
       {"bench-operators", "four small operators an iteration", operators},
       {"bench-operators-locked", "the same, one thread at a time, as stock needs it", operators_under_a_lock},
+      {"bench-operators-main", "the same on the main thread alone", operators_of_main_thread},
+      {"bench-operators-beside", "the same once there is a second stream, which does nothing",
+       operators_beside_a_stream},
   };
   return all;
 }
