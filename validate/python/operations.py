@@ -4,7 +4,6 @@ An operation is made for a device, has inputs for each case on the CPU, and give
 """
 
 import torch
-
 from harness import numbers, settle
 
 

@@ -2,9 +2,8 @@
 
 import threading
 
-import torch
-
 import operations
+import torch
 from harness import ParallelTest
 
 KINDS = [operations.Tensors, operations.Linear, operations.Sequential, operations.Conv1d, operations.LayerNorm, operations.Softmax]

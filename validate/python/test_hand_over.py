@@ -7,7 +7,6 @@ import queue
 import threading
 
 import torch
-
 from harness import ParallelTest
 
 
@@ -67,7 +66,7 @@ class HandOver(ParallelTest):
         for round_ in range(self.settings.iterations):
             results = [None] * self.settings.threads
 
-            def work(i):
+            def work(i, results=results, shared=shared):
                 results[i] = shared + i
                 self.done()
 

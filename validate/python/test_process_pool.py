@@ -55,9 +55,8 @@ class Pool(unittest.TestCase):
             self.assertEqual(pool.submit(1).result()[0], 2)
 
     def test_pool_gives_the_exception_of_making_the_model(self):
-        with ProcessPool(Broken, workers=1) as pool:
-            with self.assertRaisesRegex(ValueError, "no such model"):
-                pool.submit(1).result()
+        with ProcessPool(Broken, workers=1) as pool, self.assertRaisesRegex(ValueError, "no such model"):
+            pool.submit(1).result()
 
 
 if __name__ == "__main__":

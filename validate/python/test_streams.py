@@ -3,9 +3,8 @@
 import os
 import threading
 
-import torch
-
 import operations
+import torch
 from harness import ParallelTest, numbers
 
 

@@ -2,9 +2,8 @@
 
 import time
 
-import torch
-
 import operations
+import torch
 from harness import ParallelTest, numbers
 
 BATCHES = (1, 8, 64, 256)

@@ -1,7 +1,6 @@
 """A training step on each thread: gradients and parameters are compared."""
 
 import torch
-
 from harness import ParallelTest, numbers, settle
 
 STEPS_CASES = 4

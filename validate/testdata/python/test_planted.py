@@ -7,7 +7,6 @@ import sys
 import threading
 
 import torch
-
 from harness import ParallelTest
 
 
