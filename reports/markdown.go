@@ -20,7 +20,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&b, "| %s | %s %s | %.1f | %s | %s |\n", stage.Name, marks[stage.Verdict], stage.Verdict, stage.Seconds, counts(stage.Counts), cell(stage.Reason))
 	}
 	for _, stage := range r.Stages {
-		if len(stage.Checks)+len(stage.Facts)+len(stage.Tables) > 0 {
+		if len(stage.Checks)+len(stage.Facts)+len(stage.Tables)+len(stage.Plots) > 0 {
 			stage.section(&b)
 		}
 	}
@@ -83,6 +83,9 @@ func (s *Stage) section(b *strings.Builder) {
 	for _, table := range s.Tables {
 		table.write(b)
 	}
+	for _, plot := range s.Plots {
+		plot.write(b)
+	}
 	if len(s.Checks) == 0 {
 		return
 	}
@@ -119,6 +122,37 @@ func (t Table) write(b *strings.Builder) {
 			b.WriteString(strings.Repeat("| --- ", len(row)) + "|\n")
 		}
 	}
+}
+
+// write draws the bars as text, which every reader of a report can show, a terminal too.
+func (p Plot) write(b *strings.Builder) {
+	const longest = 50 // characters, each of which has eight parts
+	parts := []rune(" ▏▎▍▌▋▊▉█")
+	var most float64
+	group, name := 0, 0
+	for _, bar := range p.Bars {
+		most = max(most, bar.Value)
+		group, name = max(group, len([]rune(bar.Group))), max(name, len([]rune(bar.Name)))
+	}
+	if most <= 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n**%s** (%s)\n\n```\n", p.Title, p.Unit)
+	before := ""
+	for _, bar := range p.Bars {
+		label := bar.Group
+		if label == before {
+			label = ""
+		}
+		before = bar.Group
+		eighths := int(bar.Value / most * longest * 8)
+		line := strings.Repeat("█", eighths/8)
+		if rest := eighths % 8; rest > 0 {
+			line += string(parts[rest])
+		}
+		fmt.Fprintf(b, "%-*s  %*s  %s %.4g\n", group, label, name, bar.Name, line, bar.Value)
+	}
+	b.WriteString("```\n")
 }
 
 // counts renders counters in a fixed order.

@@ -85,6 +85,21 @@ type Stage struct {
 	Facts    []Fact           `json:"facts,omitempty"` // identities proven by the stage, in order
 	Checks   []Check          `json:"checks,omitempty"`
 	Tables   []Table          `json:"tables,omitempty"`
+	Plots    []Plot           `json:"plots,omitempty"`
+}
+
+// Plot is a chart of bars that begin at zero, in groups. Like a table it decides nothing.
+type Plot struct {
+	Title string    `json:"title"`
+	Unit  string    `json:"unit"`
+	Bars  []PlotBar `json:"bars"`
+}
+
+// PlotBar is one bar; bars of a group stand together.
+type PlotBar struct {
+	Group string  `json:"group"`
+	Name  string  `json:"name"`
+	Value float64 `json:"value"` // not negative
 }
 
 // Table shows measurements side by side. It decides nothing: verdicts are the checks'.

@@ -33,6 +33,22 @@ func TestSkippedChecksAreNoPass(t *testing.T) {
 	}
 }
 
+// Bars are as long as their values say; a group is named once.
+func TestPlotsAreDrawn(t *testing.T) {
+	report := &reports.Report{Stages: []reports.Stage{{Name: "bench", Plots: []reports.Plot{{Title: "Speed", Unit: "operations a second",
+		Bars: []reports.PlotBar{{Group: "linear", Name: "1 thread", Value: 100}, {Group: "linear", Name: "2 threads", Value: 150}, {Group: "mlp", Name: "1 thread", Value: 200}}}}}}}
+	var text strings.Builder
+	if err := report.WriteMarkdown(&text); err != nil {
+		t.Fatal(err)
+	}
+	want := "linear   1 thread  " + strings.Repeat("█", 25) + " 100\n" +
+		"        2 threads  " + strings.Repeat("█", 37) + "▌ 150\n" +
+		"mlp      1 thread  " + strings.Repeat("█", 50) + " 200\n"
+	if !strings.Contains(text.String(), want) {
+		t.Errorf("%s\nlacks\n%s", &text, want)
+	}
+}
+
 func TestConclude(t *testing.T) {
 	for name, c := range map[string]struct {
 		stages   []reports.Verdict // of stages a, b, c

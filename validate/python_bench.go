@@ -78,6 +78,7 @@ func (p *pipeline) benchStage(ctx context.Context, stage *reports.Stage) error {
 		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
 	}
 	stage.Tables = append(stage.Tables, scalingTable(found, names, note), batchingTable(found, note))
+	stage.Plots = append(stage.Plots, scalingPlot(found, names))
 	if table := processTable(found, patched); len(table.Rows) > 0 {
 		stage.Tables = append(stage.Tables, table)
 	}
@@ -111,6 +112,23 @@ func scalingTable(all []pythonOutcome, names []string, note string) reports.Tabl
 		}
 	}
 	return table
+}
+
+// scalingPlot shows what scalingTable counts, and beside it what processes and batches do.
+func scalingPlot(all []pythonOutcome, names []string) reports.Plot {
+	plot := reports.Plot{Title: "Threads and processes", Unit: "operations a second"}
+	for _, name := range append(slices.Clone(names), "processes") {
+		same := outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == name })
+		for _, count := range threadCounts(same) {
+			unit := "threads"
+			if name == "processes" {
+				unit = "processes"
+			}
+			plot.Bars = append(plot.Bars, reports.PlotBar{Group: name, Name: fmt.Sprintf("%d %s", count, unit),
+				Value: speed(outcomesOf(same, func(o pythonOutcome) bool { return o.run.threads == count }))})
+		}
+	}
+	return plot
 }
 
 // batchingTable sets batches by one thread against single samples by threads.
