@@ -17,8 +17,8 @@ int64_t statistic(const Hooks&, const std::string&, long) {
 }
 
 template <class Hooks>
-auto release(const Hooks& hooks, int) -> decltype(hooks.releaseStreamSlot()) {
-  hooks.releaseStreamSlot();
+auto release(const Hooks& hooks, int) -> decltype(hooks.leaseStreamSlot(false)) {
+  hooks.leaseStreamSlot(false);
 }
 template <class Hooks>
 void release(const Hooks&, long) {}
