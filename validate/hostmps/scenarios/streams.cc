@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/Event.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <signal.h>
@@ -340,18 +341,21 @@ void random_programs(Run& run) {
   }
 }
 
-// Nobody but the main thread has used mps when all threads begin.
+// Nobody but the main thread has used mps when all threads begin; half of them begin in inference mode. The operators
+// call others: a thread that changes its stream in the middle of one is not ordered with itself.
 void first_use(Run& run) {
   at::Generator first = run.generator(-1);
-  const at::Tensor here = at::randn({16, 16}, first);
-  const at::Tensor weight = here.to(at::kMPS);
+  const at::Tensor here = at::randn({16, 16}, first), bias_here = at::randn({16}, first);
+  const at::Tensor weight = here.to(at::kMPS), bias = bias_here.to(at::kMPS);
   run.in_parallel([&](int number) {
+    const c10::InferenceMode inference(number % 2 == 1);
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor input = at::randn({16, 16}, generator);
-      at::Tensor output = at::mm(input.to(at::kMPS), weight);
-      output = at::add(output, weight);
-      run.expect_close("mm and add", output, at::mm(input, here) + here);
+      at::Tensor output = at::linear(input.to(at::kMPS).t(), weight, bias);
+      output = at::add(output, at::linear(at::relu(output), weight));
+      const at::Tensor expected = at::linear(input.t(), here, bias_here);
+      run.expect_close("two layers", output, expected + at::linear(at::relu(expected), here));
     }
   });
 }
