@@ -31,9 +31,9 @@ if [ $baseline = v2.6.0 ]; then
   # The stock sources are built first: whether PyTorch's sources can be compiled here at all is seen by it.
   "$mpsforge" build --host --checkout "$trees/$baseline" || code=$?
   if [ $code = 0 ]; then
-    require=$require,runtime
+    require=$require,runtime,python
   elif [ $code = 5 ]; then
-    echo "SKIP runtime: PyTorch's sources can not be compiled here (see above)"
+    echo "SKIP runtime and python: PyTorch's sources can not be compiled here (see above)"
   else
     exit $code
   fi
