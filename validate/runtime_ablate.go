@@ -14,18 +14,21 @@ import (
 	"mpsforge/reports"
 )
 
-// ablated gives the patches that are to be left out in turn.
-func (r *runtimeRun) ablated() ([]*patches.Patch, error) {
-	if slices.Contains(r.Host.Ablate, AllPatches) {
-		return r.Series.Patches, nil
+// ErrNoPatch is returned, wrapped, for the name of a patch that the series does not have.
+var ErrNoPatch = errors.New("the series has no such patch")
+
+// PatchesNamed gives the patches of a series by name, all for AllPatches.
+func PatchesNamed(series *patches.Series, names []string) ([]*patches.Patch, error) {
+	if slices.Contains(names, AllPatches) {
+		return series.Patches, nil
 	}
 	var chosen []*patches.Patch
-	for _, name := range r.Host.Ablate {
-		at := slices.IndexFunc(r.Series.Patches, func(p *patches.Patch) bool { return p.Name == name })
+	for _, name := range names {
+		at := slices.IndexFunc(series.Patches, func(p *patches.Patch) bool { return p.Name == name })
 		if at < 0 {
-			return nil, fmt.Errorf("--ablate %s: the series of %s has no such patch", name, r.Series.Baseline.Name)
+			return nil, fmt.Errorf("%w: %s; mpsforge status lists those of %s", ErrNoPatch, name, series.Baseline.Name)
 		}
-		chosen = append(chosen, r.Series.Patches[at])
+		chosen = append(chosen, series.Patches[at])
 	}
 	return chosen, nil
 }
@@ -34,7 +37,7 @@ func (r *runtimeRun) ablated() ([]*patches.Patch, error) {
 // scenario notices is reported; it fails where the patch's own trailer names a scenario of this stage. The short form
 // runs the named scenarios alone.
 func (r *runtimeRun) ablate(ctx context.Context) error {
-	chosen, err := r.ablated()
+	chosen, err := PatchesNamed(r.Series, r.Host.Ablate)
 	if err != nil {
 		return err
 	}

@@ -150,6 +150,9 @@ func (c call) verify(ctx context.Context) (result, error) {
 	default:
 		return result{}, err
 	}
+	if _, err := validate.PatchesNamed(options.Series, options.Host.Ablate); err != nil {
+		return result{}, usagef("--ablate: %v", err)
+	}
 	files, err := c.seriesFiles()
 	if err != nil {
 		return result{}, err
