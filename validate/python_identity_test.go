@@ -18,7 +18,7 @@ func TestPlantedStockTorchIsRefused(t *testing.T) {
 	if err != nil {
 		t.Skipf("SKIP: %v", err)
 	}
-	planted, err := filepath.Abs("testdata/python")
+	planted, err := filepath.Abs("testdata/othertorch")
 	if err != nil {
 		t.Fatal(err)
 	}
