@@ -120,11 +120,14 @@ func scalingPlot(all []pythonOutcome, names []string) reports.Plot {
 	for _, name := range append(slices.Clone(names), "processes") {
 		same := outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == name })
 		for _, count := range threadCounts(same) {
-			unit := "threads"
-			if name == "processes" {
-				unit = "processes"
+			label := fmt.Sprintf("%d threads", count)
+			switch {
+			case name == "processes":
+				label = fmt.Sprintf("%d processes", count)
+			case count == 1:
+				label = "1 thread"
 			}
-			plot.Bars = append(plot.Bars, reports.PlotBar{Group: name, Name: fmt.Sprintf("%d %s", count, unit),
+			plot.Bars = append(plot.Bars, reports.PlotBar{Group: name, Name: label,
 				Value: speed(outcomesOf(same, func(o pythonOutcome) bool { return o.run.threads == count }))})
 		}
 	}
