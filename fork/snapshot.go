@@ -43,6 +43,17 @@ func (c *Checkout) Patched(ctx context.Context, series *patches.Series, cache st
 // Without gives the sources with the series but for one patch, and but for those that do not apply without it. Lines
 // that only moved are no reason: patches are merged, not applied strictly, once one is left out.
 func (c *Checkout) Without(ctx context.Context, series *patches.Series, name, cache string) (*Snapshot, error) {
+	return c.leaveOut(ctx, series, name, cache, c.transplant)
+}
+
+// Before gives the sources with the patches that come before one in the series.
+func (c *Checkout) Before(ctx context.Context, series *patches.Series, name, cache string) (*Snapshot, error) {
+	return c.leaveOut(ctx, series, name, cache, func(context.Context, string, string, string) (string, error) { return "", nil })
+}
+
+// leaveOut gives the sources with the series but for one patch. Each that follows is put on by put, which gives an empty
+// commit to leave it out, too.
+func (c *Checkout) leaveOut(ctx context.Context, series *patches.Series, name, cache string, put func(ctx context.Context, onto, parent, commit string) (string, error)) (*Snapshot, error) {
 	base, _ := c.Base()
 	s := &Snapshot{Commit: base}
 	parent := base // with all patches so far
@@ -57,7 +68,7 @@ func (c *Checkout) Without(ctx context.Context, series *patches.Series, name, ca
 		case len(s.LeftOut) == 0:
 			s.Commit, s.Patches = commit, append(s.Patches, patch.Name)
 		default:
-			merged, err := c.transplant(ctx, s.Commit, parent, commit)
+			merged, err := put(ctx, s.Commit, parent, commit)
 			if err != nil {
 				return nil, fmt.Errorf("patch %s without %s: %w", patch.Name, name, err)
 			}
@@ -68,27 +79,6 @@ func (c *Checkout) Without(ctx context.Context, series *patches.Series, name, ca
 			}
 		}
 		parent = commit
-	}
-	if err := c.objects.Flush(); err != nil {
-		return nil, err
-	}
-	return c.snapshot(ctx, s, cache)
-}
-
-// Before gives the sources with the patches that come before one in the series.
-func (c *Checkout) Before(ctx context.Context, series *patches.Series, name, cache string) (*Snapshot, error) {
-	base, _ := c.Base()
-	s := &Snapshot{Commit: base}
-	for _, patch := range series.Patches {
-		if patch.Name == name || len(s.LeftOut) > 0 {
-			s.LeftOut = append(s.LeftOut, patch.Name)
-			continue
-		}
-		commit, err := c.commitPatch(ctx, s.Commit, patch)
-		if err != nil {
-			return nil, err
-		}
-		s.Commit, s.Patches = commit, append(s.Patches, patch.Name)
 	}
 	if err := c.objects.Flush(); err != nil {
 		return nil, err

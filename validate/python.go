@@ -62,13 +62,11 @@ func unpackPython(cache string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	contents := map[string][]byte{}
 	for _, entry := range entries {
 		data, err := pythonSources.ReadFile("python/" + entry.Name())
 		if err != nil {
 			return "", err
 		}
-		contents[entry.Name()] = data
 		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(data), data)
 	}
 	parent := filepath.Join(cache, "unpacked", "validate", "python")
@@ -87,10 +85,12 @@ func unpackPython(cache string) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(temporary)
-	for name, data := range contents {
-		if err := os.WriteFile(filepath.Join(temporary, name), data, 0o644); err != nil {
-			return "", err
-		}
+	sources, err := fs.Sub(pythonSources, "python")
+	if err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(temporary, sources); err != nil {
+		return "", err
 	}
 	if err := os.Chmod(temporary, 0o755); err != nil {
 		return "", err
