@@ -35,7 +35,7 @@ check: build
 	$(call part,vet without cgo,CGO_ENABLED=0 $(GO) vet ./...)
 	$(call part,staticcheck,$(GO) run $(STATICCHECK) ./...)
 	$(call part,clang-format,sh ci/clang-format.sh)
-	$(call part,ruff,if command -v ruff >/dev/null; then ruff check --quiet validate; else echo "SKIP ruff: it is not installed (pip install ruff)"; fi)
+	$(call part,ruff,if command -v ruff >/dev/null; then ruff check --quiet --config 'lint.isort.known-third-party = ["torch"]' validate; else echo "SKIP ruff: it is not installed (pip install ruff)"; fi)
 	$(call part,series,$(MPSFORGE) lint --compare --quiet)
 
 unit:
