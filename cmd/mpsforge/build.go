@@ -16,8 +16,22 @@ import (
 
 func buildCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "build", usage: "build the MPS backend of a checkout",
-		about: `With --host, on Linux: compiles the checkout's real MPS sources, stock or patched, unchanged, against the software
+		name: "build", usage: "build PyTorch from a checkout, or with --host its MPS backend for Linux",
+		about: `Builds the checkout into a wheel, with the MPS backend on a Mac and for the CPU on Linux, and installs it into a Python
+environment of its own, which "mpsforge shell" opens. Environment and commands are fixed and can be looked at first. What
+is done is not done again: after Ctrl-C, a full disk or a mended error the same command goes on.
+
+  mpsforge build --dry-run                              checks, the environment and the commands; runs nothing
+  mpsforge build                                        the checkout in ./pytorch
+  mpsforge build --mps-only                             only the MPS backend's changed files, and libtorch_cpu linked again
+  mpsforge build --target c10                           one target of ninja's; no wheel
+  mpsforge build --set USE_KINETO=0 --launcher sccache  another setting; another cache of compilations
+  mpsforge build --show-stamp FILE                      from what a library or a wheel was built
+
+ccache or sccache is used when it is on the path. Their own settings (CCACHE_..., SCCACHE_..., the configuration files in
+your home) are handed on, so sccache's shared and distributed modes work as its documentation says.
+
+With --host, on Linux: compiles the checkout's real MPS sources, stock or patched, unchanged, against the software
 Metal and a libtorch of the same version. The result is a library that registers the backend for the MPS dispatch key
 when it is loaded, a program that runs scenarios with it, and a stamp inside the library that says from which tree and
 series it came. The compiler and PyTorch 2.6.0's libtorch come from Debian trixie's packages, unpacked into the cache
@@ -29,12 +43,10 @@ The result also has a script python3. The Python that it starts has torch with d
   mpsforge build --host                                 the checkout in ./pytorch
   mpsforge build --host --flavour tsan                  with ThreadSanitizer
   mpsforge build --host --torch DIR                     another libtorch: a folder that pip install --target filled
-  mpsforge build --host --root /                        this system's own packages; it must be Debian trixie
-
-The build of PyTorch itself, on a Mac, is not part of this version yet.`,
-		flags: checkoutFlags(hostFlags(
+  mpsforge build --host --root /                        this system's own packages; it must be Debian trixie`,
+		flags: checkoutFlags(append(pyTorchFlags(), hostFlags(
 			&cli.BoolFlag{Name: "host", Usage: "build for this Linux machine, over the software Metal"},
-			&cli.StringFlag{Name: "flavour", Value: string(build.Plain), Usage: "`NAME`: " + flavourNames()})...),
+			&cli.StringFlag{Name: "flavour", Value: string(build.Plain), Usage: "with --host, `NAME`: " + flavourNames()})...)...),
 		action: func(ctx context.Context, c call) (result, error) { return c.build(ctx) },
 	})
 }
@@ -68,15 +80,55 @@ func flavours(names []string) ([]build.Flavour, error) {
 }
 
 func (c call) build(ctx context.Context) (result, error) {
-	if !c.Bool("host") {
-		return result{}, usagef("building PyTorch itself is not part of this version of mpsforge; build --host compiles its MPS backend on Linux")
+	switch {
+	case c.String("show-stamp") != "":
+		return showStamp(c.String("show-stamp"))
+	case c.Int("jobs") < 0:
+		return result{}, usagef("--jobs %d is no number of compilers", c.Int("jobs"))
+	case c.Bool("host"):
+		for _, name := range pyTorchFlagNames {
+			if c.IsSet(name) {
+				return result{}, usagef("--%s belongs to the build of PyTorch, and --host is another one", name)
+			}
+		}
+		return c.buildHost(ctx)
 	}
+	for _, name := range []string{"flavour", "torch", "root"} {
+		if c.IsSet(name) && !c.fromEnvironment(name) {
+			return result{}, usagef("--%s belongs to --host", name)
+		}
+	}
+	return c.buildPyTorch(ctx)
+}
+
+// identity is what the checkout says of itself, for a stamp.
+func (c call) identity(ctx context.Context) (build.Stamp, string, error) {
+	checkout, series, err := c.openCheckout(ctx)
+	if err != nil {
+		return build.Stamp{}, "", err
+	}
+	defer checkout.Close()
+	status, err := checkout.Status(ctx, series)
+	if err != nil {
+		return build.Stamp{}, "", err
+	}
+	identity := build.Stamp{Baseline: checkout.Baseline(), Patches: status.Applied()}
+	if identity.Commit, identity.Tree, err = checkout.Head(ctx); err != nil {
+		return build.Stamp{}, "", err
+	}
+	if len(identity.Patches) == len(series.Patches) {
+		identity.Series = series.Digest()
+	}
+	if !c.Bool("host") {
+		identity.Changes, err = checkout.Changes(ctx)
+	}
+	return identity, checkout.Dir(), err
+}
+
+func (c call) buildHost(ctx context.Context) (result, error) {
 	wished, err := flavours([]string{c.String("flavour")})
 	if err != nil {
 		return result{}, err
-	}
-	if c.Int("jobs") < 0 {
-		return result{}, usagef("--jobs %d is no number of compilers", c.Int("jobs"))
 	}
 	cache, err := cacheDir()
 	if err != nil {
@@ -86,22 +138,7 @@ func (c call) build(ctx context.Context) (result, error) {
 	if options.Native, options.Glue, err = validate.HostBuildSources(); err != nil {
 		return result{}, err
 	}
-	checkout, series, err := c.openCheckout(ctx)
-	switch {
-	case err == nil:
-		defer checkout.Close()
-		status, err := checkout.Status(ctx, series)
-		if err != nil {
-			return result{}, err
-		}
-		options.Identity = build.Stamp{Baseline: checkout.Baseline(), Patches: status.Applied()}
-		if options.Identity.Commit, options.Identity.Tree, err = checkout.Head(ctx); err != nil {
-			return result{}, err
-		}
-		if len(options.Identity.Patches) == len(series.Patches) {
-			options.Identity.Series = series.Digest()
-		}
-	default:
+	if options.Identity, _, err = c.identity(ctx); err != nil {
 		return result{}, err
 	}
 	if options.Root, err = build.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {

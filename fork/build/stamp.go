@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 )
 
@@ -18,7 +17,7 @@ const stampMark = "mpsforge-stamp:"
 // so that what is loaded can be asked, rather than a path be believed.
 type Stamp struct {
 	Format   int      `json:"format"`
-	Kind     string   `json:"kind"` // host
+	Kind     string   `json:"kind"` // host or pytorch
 	Flavour  Flavour  `json:"flavour"`
 	Baseline string   `json:"baseline"`
 	Commit   string   `json:"commit"` // of the checkout; empty when it is no git work tree
@@ -29,6 +28,12 @@ type Stamp struct {
 	Sources string `json:"sources"`
 	Torch   string `json:"torch"`
 	Native  string `json:"native"` // SHA-256 over the software Metal, the veneer and what stands in for PyTorch
+	// Of a build of PyTorch itself: the digest of what differs from the commit in the work tree (empty for nothing), the
+	// mpsforge that built it, compilers and SDK, and the settings that decide what is built.
+	Changes   string   `json:"changes,omitempty"`
+	Tool      string   `json:"tool,omitempty"`
+	Toolchain []string `json:"toolchain,omitempty"`
+	Flags     []string `json:"flags,omitempty"`
 }
 
 // Text is the stamp as it stands in a library.
@@ -60,18 +65,4 @@ func ParseStamp(text string) (Stamp, error) {
 		return s, fmt.Errorf("stamp of format %d; this mpsforge knows %d: build again", s.Format, stampFormat)
 	}
 	return s, nil
-}
-
-// ReadStamp reads the stamp out of a library's file.
-func ReadStamp(path string) (Stamp, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Stamp{}, err
-	}
-	start := bytes.Index(data, []byte(stampMark+"{"))
-	if start < 0 {
-		return Stamp{}, fmt.Errorf("%s: no stamp of mpsforge in it", path)
-	}
-	text, _, _ := bytes.Cut(data[start:], []byte{0})
-	return ParseStamp(string(text))
 }

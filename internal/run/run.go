@@ -173,3 +173,15 @@ func Environment(set []string, drop func(name string) bool) []string {
 	}
 	return append(env, set...)
 }
+
+// Signalled returns the signal that ended the program that err speaks of, or 0: it exited, or the context ended it.
+func Signalled(err error) syscall.Signal {
+	exit := (*exec.ExitError)(nil)
+	if !errors.As(err, &exit) {
+		return 0
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return status.Signal()
+	}
+	return 0
+}

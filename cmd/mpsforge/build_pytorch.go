@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/fork/build"
+)
+
+// pyTorchFlagNames are the flags of pyTorchFlags.
+var pyTorchFlagNames = []string{"dry-run", "target", "mps-only", "launcher", "set", "venv", "no-venv", "python", "show-stamp"}
+
+// pyTorchFlags say how PyTorch itself is built.
+func pyTorchFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "dry-run", Usage: "check, print the environment and the commands, and run nothing"},
+		&cli.StringFlag{Name: "target", Usage: "let ninja build `TARGET` only, such as torch_cpu; no wheel"},
+		&cli.BoolFlag{Name: "mps-only", Usage: "build torch_cpu only, and refuse if more than the MPS backend has changed; no wheel"},
+		&cli.StringFlag{Name: "launcher", Usage: "before each compiler, `NAME`: ccache, sccache, a path, none (default: the first of the two that is there)"},
+		&cli.StringSliceFlag{Name: "set", Usage: "`NAME=VALUE` in the build's environment, over what is fixed; can be given again"},
+		venvFlag(),
+		&cli.BoolFlag{Name: "no-venv", Usage: "take the Python as it is, with its packages, and install nothing"},
+		&cli.StringFlag{Name: "python", Usage: "the Python to build for, `FILE` (default: python3 of the path)"},
+		&cli.StringFlag{Name: "show-stamp", Usage: "print the stamp in `FILE`, a library or a wheel, and build nothing"},
+	}
+}
+
+func venvFlag() cli.Flag {
+	return &cli.StringFlag{Name: "venv", EnvVars: []string{"MPSFORGE_VENV"}, Usage: "the Python environment to make and to install into, `DIR` (default: build/mpsforge/venv in the checkout)"}
+}
+
+// fromEnvironment tells that a flag was set by its variable, not on the command line.
+func (c call) fromEnvironment(name string) bool {
+	for _, flag := range c.Command.Flags {
+		if flag, ok := flag.(*cli.StringFlag); ok && flag.Name == name {
+			for _, variable := range flag.EnvVars {
+				if value := os.Getenv(variable); value != "" && value == c.String(name) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func showStamp(file string) (result, error) {
+	stamp, err := build.ReadStamp(file)
+	if err != nil {
+		return result{}, err
+	}
+	return result{value: stamp, text: func(w io.Writer) { printJSON(w, stamp) }}, nil
+}
+
+// checkPyTorchFlags refuses what contradicts itself, before anything is looked at.
+func (c call) checkPyTorchFlags() error {
+	for _, entry := range c.StringSlice("set") {
+		if name, _, found := strings.Cut(entry, "="); !found || name == "" {
+			return usagef("--set %q is no NAME=VALUE", entry)
+		}
+	}
+	switch {
+	case c.Bool("mps-only") && c.String("target") != "":
+		return usagef("--mps-only has a target of its own")
+	case c.Bool("no-venv") && c.IsSet("venv") && !c.fromEnvironment("venv"):
+		return usagef("--venv and --no-venv contradict each other")
+	}
+	return nil
+}
+
+// pyTorchPlan makes the plan for the checkout in dir.
+func (c call) pyTorchPlan(ctx context.Context, dir string) (build.Plan, error) {
+	recipe, err := build.ReadRecipe(dir)
+	if err != nil {
+		return build.Plan{}, err
+	}
+	options := build.PlanOptions{Jobs: c.Int("jobs"), Launcher: c.String("launcher"), Target: c.String("target"), MPSOnly: c.Bool("mps-only"), Set: c.StringSlice("set")}
+	if !c.Bool("no-venv") {
+		if options.Venv, err = c.venv(dir); err != nil {
+			return build.Plan{}, err
+		}
+	}
+	wished := map[string]string{"python3": c.String("python")}
+	for _, entry := range options.Set {
+		switch name, value, _ := strings.Cut(entry, "="); name {
+		case "CC":
+			wished["cc"] = value
+		case "CXX":
+			wished["c++"] = value
+		}
+	}
+	machine, err := build.Probe(ctx, dir, wished)
+	if err != nil {
+		return build.Plan{}, err
+	}
+	return build.NewPlan(recipe, machine, options)
+}
+
+// venv is the Python environment of the checkout in dir.
+func (c call) venv(dir string) (string, error) {
+	return filepath.Abs(cmp.Or(c.String("venv"), build.DefaultVenv(dir)))
+}
+
+func (c call) buildPyTorch(ctx context.Context) (result, error) {
+	if err := c.checkPyTorchFlags(); err != nil {
+		return result{}, err
+	}
+	identity, dir, err := c.identity(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	plan, err := c.pyTorchPlan(ctx, dir)
+	if err != nil {
+		return result{}, err
+	}
+	if c.Bool("dry-run") {
+		checks := plan.Preflight()
+		shown := struct {
+			Checks []build.Check `json:"checks"`
+			Plan   build.Plan    `json:"plan"`
+		}{checks, plan}
+		return result{value: shown, text: func(w io.Writer) { writePlan(w, checks, plan) }}, build.Gaps(checks)
+	}
+	built, err := build.PyTorch(ctx, plan, identity, version(), c.sink)
+	if err != nil {
+		return result{}, err
+	}
+	message := fmt.Sprintf("built %s, %d commands", built.Target, built.Compiled)
+	return result{value: built, message: message, text: func(w io.Writer) {
+		fmt.Fprintf(w, "target      %s, %d commands run\n", built.Target, built.Compiled)
+		for _, library := range built.Libraries {
+			fmt.Fprintf(w, "library     %s\n", library)
+		}
+		if built.Wheel != "" {
+			fmt.Fprintf(w, "wheel       %s\n", built.Wheel)
+		}
+		if built.Torch != "" {
+			fmt.Fprintf(w, "python      %s\ntorch       %s, MPS: %t\n", built.Python, built.Torch, built.MPS)
+		}
+		fmt.Fprintf(w, "from        %s, tree %s, patches: %s\nlog         %s\n", cmp.Or(built.Stamp.Baseline, "unknown"), built.Stamp.Tree,
+			cmp.Or(strings.Join(built.Stamp.Patches, ", "), "none (stock)"), built.Log)
+	}}, nil
+}
+
+// writePlan prints a plan as a script; what was checked stands before it, as comments.
+func writePlan(w io.Writer, checks []build.Check, plan build.Plan) {
+	marks := map[build.State]string{build.Good: "✓", build.Advice: "!", build.Missing: "✗"}
+	for _, check := range checks {
+		fmt.Fprintf(w, "# %s %-20s %s\n", marks[check.State], check.Name, check.Found)
+		if check.State != build.Good {
+			fmt.Fprintf(w, "#   %-20s for %s; mend it: %s\n", "", check.For, check.Mend)
+		}
+	}
+	fmt.Fprintf(w, "\n%s", plan.Shell())
+}

@@ -1,0 +1,126 @@
+package build
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"mpsforge/internal/run"
+)
+
+// What a failed build comes down to; each is wrapped by a BuildError.
+var (
+	// ErrDiskFull: a write found no space.
+	ErrDiskFull = errors.New("the disk is full")
+	// ErrCompilerKilled: somebody, mostly a kernel out of memory, killed a compiler.
+	ErrCompilerKilled = errors.New("a compiler was killed, most likely for want of memory")
+	// ErrKilled: the step's own program was killed.
+	ErrKilled = errors.New("it was killed from outside")
+	// ErrConfigure: cmake refused.
+	ErrConfigure = errors.New("cmake reports an error")
+)
+
+// BuildError says how a step of a build failed.
+type BuildError struct {
+	Step string
+	Err  error  // ErrSources and those above, or run.Error's
+	At   string // file:line of the first error, where there is one
+	Text string // the first error itself
+	Last string // the last lines of the output
+	Log  string
+	Mend string
+}
+
+func (e *BuildError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "build, step %s: %v", e.Step, e.Err)
+	if e.At != "" {
+		fmt.Fprintf(&b, "\n  %s: %s", e.At, e.Text)
+	} else if e.Text != "" {
+		fmt.Fprintf(&b, "\n  %s", e.Text)
+	}
+	if e.Last != "" {
+		fmt.Fprintf(&b, "\nlast lines:\n  %s", strings.ReplaceAll(e.Last, "\n", "\n  "))
+	}
+	fmt.Fprintf(&b, "\nall of it: %s\n%s", e.Log, e.Mend)
+	return b.String()
+}
+
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// The words of the tools. The order in which they are looked for matters: a full disk and a killed compiler bring errors of
+// other kinds with them.
+var (
+	noSpace = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`)
+	// gcc's driver, clang's, a shell's and ninja's words (since 1.13 it tells the exit code: 137 is 128 and SIGKILL).
+	killed        = regexp.MustCompile(`(?m)(Killed signal terminated program|error: unable to execute command: Killed|clang frontend command failed due to signal|^Killed\b|Killed: 9|^FAILED: \[code=137\])`)
+	compilerError = regexp.MustCompile(`(?m)^(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.+)$`)
+	// Linkers name no line: GNU ld, lld, gold and Apple's.
+	linkError = regexp.MustCompile(`(?m)^.*(?:undefined reference to|undefined symbol: |Undefined symbols for architecture|ld: error: |ld: library not found|ld: cannot find |cannot find -l).*$`)
+	// cmake's first line names the place, the indented ones that follow say what.
+	cmakeError = regexp.MustCompile(`(?m)^CMake Error(?: at (\S+?):(\d+) \(.*\))?:[ \t]*(.*(?:\n(?:[ \t].*)?)*)`)
+	// What setup.py says before it ends by itself.
+	setupError = regexp.MustCompile(`(?m)^(?:Could not find any of .*|RuntimeError: .*|ModuleNotFoundError: .*|ERROR: .*)$`)
+)
+
+// diagnose tells what a failed step comes down to, from its output and its error;
+// dir is the checkout: cmake names places from there, compilers from its build folder.
+func diagnose(step, dir string, output []byte, err error, log string) *BuildError {
+	failure := &BuildError{Step: step, Err: err, Log: log, Mend: "run it again to go on from here"}
+	failure.Last = run.LastLines(string(output), 12)
+	// The command's own words are in the output, and its command line is in the log.
+	if command := (*run.Error)(nil); errors.As(err, &command) {
+		failure.Err = command.Err
+	}
+	place := func(pattern *regexp.Regexp, dir string) bool {
+		match := pattern.FindSubmatch(output)
+		if match == nil {
+			return false
+		}
+		if len(match) == 1 {
+			failure.Text = strings.TrimSpace(string(match[0]))
+			return true
+		}
+		failure.Text = strings.Join(strings.Fields(string(match[3])), " ")
+		if len(match[1]) > 0 {
+			path := string(match[1])
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			failure.At = fmt.Sprintf("%s:%s", path, match[2])
+		}
+		return true
+	}
+	switch {
+	case noSpace.Match(output) || errors.Is(err, syscall.ENOSPC):
+		failure.Err, failure.Text = ErrDiskFull, lineOf(noSpace, output)
+		failure.Mend = "free some space, then run it again: what is built is kept"
+	case killed.Match(output):
+		failure.Err, failure.Text = ErrCompilerKilled, lineOf(killed, output)
+		failure.Mend = "run it again with fewer compilers at once: --jobs N"
+	case run.Signalled(err) != 0:
+		failure.Err = fmt.Errorf("%w (%v)", ErrKilled, run.Signalled(err))
+	case place(compilerError, filepath.Join(dir, buildFolder)), place(linkError, ""):
+		failure.Err = ErrSources
+		failure.Mend = "mend the source, then run it again: what is built is kept"
+	case place(cmakeError, dir):
+		failure.Err = ErrConfigure
+	case place(setupError, ""):
+	}
+	return failure
+}
+
+// lineOf is the line that a pattern is found in.
+func lineOf(pattern *regexp.Regexp, output []byte) string {
+	at := pattern.FindIndex(output)
+	if at == nil {
+		return ""
+	}
+	start := bytes.LastIndexByte(output[:at[0]], '\n') + 1
+	line, _, _ := bytes.Cut(output[start:], []byte("\n"))
+	return strings.TrimSpace(string(line))
+}

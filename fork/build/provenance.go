@@ -1,0 +1,137 @@
+package build
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// kindPyTorch is the Stamp.Kind of PyTorch's own libraries.
+const kindPyTorch = "pytorch"
+
+// stampedTargets get the stamp. The MPS backend is in torch_cpu; c10 is what everything else is linked with, small and
+// built first, so that it tells the same.
+var stampedTargets = []string{"c10", mpsTarget}
+
+// stampInclude is the file that cmake includes after project(Torch).
+func stampInclude(checkout string) string { return filepath.Join(ownFolder(checkout), "stamp.cmake") }
+
+// writeStamp writes the stamp's source and the file through which cmake comes to it. Files that would not change are left
+// alone: ninja goes by their times, and so a new stamp compiles one file and links the stamped libraries again.
+func writeStamp(checkout string, stamp Stamp) error {
+	source, err := stamp.source()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(ownFolder(checkout), "stamp.cpp")
+	// A target is known at the end of the top folder only, and target_sources may name one of another folder.
+	include := "function(mpsforge_add_stamp)\n"
+	for _, target := range stampedTargets {
+		include += fmt.Sprintf("  if(TARGET %s)\n    target_sources(%s PRIVATE [==[%s]==])\n  endif()\n", target, target, file)
+	}
+	include += "endfunction()\ncmake_language(DEFER DIRECTORY \"${CMAKE_SOURCE_DIR}\" CALL mpsforge_add_stamp)\n"
+	return errors.Join(writeChanged(file, source), writeChanged(stampInclude(checkout), []byte(include)))
+}
+
+// writeChanged writes a file whose bytes are to change.
+func writeChanged(file string, data []byte) error {
+	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, data) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// pyTorchStamp completes what the caller knows of the checkout. It holds no time and no path: the same tree and toolchain
+// make the same stamp.
+func (p *Plan) pyTorchStamp(identity Stamp, tool string) (Stamp, error) {
+	stamp := identity
+	stamp.Format, stamp.Kind, stamp.Torch = stampFormat, kindPyTorch, p.Recipe.Version
+	stamp.Tool, stamp.Toolchain, stamp.Flags = tool, p.Machine.toolchain(), p.flags()
+	var err error
+	stamp.Sources, err = sourcesDigest(p.Recipe.Checkout)
+	return stamp, err
+}
+
+// ReadStamp reads the stamp out of a library's file, or out of a wheel's libraries.
+func ReadStamp(file string) (Stamp, error) {
+	if strings.HasSuffix(file, ".whl") {
+		return readWheelStamp(file)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Stamp{}, err
+	}
+	return findStamp(file, data)
+}
+
+func findStamp(name string, data []byte) (Stamp, error) {
+	start := bytes.Index(data, []byte(stampMark+"{"))
+	if start < 0 {
+		return Stamp{}, fmt.Errorf("%s: %w", name, ErrNoStamp)
+	}
+	text, _, _ := bytes.Cut(data[start:], []byte{0})
+	return ParseStamp(string(text))
+}
+
+// ErrNoStamp is returned, wrapped, for a file that mpsforge has not built.
+var ErrNoStamp = errors.New("no stamp of mpsforge in it")
+
+// readWheelStamp reads the stamp of torch_cpu in a wheel, else that of any library there.
+func readWheelStamp(file string) (Stamp, error) {
+	wheel, err := zip.OpenReader(file)
+	if err != nil {
+		return Stamp{}, fmt.Errorf("%s: %w", file, err)
+	}
+	defer wheel.Close()
+	var libraries []*zip.File
+	for _, entry := range wheel.File {
+		switch base := path.Base(entry.Name); {
+		case strings.HasPrefix(base, "lib"+mpsTarget+"."):
+			libraries = append([]*zip.File{entry}, libraries...)
+		case strings.HasSuffix(base, ".dylib"), strings.Contains(base, ".so"):
+			libraries = append(libraries, entry)
+		}
+	}
+	for _, entry := range libraries {
+		data, err := readEntry(entry)
+		if err != nil {
+			return Stamp{}, fmt.Errorf("%s: %s: %w", file, entry.Name, err)
+		}
+		stamp, err := findStamp(entry.Name, data)
+		if !errors.Is(err, ErrNoStamp) {
+			return stamp, err
+		}
+	}
+	return Stamp{}, fmt.Errorf("%s, libraries: %d: %w", file, len(libraries), ErrNoStamp)
+}
+
+func readEntry(entry *zip.File) ([]byte, error) {
+	reader, err := entry.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	return io.ReadAll(reader)
+}
+
+// stampFile is the copy of a stamp beside a wheel.
+func stampFile(wheel string) string { return strings.TrimSuffix(wheel, ".whl") + ".stamp.json" }
+
+// readText reads a small file; one that is not there is empty.
+func readText(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(text), err
+}
