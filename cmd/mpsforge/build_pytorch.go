@@ -21,7 +21,7 @@ var pyTorchFlagNames = []string{"dry-run", "target", "mps-only", "launcher", "se
 func pyTorchFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "check, print the environment and the commands, and run nothing"},
-		&cli.StringFlag{Name: "target", Usage: "let ninja build `TARGET` only, such as torch_cpu; no wheel"},
+		&cli.StringSliceFlag{Name: "target", Usage: "let ninja build `TARGET` only, such as torch_cpu; no wheel; can be given again"},
 		&cli.BoolFlag{Name: "mps-only", Usage: "build torch_cpu only, and refuse if more than the MPS backend has changed; no wheel"},
 		&cli.StringFlag{Name: "launcher", Usage: "before each compiler, `NAME`: ccache, sccache, a path, none (default: the first of the two that is there)"},
 		&cli.StringSliceFlag{Name: "set", Usage: "`NAME=VALUE` in the build's environment, over what is fixed; can be given again"},
@@ -66,7 +66,7 @@ func (c call) checkPyTorchFlags() error {
 		}
 	}
 	switch {
-	case c.Bool("mps-only") && c.String("target") != "":
+	case c.Bool("mps-only") && len(c.StringSlice("target")) > 0:
 		return usagef("--mps-only has a target of its own")
 	case c.Bool("no-venv") && c.IsSet("venv") && !c.fromEnvironment("venv"):
 		return usagef("--venv and --no-venv contradict each other")
@@ -80,7 +80,7 @@ func (c call) pyTorchPlan(ctx context.Context, dir string) (build.Plan, error) {
 	if err != nil {
 		return build.Plan{}, err
 	}
-	options := build.PlanOptions{Jobs: c.Int("jobs"), Launcher: c.String("launcher"), Target: c.String("target"), MPSOnly: c.Bool("mps-only"), Set: c.StringSlice("set")}
+	options := build.PlanOptions{Jobs: c.Int("jobs"), Launcher: c.String("launcher"), Targets: c.StringSlice("target"), MPSOnly: c.Bool("mps-only"), Set: c.StringSlice("set")}
 	if !c.Bool("no-venv") {
 		if options.Venv, err = c.venv(dir); err != nil {
 			return build.Plan{}, err
@@ -131,9 +131,10 @@ func (c call) buildPyTorch(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	message := fmt.Sprintf("built %s, %d commands", built.Target, built.Compiled)
+	targets := cmp.Or(strings.Join(built.Targets, ", "), "all")
+	message := fmt.Sprintf("built %s, %d commands", targets, built.Compiled)
 	return result{value: built, message: message, text: func(w io.Writer) {
-		fmt.Fprintf(w, "target      %s, %d commands run\n", built.Target, built.Compiled)
+		fmt.Fprintf(w, "target      %s, %d commands run\n", targets, built.Compiled)
 		for _, library := range built.Libraries {
 			fmt.Fprintf(w, "library     %s\n", library)
 		}

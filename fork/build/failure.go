@@ -63,6 +63,8 @@ var (
 	linkError = regexp.MustCompile(`(?m)^.*(?:undefined reference to|undefined symbol: |Undefined symbols for architecture|ld: error: |ld: library not found|ld: cannot find |cannot find -l).*$`)
 	// cmake's first line names the place, the indented ones that follow say what.
 	cmakeError = regexp.MustCompile(`(?m)^CMake Error(?: at (\S+?):(\d+) \(.*\))?:[ \t]*(.*(?:\n(?:[ \t].*)?)*)`)
+	// ninja names what failed, and the whole command; then come the command's own words.
+	failedCommand = regexp.MustCompile(`(?m)^FAILED: (?:\[code=\d+\] )?(.*)\n.*\n(.*)$`)
 	// What setup.py says before it ends by itself.
 	setupError = regexp.MustCompile(`(?m)^(?:Could not find any of .*|RuntimeError: .*|ModuleNotFoundError: .*|ERROR: .*)$`)
 )
@@ -71,7 +73,10 @@ var (
 // dir is the checkout: cmake names places from there, compilers from its build folder.
 func diagnose(step, dir string, output []byte, err error, log string) *BuildError {
 	failure := &BuildError{Step: step, Err: err, Log: log, Mend: "run it again to go on from here"}
-	failure.Last = run.LastLines(string(output), 12)
+	for line := range strings.Lines(run.LastLines(string(output), 12)) {
+		failure.Last += shorten(strings.TrimSuffix(line, "\n"), 300) + "\n"
+	}
+	failure.Last = strings.TrimSuffix(failure.Last, "\n")
 	// The command's own words are in the output, and its command line is in the log.
 	if command := (*run.Error)(nil); errors.As(err, &command) {
 		failure.Err = command.Err
@@ -110,6 +115,10 @@ func diagnose(step, dir string, output []byte, err error, log string) *BuildErro
 	case place(cmakeError, dir):
 		failure.Err = ErrConfigure
 	case place(setupError, ""):
+	default:
+		if match := failedCommand.FindSubmatch(output); match != nil {
+			failure.Text = fmt.Sprintf("%s: %s", bytes.TrimSpace(match[1]), match[2])
+		}
 	}
 	return failure
 }
@@ -123,4 +132,12 @@ func lineOf(pattern *regexp.Regexp, output []byte) string {
 	start := bytes.LastIndexByte(output[:at[0]], '\n') + 1
 	line, _, _ := bytes.Cut(output[start:], []byte("\n"))
 	return strings.TrimSpace(string(line))
+}
+
+// shorten cuts a line, as a linker's command names thousands of objects.
+func shorten(line string, limit int) string {
+	if len(line) <= limit {
+		return line
+	}
+	return strings.ToValidUTF8(line[:limit], "") + " …"
 }

@@ -19,8 +19,8 @@ type PlanOptions struct {
 	// Launcher stands before each compiler: ccache or sccache, as found on the path, or a path; empty: the first of the
 	// two that there is; none: none.
 	Launcher string
-	// Target is what ninja builds instead of everything; then no wheel is made.
-	Target string
+	// Targets are what ninja builds instead of everything; then no wheel is made.
+	Targets []string
 	// MPSOnly builds torch_cpu, and refuses if that takes more than the MPS backend's objects.
 	MPSOnly bool
 	// Set is put over the pinned environment: NAME=VALUE.
@@ -32,9 +32,10 @@ type Plan struct {
 	Recipe  Recipe  `json:"recipe"`
 	Machine Machine `json:"machine"`
 	Jobs    int     `json:"jobs"`
-	Target  string  `json:"target"` // of ninja
-	MPSOnly bool    `json:"mps_only,omitempty"`
-	Venv    string  `json:"venv,omitempty"`
+	// Targets are ninja's; without any the result is a wheel.
+	Targets []string `json:"targets"`
+	MPSOnly bool     `json:"mps_only,omitempty"`
+	Venv    string   `json:"venv,omitempty"`
 	// Python runs setup.py and is what the result is installed for.
 	Python string `json:"python"`
 	// Settings are the pinned variables, Carried those taken over from the caller: nothing else is seen by the commands.
@@ -101,15 +102,12 @@ const mpsTarget = "torch_cpu"
 
 // NewPlan makes the plan. It looks at nothing: recipe and machine are the facts.
 func NewPlan(recipe Recipe, machine Machine, options PlanOptions) (Plan, error) {
-	p := Plan{Recipe: recipe, Machine: machine, Jobs: options.Jobs, Target: options.Target, MPSOnly: options.MPSOnly, Venv: options.Venv}
+	p := Plan{Recipe: recipe, Machine: machine, Jobs: options.Jobs, Targets: options.Targets, MPSOnly: options.MPSOnly, Venv: options.Venv}
 	if p.Jobs <= 0 {
 		p.Jobs = max(1, min(machine.Processors, int(machine.Memory/memoryPerJob)))
 	}
 	if p.MPSOnly {
-		p.Target = mpsTarget
-	}
-	if p.Target == "" {
-		p.Target = wheelTarget
+		p.Targets = []string{mpsTarget}
 	}
 	p.Python = machine.Tools["python3"].Path
 	if p.Venv != "" {
@@ -151,6 +149,7 @@ func (p *Plan) setEnvironment(options PlanOptions) error {
 	put("USE_DISTRIBUTED", "0")
 	put("BUILD_TEST", "0")
 	put("CMAKE_BUILD_TYPE", "Release")
+	local("USE_COLORIZE_OUTPUT", "0") // the log is a file
 	// Without these setup.py puts the commit into the version, and what only asks for PyTorch of that release is refused.
 	put("PYTORCH_BUILD_VERSION", p.Recipe.Version+"+mpsforge")
 	put("PYTORCH_BUILD_NUMBER", "1")
@@ -275,10 +274,12 @@ func (p *Plan) addSteps() {
 	}
 	// --cmake drops an older cache, as setup.py does not configure again for other settings by itself.
 	step(StepConfigure, "the same has been configured", p.Python, "setup.py", "build", "--cmake", "--cmake-only")
-	step(StepCompile, "", "ninja", "-C", buildFolder, "-j", strconv.Itoa(p.Jobs), p.Target)
-	if p.Target != wheelTarget {
+	compile := []string{"ninja", "-C", buildFolder, "-j", strconv.Itoa(p.Jobs)}
+	if len(p.Targets) > 0 {
+		step(StepCompile, "", append(compile, p.Targets...)...)
 		return
 	}
+	step(StepCompile, "", append(compile, wheelTarget)...)
 	dist := filepath.Join(ownFolder(checkout), "dist")
 	step(StepWheel, "nothing has changed", p.Python, "setup.py", "bdist_wheel", "--dist-dir", dist)
 	if p.Venv != "" {

@@ -72,7 +72,7 @@ func TestPlanForAMac(t *testing.T) {
 func TestPlanForLinux(t *testing.T) {
 	m := mac()
 	m.System, m.Architecture, m.Memory = "linux", "x86_64", 3<<30
-	p := planFor(t, release(), m, PlanOptions{Target: "c10", Launcher: "none"})
+	p := planFor(t, release(), m, PlanOptions{Targets: []string{"c10"}, Launcher: "none"})
 	text := p.Shell()
 	wantIn(t, text, "export USE_MPS=0\n", "export MAX_JOBS=1\n", "ninja -C build -j 1 c10\n", "/opt/homebrew/bin/python3.12 setup.py build")
 	for _, not := range []string{"MACOSX", "LAUNCHER", "bdist_wheel", " pip "} {

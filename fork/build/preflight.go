@@ -107,7 +107,7 @@ func (p *Plan) Preflight() []Check {
 			python.Path+" -m pip install -r "+r.RequirementsFile+"; or leave out --no-venv")
 	}
 	disk := int64(diskNeeded)
-	if p.Target != wheelTarget {
+	if len(p.Targets) > 0 {
 		disk = sliceNeeded
 	}
 	check(m.Disk >= disk, Missing, "free disk", fmt.Sprintf("%s, of %s needed", gigabytes(m.Disk), gigabytes(disk)), "objects, libraries and the wheel", "free some space, or put the checkout elsewhere")

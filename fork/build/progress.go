@@ -13,8 +13,11 @@ import (
 // updateInterval is the least time between two reports of progress.
 const updateInterval = 100 * time.Millisecond
 
+// noteLimit keeps what a command makes readable: PyTorch's code generator is one that names dozens of files.
+const noteLimit = 120
+
 // outputKept is how much of a step's output is kept for finding its first error; the log on disk has all of it.
-const outputKept = 4 << 20
+const outputKept = 1 << 20
 
 // watcher takes a step's output: all of it goes into the log, ninja's lines become progress, and what came from the first
 // failed command on is kept.
@@ -61,14 +64,14 @@ func (w *watcher) take(line string) {
 	if !ok || w.estimator == nil {
 		w.keep(line)
 		if w.estimator == nil {
-			w.report(events.StepProgress{Step: w.step, Note: line}, false)
+			w.report(events.StepProgress{Step: w.step, Note: shorten(line, noteLimit)}, false)
 		}
 		return
 	}
 	w.ran++
 	w.estimator.end(n.what)
 	elapsed := time.Since(w.started)
-	note := n.what
+	note := shorten(n.what, noteLimit)
 	if n.running > 0 {
 		note += fmt.Sprintf(", %d running", n.running)
 	}

@@ -19,7 +19,7 @@ import (
 
 // Built is a finished build of PyTorch.
 type Built struct {
-	Target string `json:"target"`
+	Targets []string `json:"targets"` // without any it is all, and the wheel
 	// Compiled is how many commands ninja ran; 0 when nothing had changed.
 	Compiled  int      `json:"compiled"`
 	Libraries []string `json:"libraries"` // the stamped ones, in the build folder
@@ -49,7 +49,7 @@ func PyTorch(ctx context.Context, plan Plan, identity Stamp, tool string, sink e
 	}
 	defer lock.Close()
 	r := runner{plan: plan, own: own, lock: lock, sink: sink}
-	r.built = &Built{Target: plan.Target, Log: filepath.Join(own, "build.log")}
+	r.built = &Built{Targets: plan.Targets, Log: filepath.Join(own, "build.log")}
 	if r.built.Stamp, err = plan.pyTorchStamp(identity, tool); err != nil {
 		return nil, err
 	}

@@ -261,7 +261,7 @@ func TestProgressIsLearntAndThinned(t *testing.T) {
 // The same tree and toolchain make the same stamp, wherever the checkout is and with however many compilers.
 func TestStampsOfTwoBuildsAreTheSame(t *testing.T) {
 	one, two := newProject(t), newProject(t)
-	one.options.Target, two.options.Target, two.options.Jobs = "c10", "c10", 1
+	one.options.Targets, two.options.Targets, two.options.Jobs = []string{"c10"}, []string{"c10"}, 1
 	a, b := one.mustBuild(), two.mustBuild()
 	first, err := ReadStamp(a.Libraries[0])
 	if err != nil {
