@@ -19,16 +19,21 @@ var pyTorchFlagNames = []string{"dry-run", "target", "mps-only", "launcher", "se
 
 // pyTorchFlags say how PyTorch itself is built.
 func pyTorchFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(settingFlags(),
 		&cli.BoolFlag{Name: "dry-run", Usage: "check, print the environment and the commands, and run nothing"},
 		&cli.StringSliceFlag{Name: "target", Usage: "let ninja build `TARGET` only, such as torch_cpu; no wheel; can be given again"},
 		&cli.BoolFlag{Name: "mps-only", Usage: "build torch_cpu only, and refuse if more than the MPS backend has changed; no wheel"},
+		&cli.BoolFlag{Name: "no-venv", Usage: "take the Python as it is, with its packages, and install nothing"},
+		&cli.StringFlag{Name: "python", Usage: "the Python to build for, `FILE` (default: python3 of the path)"},
+		&cli.StringFlag{Name: "show-stamp", Usage: "print the stamp in `FILE`, a library or a wheel, and build nothing"})
+}
+
+// settingFlags change how a build is made, not what is built.
+func settingFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringFlag{Name: "launcher", Usage: "before each compiler, `NAME`: ccache, sccache, a path, none (default: the first of the two that is there)"},
 		&cli.StringSliceFlag{Name: "set", Usage: "`NAME=VALUE` in the build's environment, over what is fixed; can be given again"},
 		venvFlag(),
-		&cli.BoolFlag{Name: "no-venv", Usage: "take the Python as it is, with its packages, and install nothing"},
-		&cli.StringFlag{Name: "python", Usage: "the Python to build for, `FILE` (default: python3 of the path)"},
-		&cli.StringFlag{Name: "show-stamp", Usage: "print the stamp in `FILE`, a library or a wheel, and build nothing"},
 	}
 }
 
@@ -107,15 +112,21 @@ func (c call) venv(dir string) (string, error) {
 	return filepath.Abs(cmp.Or(c.String("venv"), build.DefaultVenv(dir)))
 }
 
-func (c call) buildPyTorch(ctx context.Context) (result, error) {
+// preparePyTorch makes the plan for the checkout, and the stamp's part that is the checkout's.
+func (c call) preparePyTorch(ctx context.Context) (build.Plan, build.Stamp, error) {
 	if err := c.checkPyTorchFlags(); err != nil {
-		return result{}, err
+		return build.Plan{}, build.Stamp{}, err
 	}
 	identity, dir, err := c.identity(ctx)
 	if err != nil {
-		return result{}, err
+		return build.Plan{}, build.Stamp{}, err
 	}
 	plan, err := c.pyTorchPlan(ctx, dir)
+	return plan, identity, err
+}
+
+func (c call) buildPyTorch(ctx context.Context) (result, error) {
+	plan, identity, err := c.preparePyTorch(ctx)
 	if err != nil {
 		return result{}, err
 	}

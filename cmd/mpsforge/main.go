@@ -185,7 +185,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 		},
 		Commands: []*cli.Command{
 			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), exportCommand(std), portCommand(std), lintCommand(std),
-			buildCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), doctorCommand(std), versionCommand(std),
+			buildCommand(std), shellCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), doctorCommand(std), versionCommand(std),
 		},
 	}
 	hardenCommands(app.Commands)

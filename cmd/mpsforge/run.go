@@ -4,22 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
+	"mpsforge/fork/build"
+	"mpsforge/internal/events"
 )
 
 func runCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "run", usage: "fetch, apply, verify and report in one go",
-		about: `Steps that are done already are left out. The exit code is that of the first step that fails.
+		name: "run", usage: "fetch, apply, build, verify and report in one go",
+		about: `Steps that are done already are left out. The exit code is that of the first step that fails. PyTorch is built on a Mac,
+unless --python names an environment that has it, and elsewhere when --build asks for it; what was built is then what the
+Python parallel tests run on.
 
   mpsforge run                                         PyTorch v2.9.1 in ./pytorch
   mpsforge run --baseline v2.6.0 --checkout pt26       Debian's 2.6.0, where GitHub can not be reached
-  mpsforge run --quick                                 the short form of each stage`,
-		flags: checkoutFlags(append(fetchFlags(), verifyFlags()...)...),
+  mpsforge run --quick                                 the short form of each stage
+  mpsforge run --build                                 on Linux, too: build PyTorch, for the CPU`,
+		flags: checkoutFlags(slices.Concat(fetchFlags(), verifyFlags(), settingFlags(), []cli.Flag{
+			&cli.BoolFlag{Name: "build", Value: runtime.GOOS == "darwin", Usage: "build PyTorch before it is verified"}})...),
 		action: func(ctx context.Context, c call) (result, error) {
+			if c.IsSet("build") && c.Bool("build") && c.String("python") != "" {
+				return result{}, usagef("--build makes an environment, and --python names another")
+			}
 			if err := c.ensureCheckout(ctx); err != nil {
 				return result{}, err
 			}
@@ -31,9 +42,32 @@ func runCommand(std streams) *cli.Command {
 			if err := errors.Join(err, checkout.Close()); err != nil {
 				return result{}, err
 			}
+			if c.Bool("build") && c.String("python") == "" {
+				if err := c.buildForVerify(ctx); err != nil {
+					return result{}, err
+				}
+			}
 			return c.verify(ctx)
 		},
 	})
+}
+
+// buildForVerify builds PyTorch and has it verified.
+func (c call) buildForVerify(ctx context.Context) error {
+	plan, identity, err := c.preparePyTorch(ctx)
+	if err != nil {
+		return err
+	}
+	built, err := build.PyTorch(ctx, plan, identity, version(), c.sink)
+	if err != nil {
+		return err
+	}
+	if !built.MPS {
+		// The Python parallel tests need device mps; on Linux they have it through the host build.
+		c.sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("the built torch has no MPS backend; mpsforge shell opens its environment: %s", built.Python)})
+		return nil
+	}
+	return c.Set("python", built.Python)
 }
 
 // ensureCheckout fetches unless the checkout is there. A fetch that was cut off is taken up again.
