@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ target_link_libraries(torch_cpu PRIVATE c10)
 
 // project is a checkout of the stand-in.
 type project struct {
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	options  PlanOptions
 	machine  Machine
@@ -60,7 +61,7 @@ type project struct {
 	sink     events.Sink
 }
 
-func newProject(t *testing.T) *project {
+func newProject(t testing.TB) *project {
 	t.Helper()
 	for _, tool := range []string{"cmake", "ninja", "c++", "python3"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -143,4 +144,15 @@ func (l *eventLog) Emit(event events.Event) {
 
 func (p *project) path(parts ...string) string {
 	return filepath.Join(append([]string{p.dir}, parts...)...)
+}
+
+// processorTime is what this process, or those that it has waited for, have computed: other work on the machine does not
+// show in it.
+func processorTime(t testing.TB, who int) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(who, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -90,6 +90,11 @@ func (s *Suite) Source(ctx context.Context, name, dir string) error {
 	return s.get(ctx, dir, "source", "--download-only", "--tar-only", "--only-source", name+"/"+s.Name)
 }
 
+// Packaging puts what Debian adds to a source package, its patches and its rules, into dir.
+func (s *Suite) Packaging(ctx context.Context, name, dir string) error {
+	return s.get(ctx, dir, "source", "--download-only", "--diff-only", "--only-source", name+"/"+s.Name)
+}
+
 // Packages downloads the packages and all that they depend on into dir, which should be empty, and gives the files.
 func (s *Suite) Packages(ctx context.Context, names []string, dir string) ([]string, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "partial"), 0o755); err != nil {
