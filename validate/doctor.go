@@ -143,6 +143,7 @@ var variables = []Variable{
 	{Name: "MPSFORGE_CACHE", Meaning: "cache folder, instead of the user's"},
 	{Name: "MPSFORGE_TORCH", Meaning: "libtorch for host builds, instead of Debian's"},
 	{Name: "MPSFORGE_PYTHON", Meaning: "Python whose torch the stages python and bench test, instead of the host build's"},
+	{Name: "MPSFORGE_VENV", Meaning: "Python environment that build makes, instead of build/mpsforge/venv in the checkout"},
 	{Name: "MPSFORGE_ROOT", Meaning: "Debian system for host builds, instead of one in the cache"},
 	{Name: "CXX", Meaning: "C++ compiler for the subjects of verify"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_SIZE", Meaning: "patched PyTorch: worker streams and the default one, 2 to 1024, default 32"},

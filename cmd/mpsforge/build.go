@@ -56,7 +56,7 @@ func hostFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
 		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"}, Usage: "libtorch of the checkout's version: a `DIR` with torch/ in it (default: Debian's 2.6.0)"},
 		&cli.StringFlag{Name: "root", EnvVars: []string{"MPSFORGE_ROOT"}, Usage: "Debian trixie system, its top `DIR` (default: one made in the cache)"},
-		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "compilers at once, `N` (default: one for each processor)"})
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "compilers at once, `N` (default: one for each processor; for PyTorch itself fewer where memory is short)"})
 }
 
 func flavourNames() string {

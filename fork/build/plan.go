@@ -38,9 +38,10 @@ type Plan struct {
 	Venv    string   `json:"venv,omitempty"`
 	// Python runs setup.py and is what the result is installed for.
 	Python string `json:"python"`
-	// Settings are the pinned variables, Carried those taken over from the caller: nothing else is seen by the commands.
+	// Settings are the pinned variables, Carried the names of those taken over from the caller: nothing else is seen by the
+	// commands. Values of the caller's are not told, as some hold passwords (PIP_INDEX_URL, SCCACHE_WEBDAV_TOKEN).
 	Settings []Setting `json:"settings"`
-	Carried  []Setting `json:"carried"`
+	Carried  []string  `json:"carried"`
 	// LeftOut are variables of the caller that would have changed the build.
 	LeftOut []string   `json:"left_out"`
 	Steps   []PlanStep `json:"steps"`
@@ -189,7 +190,7 @@ func (p *Plan) setEnvironment(options PlanOptions) error {
 		switch {
 		case slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Name == name && s.Value == m.Variables[name] }):
 		case slices.Contains(carriedNames, name), slices.ContainsFunc(carriedPrefixes, has):
-			p.Carried = append(p.Carried, Setting{Name: name, Value: m.Variables[name]})
+			p.Carried = append(p.Carried, name)
 		case slices.ContainsFunc(harmful, func(prefix string) bool {
 			return name == prefix || strings.HasSuffix(prefix, "_") && has(prefix)
 		}):
@@ -297,7 +298,10 @@ const importCheck = "import json, torch; print(json.dumps([torch.__version__, to
 // environment is what the commands see.
 func (p *Plan) environment() []string {
 	var all []string
-	for _, s := range slices.Concat(p.Carried, p.Settings) {
+	for _, name := range p.Carried {
+		all = append(all, name+"="+p.Machine.Variables[name])
+	}
+	for _, s := range p.Settings {
 		all = append(all, s.Name+"="+s.Value)
 	}
 	return all
@@ -319,7 +323,10 @@ func (p *Plan) flags() []string {
 func (p *Plan) Shell() string {
 	var b strings.Builder
 	b.WriteString("# environment: nothing else is set\n")
-	for _, s := range slices.Concat(p.Carried, p.Settings) {
+	for _, name := range p.Carried {
+		fmt.Fprintf(&b, "export %s=\"$%s\"\n", name, name)
+	}
+	for _, s := range p.Settings {
 		fmt.Fprintf(&b, "export %s\n", run.Command{Name: s.Name + "=" + s.Value})
 	}
 	for _, s := range p.Steps {

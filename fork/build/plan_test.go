@@ -55,13 +55,16 @@ func TestPlanForAMac(t *testing.T) {
 	text := p.Shell()
 	wantIn(t, text, "export USE_MPS=1\n", "export USE_DISTRIBUTED=0\n", "export BUILD_TEST=0\n", "export MAX_JOBS=8\n",
 		"export CC=/usr/bin/clang\n", "export MACOSX_DEPLOYMENT_TARGET=11.0\n", "export CMAKE_OSX_ARCHITECTURES=arm64\n",
-		"export CMAKE_OBJCXX_COMPILER_LAUNCHER=/opt/homebrew/bin/ccache\n", "export CCACHE_DIR=/Users/u/cc\n",
+		"export CMAKE_OBJCXX_COMPILER_LAUNCHER=/opt/homebrew/bin/ccache\n", "export CCACHE_DIR=\"$CCACHE_DIR\"\n",
 		"export PATH=/venv/bin:/src/pytorch/build/mpsforge/tools:/usr/bin:/bin:/usr/sbin:/sbin\n", "export PYTORCH_BUILD_VERSION=2.9.1+mpsforge\n",
 		"/bin/ln -sf /usr/bin/git .\n", "/opt/homebrew/bin/python3.12 -m venv /venv\n", "/venv/bin/python3 -m pip --disable-pip-version-check install -r requirements-build.txt\n",
 		"/venv/bin/python3 setup.py build --cmake --cmake-only\n", "ninja -C build -j 8 all\n",
 		"/venv/bin/python3 setup.py bdist_wheel --dist-dir /src/pytorch/build/mpsforge/dist\n")
 	if strings.Contains(text, "CPATH") || strings.Contains(text, "CONDA") || strings.Contains(text, "EDITOR") {
 		t.Errorf("the caller's environment shows through:\n%s", text)
+	}
+	if strings.Contains(text, "/Users/u/cc") || !slices.Contains(p.environment(), "CCACHE_DIR=/Users/u/cc") {
+		t.Errorf("the caller's values are handed on and not shown:\n%s", text)
 	}
 	if want := []string{"CONDA_PREFIX", "CPATH"}; !slices.Equal(p.LeftOut, want) {
 		t.Errorf("told as left out: %v, want %v", p.LeftOut, want)

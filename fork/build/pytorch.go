@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -173,11 +174,7 @@ func (r *runner) configurable(environment []string) []string {
 	var all []string
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
-		carried := false
-		for _, s := range r.plan.Carried {
-			carried = carried || s.Name == name
-		}
-		if !carried && name != "MAX_JOBS" && name != "NINJA_STATUS" {
+		if !slices.Contains(r.plan.Carried, name) && name != "MAX_JOBS" && name != "NINJA_STATUS" {
 			all = append(all, entry)
 		}
 	}

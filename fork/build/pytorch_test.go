@@ -197,6 +197,22 @@ func TestSecondBuildIsRefused(t *testing.T) {
 	p.mustBuild()
 }
 
+// Compilers that a killed ninja has left behind still write into the build: nobody else may, until the last has ended.
+func TestLeftCompilersHoldTheLock(t *testing.T) {
+	p := newProject(t)
+	p.mustBuild()
+	p.program("ninja", `case "$*" in "-C build -j"*) sleep 7 & kill -9 $$;; esac; exec `+p.machine.Tools["ninja"].Path+` "$@"`)
+	p.options.Targets = []string{"c10"}
+	if _, err := p.build(t.Context()); !errors.Is(err, ErrKilled) {
+		t.Fatal(err)
+	}
+	_, err := p.build(t.Context())
+	if !errors.Is(err, ErrBuilding) {
+		t.Fatal(err)
+	}
+	wantIn(t, err.Error(), "or what it has started")
+}
+
 // What is missing is told before anything is written.
 func TestMissingSubmoduleAndNoNinja(t *testing.T) {
 	p := newProject(t)
