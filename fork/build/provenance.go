@@ -51,11 +51,11 @@ func writeChanged(file string, data []byte) error {
 	return os.WriteFile(file, data, 0o644)
 }
 
-// pyTorchStamp completes what the caller knows of the checkout. It holds no time and no path: the same tree and toolchain
-// make the same stamp.
+// pyTorchStamp completes what the caller knows of the checkout. It holds no time, no path and no commit, whose words and dates
+// build nothing: the same tree and toolchain make the same stamp.
 func (p *Plan) pyTorchStamp(identity Stamp, tool string) (Stamp, error) {
 	stamp := identity
-	stamp.Format, stamp.Kind, stamp.Torch = stampFormat, kindPyTorch, p.Recipe.Version
+	stamp.Format, stamp.Kind, stamp.Torch, stamp.Commit = stampFormat, kindPyTorch, p.Recipe.Version, ""
 	stamp.Tool, stamp.Toolchain, stamp.Flags = tool, p.Machine.toolchain(), p.flags()
 	var err error
 	stamp.Sources, err = sourcesDigest(p.Recipe.Checkout)

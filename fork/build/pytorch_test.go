@@ -277,10 +277,12 @@ func TestProgressIsLearntAndThinned(t *testing.T) {
 	}
 }
 
-// The same tree and toolchain make the same stamp, wherever the checkout is and with however many compilers.
+// The same tree and toolchain make the same stamp, wherever the checkout is, whatever its commit is, and with however many
+// compilers.
 func TestStampsOfTwoBuildsAreTheSame(t *testing.T) {
 	one, two := newProject(t), newProject(t)
 	one.options.Targets, two.options.Targets, two.options.Jobs = []string{"c10"}, []string{"c10"}, 1
+	two.identity.Commit = "c1"
 	a, b := one.mustBuild(), two.mustBuild()
 	first, err := ReadStamp(a.Libraries[0])
 	if err != nil {

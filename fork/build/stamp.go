@@ -20,7 +20,7 @@ type Stamp struct {
 	Kind     string   `json:"kind"` // host or pytorch
 	Flavour  Flavour  `json:"flavour"`
 	Baseline string   `json:"baseline"`
-	Commit   string   `json:"commit"` // of the checkout; empty when it is no git work tree
+	Commit   string   `json:"commit"` // of the checkout; empty when it is no git work tree, and for PyTorch itself
 	Tree     string   `json:"tree"`   // of that commit
 	Series   string   `json:"series"` // digest of the applied part of the series; empty for stock
 	Patches  []string `json:"patches"`
