@@ -155,8 +155,9 @@ func (p *Plan) setEnvironment(options PlanOptions) error {
 	put("PYTORCH_BUILD_VERSION", p.Recipe.Version+"+mpsforge")
 	put("PYTORCH_BUILD_NUMBER", "1")
 	if apple {
+		// CMAKE_OSX_ARCHITECTURES stays unset: PyTorch's CMakeLists.txt takes it for a cross build, and builds a universal
+		// protoc first. Preflight sees to it that the processor is the Mac's own.
 		put("MACOSX_DEPLOYMENT_TARGET", deploymentTarget)
-		put("CMAKE_OSX_ARCHITECTURES", m.Architecture)
 		if m.Developer != "" {
 			local("DEVELOPER_DIR", m.Developer)
 		}

@@ -54,7 +54,7 @@ func TestPlanForAMac(t *testing.T) {
 	}
 	text := p.Shell()
 	wantIn(t, text, "export USE_MPS=1\n", "export USE_DISTRIBUTED=0\n", "export BUILD_TEST=0\n", "export MAX_JOBS=8\n",
-		"export CC=/usr/bin/clang\n", "export MACOSX_DEPLOYMENT_TARGET=11.0\n", "export CMAKE_OSX_ARCHITECTURES=arm64\n",
+		"export CC=/usr/bin/clang\n", "export MACOSX_DEPLOYMENT_TARGET=11.0\n",
 		"export CMAKE_OBJCXX_COMPILER_LAUNCHER=/opt/homebrew/bin/ccache\n", "export CCACHE_DIR=\"$CCACHE_DIR\"\n",
 		"export PATH=/venv/bin:/src/pytorch/build/mpsforge/tools:/usr/bin:/bin:/usr/sbin:/sbin\n", "export PYTORCH_BUILD_VERSION=2.9.1+mpsforge\n",
 		"/bin/ln -sf /usr/bin/git .\n", "/opt/homebrew/bin/python3.12 -m venv /venv\n", "/venv/bin/python3 -m pip --disable-pip-version-check install -r requirements-build.txt\n",

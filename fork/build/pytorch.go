@@ -307,9 +307,9 @@ func (r *runner) lookAhead(ctx context.Context, step PlanStep) (*estimator, erro
 // ErrMore is returned, wrapped, when --mps-only would have to build more than the MPS backend.
 var ErrMore = errors.New("more than the MPS backend has changed")
 
-// mpsCommand matches the commands that a change of the MPS backend alone leads to: its objects and shaders, the stamp, and
-// the two stamped libraries.
-var mpsCommand = regexp.MustCompile(`/mps/|\.metal|\.air\b|metallib|mpsforge/stamp\.cpp|lib(c10|torch_cpu)\.(so|dylib)`)
+// mpsCommand matches the commands that a change of the MPS backend alone leads to: its objects and shaders (in the words of
+// cmake/Metal.cmake and aten/src/ATen/CMakeLists.txt), the stamp, and the two stamped libraries.
+var mpsCommand = regexp.MustCompile(`/mps/|\.metal\b|\.air\b|metallib|mpsforge/stamp\.cpp|lib(c10|torch_cpu)\.(so|dylib)`)
 
 func onlyMPS(pending []string) error {
 	var others []string

@@ -253,6 +253,25 @@ func TestMPSOnly(t *testing.T) {
 	wantIn(t, err.Error(), "Context.cpp.o", "--target torch_cpu")
 }
 
+// What ninja calls the commands of the MPS backend, on a Mac, in the words of PyTorch's own build files.
+func TestMPSCommandsAreKnown(t *testing.T) {
+	mps := []string{
+		"Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/native/mps/operations/Copy.mm.o",
+		"Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/mps/MPSStream.mm.o",
+		"Compiling /src/aten/src/ATen/native/mps/kernels/Bucketization.metal to Bucketization_30.air", "Linking kernels_basic.metallib",
+		"Updating metallibs timestamp", "Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/metallib_dummy.cpp.o",
+		"Building CXX object c10/CMakeFiles/c10.dir/__/mpsforge/stamp.cpp.o", "Linking CXX shared library lib/libc10.dylib", "Linking CXX shared library lib/libtorch_cpu.dylib",
+	}
+	if err := onlyMPS(mps); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []string{"Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/Context.cpp.o", "Re-running CMake...", "Linking CXX shared library lib/libtorch_python.dylib"} {
+		if err := onlyMPS(append(mps, other)); !errors.Is(err, ErrMore) {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}
+
 // A build says how long the rest takes, from what the commands took last time, at most ten times a second.
 func TestProgressIsLearntAndThinned(t *testing.T) {
 	p := newProject(t)
