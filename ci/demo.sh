@@ -38,7 +38,7 @@ if [ $baseline = v2.6.0 ]; then
     exit $code
   fi
 fi
-"$mpsforge" run --baseline $baseline --checkout "$trees/$baseline" --quick --require $require --report "$folder/demo.json"
+"$mpsforge" run --build=false --baseline $baseline --checkout "$trees/$baseline" --quick --require $require --report "$folder/demo.json"
 "$mpsforge" report "$folder/demo.json"
 # The commits that were applied give the patch files again, byte for byte.
 "$mpsforge" export --baseline $baseline --checkout "$trees/$baseline" --out "patches/$baseline" --check

@@ -17,9 +17,9 @@ import (
 func runCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "run", usage: "fetch, apply, build, verify and report in one go",
-		about: `Steps that are done already are left out. The exit code is that of the first step that fails. PyTorch is built on a Mac,
-unless --python names an environment that has it, and elsewhere when --build asks for it; what was built is then what the
-Python parallel tests run on.
+		about: `Steps that are done already are left out. The exit code is that of the first step that fails. PyTorch is built on a Mac
+for the stages python and bench, unless --python names an environment that has it or --build=false says no, and elsewhere when
+--build asks for it; what was built is then what those stages run on.
 
   mpsforge run                                         PyTorch v2.9.1 in ./pytorch
   mpsforge run --baseline v2.6.0 --checkout pt26       Debian's 2.6.0, where GitHub can not be reached
@@ -42,7 +42,7 @@ Python parallel tests run on.
 			if err := errors.Join(err, checkout.Close()); err != nil {
 				return result{}, err
 			}
-			if c.Bool("build") && c.String("python") == "" {
+			if c.needsBuild() {
 				if err := c.buildForVerify(ctx); err != nil {
 					return result{}, err
 				}
@@ -50,6 +50,18 @@ Python parallel tests run on.
 			return c.verify(ctx)
 		},
 	})
+}
+
+// needsBuild tells whether to build: where that was asked for, else, on a Mac, when a stage is to run on the result.
+func (c call) needsBuild() bool {
+	if c.String("python") != "" {
+		return false
+	}
+	if c.IsSet("build") {
+		return c.Bool("build")
+	}
+	stages := list(c.String("stages"))
+	return c.Bool("build") && (len(stages) == 0 || slices.Contains(stages, "python") || slices.Contains(stages, "bench"))
 }
 
 // buildForVerify builds PyTorch and has it verified.
