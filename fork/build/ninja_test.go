@@ -1,11 +1,15 @@
 package build
 
 import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +48,71 @@ func TestProgressOfARecordedBuild(t *testing.T) {
 	}
 }
 
-// lines of ninja's, and lines that only look like them.
+// All commands of a build of PyTorch 2.6.0 for the CPU, as ninja's dry run names them, run by eight simulated processors,
+// each command as long as the length of its name makes it, the linkers at the end a hundred times as long: what is told to
+// be left is right within a tenth from the first quarter on, although the count would be far off.
+func TestTimeLeftOfAWholeBuild(t *testing.T) {
+	file, err := os.Open("testdata/ninja/pytorch-2.6.0-all.txt.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	text, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pending []string
+	known := map[string]time.Duration{}
+	for scanner := bufio.NewScanner(text); scanner.Scan(); {
+		n, ok := parseNinja(scanner.Text())
+		if !ok {
+			continue
+		}
+		if n.done != len(pending)+1 || n.what == "" {
+			t.Fatalf("command %d is read as %+v", len(pending)+1, n)
+		}
+		took := time.Duration(len(n.what)%40+1) * time.Second / 4
+		if strings.HasPrefix(n.what, "Linking") {
+			took *= 100
+		}
+		pending = append(pending, n.what)
+		known[outputOf(n.what)] = took
+	}
+	if len(pending) != 1356 {
+		t.Fatalf("commands: %d", len(pending))
+	}
+	var processors [8]time.Duration // when each is free
+	ends := make([]time.Duration, len(pending))
+	for i, what := range pending {
+		first := 0
+		for p := range processors {
+			if processors[p] < processors[first] {
+				first = p
+			}
+		}
+		processors[first] += known[outputOf(what)]
+		ends[i] = processors[first]
+	}
+	order := make([]int, len(pending))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ends[a], ends[b]) })
+	whole := ends[order[len(order)-1]]
+	e := newEstimator(known, pending)
+	for done, i := range order {
+		e.end(pending[i])
+		if ends[i] < whole/4 || ends[i] > whole*9/10 {
+			continue
+		}
+		left, ok := e.left(ends[i], done+1, len(pending))
+		if off := left - (whole - ends[i]); !ok || off > whole/10 || off < -whole/10 {
+			t.Fatalf("after %s of %s, %d of %d commands: %s left", ends[i], whole, done+1, len(pending), left)
+		}
+	}
+}
+
+// Lines of ninja's, and lines that only look like them.
 func TestStatusLines(t *testing.T) {
 	for line, want := range map[string]ninjaLine{
 		"[3/94/2] Building CXX object c10/CMakeFiles/c10.dir/core/Device.cpp.o": {3, 94, 2, "Building CXX object c10/CMakeFiles/c10.dir/core/Device.cpp.o"},
