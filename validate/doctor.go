@@ -63,6 +63,36 @@ func (d Diagnosis) Summary() string {
 	return fmt.Sprintf("%d of %d stages can run, %d needs missing", runnable, len(d.Stages), missing)
 }
 
+// buildGaps names what a build of PyTorch from the checkout lacks here.
+func buildGaps(ctx context.Context, checkoutDir string) error {
+	dir, err := filepath.Abs(checkoutDir)
+	if err != nil {
+		return err
+	}
+	recipe, err := build.ReadRecipe(dir)
+	if err != nil {
+		return err
+	}
+	machine, err := build.Probe(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	plan, err := build.NewPlan(recipe, machine, build.PlanOptions{Venv: build.DefaultVenv(dir)})
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, check := range plan.Preflight() {
+		if check.State == build.Missing {
+			missing = append(missing, fmt.Sprintf("%s (%s)", check.Name, check.Found))
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("lacking: %s", strings.Join(missing, "; "))
+	}
+	return nil
+}
+
 // Diagnose looks at the machine, the cache folder and the checkout. It changes nothing but the cache, where probes of
 // the compiler are kept.
 func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
@@ -101,7 +131,9 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	add("cache folder", writable(cache), cache, "downloads and compiled subjects", "set MPSFORGE_CACHE to a folder that can be written")
 	found, err := describeCheckout(ctx, checkoutDir)
 	haveCheckout := add("checkout", err, found, "stages checkout and conformance", "mpsforge fetch --checkout "+checkoutDir)
-
+	if haveCheckout {
+		add("PyTorch build", buildGaps(ctx, checkoutDir), "all that it needs is there", "mpsforge build", "mpsforge build --dry-run --checkout "+checkoutDir+" tells how, for each")
+	}
 	_, err = exec.LookPath("gdb")
 	if runtime.GOOS == "darwin" {
 		_, err = exec.LookPath("sample")
