@@ -27,7 +27,8 @@ digests. Hunks in files without digests are listed as unverified; they never cou
                                           which --fix brings up to date but for the reasons`,
 		flags: []cli.Flag{&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to check (default: all)"}, patchesFlag(),
 			&cli.BoolFlag{Name: "fix", Usage: "bring the patch files below --patches into canonical form first, and with --compare differences.json up to date"},
-			&cli.BoolFlag{Name: "compare", Usage: "compare the series of the baselines with each other as well"}},
+			&cli.BoolFlag{Name: "compare", Usage: "compare the series of the baselines with each other as well"},
+			&cli.BoolFlag{Name: "notes", Usage: "list the notes, too: changes of classes whose layout others may rely on"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			files, err := c.seriesFiles()
 			if err != nil {
@@ -71,7 +72,7 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 			}
 			listed := result{value: found, message: fmt.Sprintf("baselines: %d, errors: %d", len(found), errors), text: func(w io.Writer) {
 				for _, one := range found {
-					printLint(w, one.LintResult)
+					printLint(w, one.LintResult, c.Bool("notes"))
 					if one.Comparison != nil {
 						printComparison(w, one.Comparison)
 					}
@@ -136,9 +137,14 @@ func printComparison(w io.Writer, comparison *patches.CompareResult) {
 		comparison.Patches, len(comparison.Differences), len(comparison.Findings))
 }
 
-func printLint(w io.Writer, linted *patches.LintResult) {
+func printLint(w io.Writer, linted *patches.LintResult, notes bool) {
 	for _, finding := range linted.Findings {
-		fmt.Fprintln(w, finding)
+		if notes || finding.Severity != patches.SeverityNote {
+			fmt.Fprintln(w, finding)
+		}
+	}
+	if count := len(linted.Of(patches.SeverityNote)); count > 0 && !notes {
+		fmt.Fprintf(w, "%s: notes: %d, --notes lists them\n", linted.Baseline, count)
 	}
 	fmt.Fprintf(w, "%s: patches: %d, changed lines: %d; hunks exact by digest: %d of %d, unverified: %d; errors: %d\n", linted.Baseline,
 		linted.Patches, linted.Total, linted.Verified, linted.Hunks, linted.Unverified, len(linted.Of(patches.SeverityError)))
