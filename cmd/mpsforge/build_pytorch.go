@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -85,7 +86,19 @@ func (c call) pyTorchPlan(ctx context.Context, dir string) (build.Plan, error) {
 	if err != nil {
 		return build.Plan{}, err
 	}
-	options := build.PlanOptions{Jobs: c.Int("jobs"), Launcher: c.String("launcher"), Targets: c.StringSlice("target"), MPSOnly: c.Bool("mps-only"), Set: c.StringSlice("set")}
+	launcher := c.String("launcher")
+	switch launcher {
+	case "", "none", "ccache", "sccache":
+	default:
+		path, err := exec.LookPath(launcher)
+		if err != nil {
+			return build.Plan{}, fmt.Errorf("%w: --launcher: %w", build.ErrEnvironment, err)
+		}
+		if launcher, err = filepath.Abs(path); err != nil {
+			return build.Plan{}, err
+		}
+	}
+	options := build.PlanOptions{Jobs: c.Int("jobs"), Launcher: launcher, Targets: c.StringSlice("target"), MPSOnly: c.Bool("mps-only"), Set: c.StringSlice("set")}
 	if !c.Bool("no-venv") {
 		if options.Venv, err = c.venv(dir); err != nil {
 			return build.Plan{}, err
