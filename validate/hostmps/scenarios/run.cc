@@ -61,7 +61,7 @@ void Run::in_parallel(const std::function<void(int)>& body) {
   for (int number = 0; number < threads; ++number) {
     running.emplace_back([&, number] {
       mpsforge_host_order_acquire(&birth);
-      mpsforge_host_name_thread(("thread " + std::to_string(number)).c_str());
+      mpsforge_host_name_thread(("worker " + std::to_string(number)).c_str());
       ++ready;
       while (!go.load(std::memory_order_relaxed)) std::this_thread::yield();
       try {
