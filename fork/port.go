@@ -68,6 +68,8 @@ type Ported struct {
 	// Conflicts are those that the port stopped at, to be mended below Mend.
 	Conflicts []PortConflict `json:"conflicts"`
 	Mend      string         `json:"mend,omitempty"`
+
+	made []*patches.Patch // of Patches, those that are on the version; nil after a conflict
 }
 
 // PortedPatch is what became of one patch.
@@ -486,6 +488,7 @@ func (p *porting) finish(ctx context.Context, result *Ported, sink events.Sink) 
 		return nil, fmt.Errorf("%w: %s, of the series in %s; let them go: --drop", ErrDropped, strings.Join(result.Dropped, ", "), p.Dir)
 	}
 	if p.check && p.Dir == "" {
+		result.made = whole.patches
 		return result, nil
 	}
 	own := *p.own

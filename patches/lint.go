@@ -109,6 +109,10 @@ var abiHeaders = map[string]string{
 	"aten/src/ATen/native/mps/OperationUtils.h":     "MPSCachedGraph, MPSGraphCache, MPSKernelCache",
 }
 
+// ABIClasses names the classes whose layout out-of-tree extensions rely on, of the header at a path; empty for any other
+// file.
+func ABIClasses(path string) string { return abiHeaders[path] }
+
 var (
 	upstreamStatus = lazy(`^(Pending|Submitted https://\S+|Backport #\d+|Inappropriate \S.*)$`)
 	fixes          = lazy(`^(#\d+|https://github\.com/pytorch/pytorch/issues/\d+)$`)

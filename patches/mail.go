@@ -6,6 +6,7 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -145,6 +146,22 @@ func (p *parser) decodeHeaders(headers map[string]string, at map[string]int) err
 	default:
 		return p.fault(RuleParse, at["content-transfer-encoding"], "use 8bit", "transfer encoding %q", v)
 	}
+}
+
+// ParseAuthor splits "Name <address>" into what a commit and a mail carry alike. Control characters and marks that turn
+// the direction of writing around are errors: they would start another header, or show another name than is there.
+func ParseAuthor(text string) (name, email string, err error) {
+	hostile := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, hostile) {
+		return "", "", fmt.Errorf("%q has characters that no name has", text)
+	}
+	if name, email, err = parseAuthor(text); err != nil {
+		return "", "", err
+	}
+	if local, domain, _ := strings.Cut(email, "@"); local == "" || domain == "" {
+		return "", "", fmt.Errorf("%q is not an address", email)
+	}
+	return name, email, nil
 }
 
 // parseAuthor splits a decoded From header. Names that git am would replace by the address are errors.

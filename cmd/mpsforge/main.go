@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"mpsforge/ci"
 	"mpsforge/fork"
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
@@ -89,10 +90,10 @@ func exitCode(err error) int {
 		return silent.code
 	case is(context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer):
+	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
-		fork.ErrPortStopped, fork.ErrNotMended):
+		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):
 		return exitConflict
 	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit):
 		return exitEnvironment
@@ -184,7 +185,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), exportCommand(std), portCommand(std), lintCommand(std),
+			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), exportCommand(std), portCommand(std), prCommand(std), lintCommand(std),
 			buildCommand(std), shellCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), doctorCommand(std), versionCommand(std),
 		},
 	}

@@ -160,11 +160,15 @@ func printPort(w io.Writer, ported *fork.Ported) {
 	for _, name := range ported.Dropped {
 		fmt.Fprintf(w, "%-28s of %s is not among them\n", name, ported.To)
 	}
-	for _, conflict := range ported.Conflicts {
+	printConflicts(w, ported.To, ported.Conflicts)
+}
+
+func printConflicts(w io.Writer, version string, conflicts []fork.PortConflict) {
+	for _, conflict := range conflicts {
 		fmt.Fprintf(w, "%s: %s\n", conflict.Path, conflict.Why)
 		for _, region := range conflict.Regions {
 			fmt.Fprintf(w, "  line %d\n", region.Line)
-			printSide(w, ported.To+" has", region.Ours)
+			printSide(w, version+" has", region.Ours)
 			printSide(w, "the patch changes", region.Base)
 			printSide(w, "into", region.Theirs)
 		}

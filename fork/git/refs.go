@@ -97,3 +97,27 @@ func (r *Repository) UpdateRefs(ctx context.Context, reason string, updates ...R
 	}
 	return errors.Join(refs.Update(updates...), refs.Close())
 }
+
+// Branch is one local branch.
+type Branch struct {
+	Name, Commit string
+	WorkTree     string // that has it checked out, or empty
+}
+
+// Branches lists the branch of that name, if there is one, and those in the folder of that name.
+func (r *Repository) Branches(ctx context.Context, folder string) ([]Branch, error) {
+	const format = "--format=%(refname:lstrip=2)%00%(objectname)%00%(worktreepath)"
+	output, err := runCommand(ctx, r.command("for-each-ref", format, "refs/heads/"+folder))
+	if err != nil {
+		return nil, fmt.Errorf("list the branches: %w", err)
+	}
+	var branches []Branch
+	for line := range strings.Lines(string(output)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\x00")
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("list the branches: git for-each-ref printed %q", line)
+		}
+		branches = append(branches, Branch{Name: fields[0], Commit: fields[1], WorkTree: fields[2]})
+	}
+	return branches, nil
+}
