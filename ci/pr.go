@@ -27,6 +27,7 @@ var (
 	ErrReport   = errors.New("the report is not of this series")
 	ErrTooLarge = errors.New("upstream's checks refuse pull requests of that size")
 	ErrLint     = errors.New("lint found something")
+	ErrText     = errors.New("a text is not as mpsforge pr left it")
 )
 
 // Options say what to prepare.
@@ -98,7 +99,11 @@ func Prepare(ctx context.Context, checkout *fork.Checkout, series *patches.Serie
 	if err != nil {
 		return nil, err
 	}
-	stack, err := checkout.Stack(ctx, carried, options.Onto, wanted(series), sink)
+	only, err := wanted(series)
+	if err != nil {
+		return nil, err
+	}
+	stack, err := checkout.Stack(ctx, carried, options.Onto, only, sink)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +137,8 @@ func Prepare(ctx context.Context, checkout *fork.Checkout, series *patches.Serie
 	if result.Lint, err = runLint(ctx, checkout, stack.Onto, result.Requests, sink); err != nil {
 		return nil, err
 	}
-	if n := len(result.Lint.Findings) + len(result.Lint.NotRun); options.Ready && n > 0 {
-		return result, fmt.Errorf("%w: %d findings, %d checks could not run; none may be left in what is ready for review", ErrLint, len(result.Lint.Findings), len(result.Lint.NotRun))
+	if n := len(result.Lint.Findings); options.Ready && n > 0 { // a check that could not run is told in the text
+		return result, fmt.Errorf("%w: %d findings in style; mend them in the series (mpsforge apply, git rebase -i, mpsforge export), or leave --ready out", ErrLint, n)
 	}
 	if err := result.write(ctx, checkout, series, options, sink); err != nil {
 		return nil, err
@@ -183,17 +188,20 @@ func (o *Options) check(series *patches.Series) error {
 }
 
 // wanted names the patches that upstream is to get: all but those marked as not for it. It is empty for all.
-func wanted(series *patches.Series) []string {
+func wanted(series *patches.Series) ([]string, error) {
 	var names []string
 	for _, patch := range series.Patches {
 		if !strings.HasPrefix(upstreamStatus(patch), "Inappropriate") {
 			names = append(names, patch.Name)
 		}
 	}
-	if len(names) == len(series.Patches) {
-		return nil
+	switch len(names) {
+	case 0:
+		return nil, fmt.Errorf("%w: the series for %s has no patch for upstream: all have Upstream-Status: Inappropriate", ErrOptions, series.Baseline.Name)
+	case len(series.Patches):
+		return nil, nil
 	}
-	return names
+	return names, nil
 }
 
 func upstreamStatus(patch *patches.Patch) string {
@@ -322,9 +330,9 @@ func (p *Prepared) write(ctx context.Context, checkout *fork.Checkout, series *p
 	if err != nil {
 		return err
 	}
-	folders := []*folder{{dir: options.Out, files: texts, suffix: ".md"}}
+	folders := []*folder{{dir: options.Out, files: texts}}
 	if options.Mailbox != "" {
-		folders = append(folders, &folder{dir: options.Mailbox, files: mails, suffix: ".patch"})
+		folders = append(folders, &folder{dir: options.Mailbox, files: mails})
 	} else {
 		branches, err := checkout.MakeBranches(ctx, branchFolder, wanted, options.Replace, true)
 		if err != nil {

@@ -29,7 +29,11 @@ type PatchStatus struct {
 
 // GetStatus carries the series onto a commit and tells what comes of each patch. Nothing but objects is written.
 func GetStatus(ctx context.Context, checkout *fork.Checkout, series *patches.Series, onto string, sink events.Sink) (*Status, error) {
-	stack, err := checkout.Stack(ctx, series, onto, wanted(series), sink)
+	only, err := wanted(series)
+	if err != nil {
+		return nil, err
+	}
+	stack, err := checkout.Stack(ctx, series, onto, only, sink)
 	if err != nil {
 		return nil, err
 	}

@@ -143,7 +143,7 @@ func (p *page) checklist(prepared *Prepared, i int) []item {
 	}
 	measured := "Included benchmark results (for PRs impacting perf)"
 	clean, how := prepared.Lint.of(p.Name)
-	return []item{{clean, "Passes lint (`spin fixlint`): " + how}, {len(tests) > 0, tested}, {len(docs) > 0, documented}, {p.bench() != nil, measured}}
+	return []item{{clean, "Passes lint (`spin fixlint`): " + how}, {len(tests) > 0, tested}, {len(docs) > 0, documented}, {p.bench() != nil && p.Number == p.Total, measured}}
 }
 
 // commands are what a reviewer can run, exactly.
@@ -169,7 +169,7 @@ func (p *page) evidence(scenarios []string) string {
 		return "No verification report was given: nothing of this is shown to have run.\n"
 	}
 	var b strings.Builder
-	what := fmt.Sprintf("From a report of %s verify: %s%s, %s, %s.", code(p.report.Tool.Name+" "+p.report.Tool.Version), p.report.Verdict,
+	what := fmt.Sprintf("From a report of %s verify: %s%s, %s, %s.", code(p.report.Tool.Name+" "+p.report.Tool.Version), prose(string(p.report.Verdict)),
 		map[bool]string{true: ", short form"}[p.report.Quick], code(p.report.Machine.System), p.report.Started.UTC().Format("2006-01-02"))
 	if !p.report.Machine.MetalRan {
 		what += " **No Apple GPU was used**: the sources ran on a CPU, over a software Metal."
@@ -192,7 +192,7 @@ func (p *page) evidence(scenarios []string) string {
 	}
 	b.WriteString("\n<details><summary>All stages of that run</summary>\n\n| stage | verdict | seconds | reason |\n| --- | --- | ---: | --- |\n")
 	for _, stage := range p.report.Stages {
-		fmt.Fprintf(&b, "| %s | %s | %.0f | %s |\n", cell(stage.Name), stage.Verdict, stage.Seconds, cell(stage.Reason))
+		fmt.Fprintf(&b, "| %s | %s | %.0f | %s |\n", cell(stage.Name), prose(string(stage.Verdict)), stage.Seconds, cell(stage.Reason))
 	}
 	b.WriteString("\n</details>\n")
 	return b.String()
@@ -210,9 +210,9 @@ func (p *page) outcome(name, subject string) string {
 	return ""
 }
 
-// bench is the stage with the benchmarks, if it ran and this is the text to show it: the numbers are the whole stack's.
+// bench is the stage with the benchmarks, if it ran.
 func (p *page) bench() *reports.Stage {
-	if p.report == nil || p.Number != p.Total {
+	if p.report == nil {
 		return nil
 	}
 	if stage := p.report.Stage("bench"); stage != nil && len(stage.Tables) > 0 {
@@ -221,20 +221,21 @@ func (p *page) bench() *reports.Stage {
 	return nil
 }
 
+// benchmark shows the numbers, which are the whole stack's, in its last part.
 func (p *page) benchmark() string {
-	if p.Number != p.Total {
-		return fmt.Sprintf("Part %d has what was measured of the whole stack; this part was not measured alone.", p.Total)
-	}
 	stage := p.bench()
 	if stage == nil {
 		return "None was measured."
+	}
+	if p.Number != p.Total {
+		return fmt.Sprintf("This part was not measured alone; part %d has the numbers of the whole stack.", p.Total)
 	}
 	var b strings.Builder
 	for i, table := range stage.Tables {
 		if i > 0 {
 			b.WriteString("\n\n")
 		}
-		fmt.Fprintf(&b, "%s. %s\n\n|", table.Title, table.Note)
+		fmt.Fprintf(&b, "%s. %s\n\n|", prose(table.Title), prose(table.Note))
 		for _, column := range table.Columns {
 			fmt.Fprintf(&b, " %s |", cell(column))
 		}
@@ -256,7 +257,7 @@ func (p *page) compatibility(notes []string) string {
 		text = "No; whoever reviews this is to confirm it."
 	}
 	if len(notes) > 0 {
-		text = code(strings.Join(notes, " "))
+		text = prose(strings.Join(notes, " "))
 	}
 	for _, file := range p.layer.Patch.Files {
 		classes := patches.ABIClasses(file.Path())
@@ -321,7 +322,7 @@ func ownWords(dir, name string) (string, error) {
 		_, after, begun := strings.Cut(string(text), wordsBegin)
 		words, _, ended := strings.Cut(after, wordsEnd)
 		if !begun || !ended {
-			return "", fmt.Errorf("%s has lost the comments around your own words; move the file away, run again, and put them back in: %w", file, errors.ErrUnsupported)
+			return "", fmt.Errorf("%w: %s has lost the comments around your own words; move the file away, run again, and put them back in", ErrText, file)
 		}
 		if words = strings.TrimSpace(words); words != "" {
 			return words + "\n", nil
@@ -336,9 +337,8 @@ func quoteGlob(text string) string {
 
 // folder is one whose files are to become what files says; others that an earlier run made for these patches go.
 type folder struct {
-	dir    string
-	files  map[string][]byte
-	suffix string
+	dir   string
+	files map[string][]byte
 }
 
 var madeFile = regexp.MustCompile(`^[0-9][0-9]-(.+)$`)
@@ -353,28 +353,29 @@ func (f *folder) write(dry bool) ([]string, error) {
 	for name := range f.files {
 		names[madeFile.FindStringSubmatch(name)[1]] = true
 	}
-	var changed, remove []string
+	var remove []string
 	for _, entry := range entries {
 		m := madeFile.FindStringSubmatch(entry.Name())
 		if m != nil && names[m[1]] && f.files[entry.Name()] == nil {
 			remove = append(remove, entry.Name())
 		}
 	}
-	if !dry {
-		changed, err = patches.Rewrite(f.dir, f.files, remove)
-	} else {
+	var changed []string
+	if dry {
 		changed = remove
 		for name, content := range f.files {
 			if was, err := os.ReadFile(filepath.Join(f.dir, name)); err != nil || !bytes.Equal(was, content) {
 				changed = append(changed, name)
 			}
 		}
+	} else if changed, err = patches.Rewrite(f.dir, f.files, remove); err != nil {
+		return nil, err
 	}
 	slices.Sort(changed)
 	for i, name := range changed {
 		changed[i] = filepath.Join(f.dir, name)
 	}
-	return changed, err
+	return changed, nil
 }
 
 // code shows outside text in a code span, where nothing of it is Markdown, HTML, a mention or a link to an issue.
@@ -401,6 +402,11 @@ func cell(text string) string {
 	}
 	return strings.ReplaceAll(code(text), "|", `\|`)
 }
+
+var markup = regexp.MustCompile("[\\\\`*_{}\\[\\]<>()#+!|~&@]")
+
+// prose shows outside text as running text of which nothing is Markdown or HTML.
+func prose(text string) string { return markup.ReplaceAllString(printable(text), `\$0`) }
 
 // fence shows text as a block of code.
 func fence(kind, text string) string {

@@ -141,3 +141,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A person given on the command line must not write into a mail's header, nor look like somebody else.
+func TestParseAuthor(t *testing.T) {
+	for text, want := range map[string]string{
+		"Ada Lovelace <ada@example.org>": "Ada Lovelace|ada@example.org",
+		"Zoë <zoe@example.org>":          "Zoë|zoe@example.org",
+		"Ada\nBcc: x <ada@example.org>":  "",
+		"Ada\r <ada@example.org>":        "",
+		"Ada\x1b[1m <ada@example.org>":   "",
+		"Ada \u202e <ada@example.org>":   "",
+		"Ada \xff <ada@example.org>":     "",
+		"Ada":                            "",
+		"<ada@example.org>":              "",
+		"Ada <ada>":                      "",
+		"Ada <ada@>":                     "",
+		"Ada <a b@example.org>":          "",
+		"a@b <ada@example.org>":          "",
+	} {
+		name, email, err := ParseAuthor(text)
+		if got := name + "|" + email; (err != nil) != (want == "") || err == nil && got != want {
+			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
