@@ -71,16 +71,32 @@ func runLint(ctx context.Context, checkout *fork.Checkout, onto string, requests
 	if err != nil {
 		return nil, err
 	}
+	var upstreams *Lint
 	if _, err := exec.LookPath(lintrunner); err == nil && configuration != nil {
-		return runLintrunner(ctx, checkout, configuration, requests, sink)
+		upstreams, err = runLintrunner(ctx, checkout, configuration, requests, sink)
+		broken := func(reason string) bool { return strings.HasPrefix(reason, "CLANGFORMAT:") }
+		if err != nil || !slices.ContainsFunc(upstreams.NotRun, broken) {
+			return upstreams, err
+		}
 	}
-	finish := events.Step(sink, "lint without lintrunner")
+	finish := events.Step(sink, "plain style checks")
 	defer finish(events.Failed, "")
-	lint, err := lintWithout(ctx, checkout, onto, configuration, requests)
-	if err == nil {
-		finish(events.OK, fmt.Sprintf("findings: %d", len(lint.Findings)))
+	lint, err := lintPlainly(ctx, checkout, onto, requests, configuration)
+	if err != nil {
+		return nil, err
 	}
-	return lint, err
+	finish(events.OK, fmt.Sprintf("findings: %d", len(lint.Findings)))
+	switch {
+	case upstreams != nil: // where lintrunner was never initialised, it finds less than can be found without it
+		upstreams.How += "; besides: " + lint.How
+		upstreams.Findings, upstreams.NotRun = append(upstreams.Findings, lint.Findings...), append(upstreams.NotRun, lint.NotRun...)
+		return upstreams, nil
+	case configuration == nil:
+		lint.How = "the commit has no .lintrunner.toml; checked instead: " + lint.How
+	default:
+		lint.How = "lintrunner is not installed; checked instead: " + lint.How
+	}
+	return lint, nil
 }
 
 // plain checks without lintrunner: line length, trailing space, the newline at the end, clang-format.
@@ -97,7 +113,7 @@ var (
 	nativeSuffix  = []string{".h", ".hpp", ".cpp", ".cc", ".mm", ".m", ".metal", ".cu", ".cuh"}
 )
 
-func lintWithout(ctx context.Context, checkout *fork.Checkout, onto string, configuration []byte, requests []*Request) (*Lint, error) {
+func lintPlainly(ctx context.Context, checkout *fork.Checkout, onto string, requests []*Request, configuration []byte) (*Lint, error) {
 	p := plain{lint: &Lint{Tool: "mpsforge", Findings: []Finding{}, NotRun: []string{}}}
 	flake8, err := checkout.File(ctx, onto, ".flake8")
 	if err != nil {
@@ -109,10 +125,7 @@ func lintWithout(ctx context.Context, checkout *fork.Checkout, onto string, conf
 	}
 	p.python, p.native = largest(pythonColumns, flake8), largest(nativeColumns, style)
 	p.include, p.exclude = formatted(configuration)
-	p.lint.How = "lintrunner is not installed; checked instead: trailing space, newline at the end"
-	if configuration == nil {
-		p.lint.How = "the commit has no .lintrunner.toml; checked instead: trailing space, newline at the end"
-	}
+	p.lint.How = "trailing space, newline at the end"
 	if p.python+p.native > 0 {
 		p.lint.How += ", line length"
 	}

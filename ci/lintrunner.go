@@ -32,6 +32,8 @@ type lintMessage struct {
 	Code        string  `json:"code"`
 	Name        string  `json:"name"`
 	Description *string `json:"description"`
+	Original    *string `json:"original"` // of a formatter: the file as it is, and as it should be
+	Replacement *string `json:"replacement"`
 }
 
 // runLintrunner runs upstream's linters, as the commit configures them, on the files of each request in a work tree of
@@ -115,6 +117,10 @@ func (l *Lint) read(request *Request, root string, output []byte) error {
 		}
 		if message.Line != nil {
 			finding.Line = *message.Line
+		} else if message.Original != nil && message.Replacement != nil {
+			var want string
+			finding.Line, want = firstDifference([]byte(*message.Original), []byte(*message.Replacement))
+			finding.Message = fmt.Sprintf("it writes %q, and maybe more below", want)
 		}
 		l.Findings = append(l.Findings, finding)
 	}

@@ -95,6 +95,11 @@ func Prepare(ctx context.Context, checkout *fork.Checkout, series *patches.Serie
 	if err := options.check(series); err != nil {
 		return nil, err
 	}
+	for _, dir := range []string{options.Out, options.Mailbox} {
+		if below, err := filepath.Rel(checkout.Dir(), dir); err == nil && filepath.IsLocal(below) {
+			return nil, fmt.Errorf("%w: %s lies in the checkout, whose work tree stays as it is; name a folder elsewhere: --out, --mailbox", ErrOptions, dir)
+		}
+	}
 	carried, err := forUpstream(series, options.Author)
 	if err != nil {
 		return nil, err

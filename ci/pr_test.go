@@ -131,12 +131,14 @@ func TestPlainChecks(t *testing.T) {
 func TestLintrunnersMessages(t *testing.T) {
 	lint := &Lint{Tool: lintrunner}
 	output := `{"path":"/tmp/s/a/b.h","line":3,"code":"SPACES","name":"trailing","description":null}
+{"path":"/tmp/s/c.h","line":null,"code":"CLANGFORMAT","name":"format","description":"see","original":"a\nb\n","replacement":"a\nB\n"}
 {"path":null,"line":null,"code":"RUFF","name":"command-failed","description":"no\nmodule"}
 {"path":null,"line":null,"code":"RUFF","name":"command-failed","description":"again"}`
 	if err := lint.read(&Request{Name: "p"}, "/tmp/s", []byte(output)); err != nil {
 		t.Fatal(err)
 	}
-	if len(lint.Findings) != 1 || lint.Findings[0].String() != "p: a/b.h:3: SPACES: trailing" || len(lint.NotRun) != 1 || lint.NotRun[0] != "RUFF: command-failed: no module" {
+	if len(lint.Findings) != 2 || lint.Findings[0].String() != "p: a/b.h:3: SPACES: trailing" ||
+		lint.Findings[1].String() != `p: c.h:2: CLANGFORMAT: it writes "B", and maybe more below` || len(lint.NotRun) != 1 || lint.NotRun[0] != "RUFF: command-failed: no module" {
 		t.Errorf("findings %v, not run %v", lint.Findings, lint.NotRun)
 	}
 	if clean, _ := lint.of("other"); clean {
