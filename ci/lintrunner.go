@@ -103,7 +103,7 @@ func (l *Lint) read(request *Request, root string, output []byte) error {
 		if message.Description != nil {
 			text += ": " + *message.Description
 		}
-		text = cut(printable(text), 2*maxDetail)
+		text = cut(printable(text), 3*maxDetail)
 		if message.Path == nil {
 			known := func(reason string) bool { return strings.HasPrefix(reason, message.Code+": ") }
 			if !slices.ContainsFunc(l.NotRun, known) {

@@ -307,10 +307,13 @@ func linkIssues(requests []*Request, series *patches.Series, issue string) error
 	return nil
 }
 
+func testsOnly(patch *patches.Patch) bool {
+	return !slices.ContainsFunc(patch.Files, func(f *patches.File) bool { return !strings.HasPrefix(f.Path(), "test/") })
+}
+
 // labels are those that upstream's bots do not set by the paths alone, and the one that they set, for completeness.
 func labels(patch *patches.Patch) []string {
-	tests := !slices.ContainsFunc(patch.Files, func(f *patches.File) bool { return !strings.HasPrefix(f.Path(), "test/") })
-	if tests {
+	if testsOnly(patch) {
 		return []string{"topic: not user facing", "ciflow/mps"}
 	}
 	return []string{"release notes: mps", "ciflow/mps"}

@@ -164,7 +164,7 @@ func TestEvidenceIsTheReports(t *testing.T) {
 		"| `events` | `died \\| aborted` | `lived` |":                     last.evidence([]string{"events", "slot conformance", "more"}),
 		"| `slot conformance` | - | `passed` |":                           last.evidence([]string{"slot conformance"}),
 		"| `more` | - | `not in this report` |":                           last.evidence([]string{"more"}),
-		"left out: `fail without it: events`":                             last.evidence(nil),
+		"With this part left out: `fail without it: events`":              last.evidence(nil),
 		"**No Apple GPU was used**":                                       last.evidence(nil),
 		"It verified the series on v2.9.1, not on the commit":             last.evidence(nil),
 		"Threads. Of a \\<CPU\\>.\n\n| `op` | `2` |":                      last.benchmark(),
@@ -180,6 +180,9 @@ func TestEvidenceIsTheReports(t *testing.T) {
 	first.Request = request(patch(t, "b", "f", "[MPS] B"), 1)
 	if got := first.benchmark(); !strings.Contains(got, "part 2 has the numbers") {
 		t.Errorf("benchmark of the first part: %s", got)
+	}
+	if got := first.evidence(nil); !strings.Contains(got, "did not leave this part out") {
+		t.Errorf("evidence of a part that was not left out: %s", got)
 	}
 	first.report = nil
 	if got := first.evidence(nil); !strings.Contains(got, "nothing of this is shown to have run") {

@@ -154,14 +154,19 @@ func (p *page) commands() string {
 			lines = append(lines, "python "+file.Path()+"  # on a Mac, with this stack built")
 		}
 	}
+	if p.testsOnly() {
+		return strings.Join(append(lines, fmt.Sprintf("mpsforge verify --baseline %s --stages python  # on Linux, over a software Metal", p.baseline)), "\n")
+	}
 	if len(lines) == 0 {
 		lines = append(lines, "python test/test_mps.py  # on a Mac, with this stack built")
 	}
 	return strings.Join(append(lines, fmt.Sprintf("mpsforge verify --baseline %s --stages conformance,runtime,python --ablate %s  # on Linux, over a software Metal", p.baseline, p.Name)), "\n")
 }
 
+func (p *page) testsOnly() bool { return testsOnly(p.layer.Patch) }
+
 // maxDetail is how much of a check's detail a table shows, in characters.
-const maxDetail = 140
+const maxDetail = 100
 
 // evidence is what the report says: of this part's scenarios, and of the run as a whole.
 func (p *page) evidence(scenarios []string) string {
@@ -177,7 +182,7 @@ func (p *page) evidence(scenarios []string) string {
 	if !p.onBase {
 		what += fmt.Sprintf(" It verified the series on %s, not on the commit that this stack stands on.", p.baseline)
 	}
-	fmt.Fprintf(&b, "%s\n\n| scenario that needs this part | unpatched | with the whole stack |\n| --- | --- | --- |\n", what)
+	fmt.Fprintf(&b, "%s\n\n| scenario of this part | unpatched | with the whole stack |\n| --- | --- | --- |\n", what)
 	for _, scenario := range scenarios {
 		stock, patched := p.outcome(scenario, "stock"), p.outcome(scenario, "patched")
 		if stage := p.report.Stage(lastWord(scenario)); stock+patched == "" && stage != nil {
@@ -188,7 +193,11 @@ func (p *page) evidence(scenarios []string) string {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(scenario), cell(stock), cell(patched))
 	}
 	if without := p.outcome("without "+p.Name, ""); without != "" {
-		fmt.Fprintf(&b, "\nWith this part alone left out: %s\n", code(without))
+		fmt.Fprintf(&b, "\nWith this part left out: %s\n", code(without))
+	} else if p.testsOnly() {
+		b.WriteString("\nThis part is tests alone.\n")
+	} else {
+		b.WriteString("\nThat run did not leave this part out, so that it does not show by itself that the scenarios need it.\n")
 	}
 	b.WriteString("\n<details><summary>All stages of that run</summary>\n\n| stage | verdict | seconds | reason |\n| --- | --- | ---: | --- |\n")
 	for _, stage := range p.report.Stages {
@@ -268,7 +277,7 @@ func (p *page) compatibility(notes []string) string {
 		for _, check := range p.layouts() {
 			class, _, _ := strings.Cut(check.Subject[strings.LastIndex(check.Subject, ":")+1:], ",")
 			if strings.Contains(classes, class) {
-				text += fmt.Sprintf("; %s in the report: %s", code(class), code(cut(check.Detail, 2*maxDetail)))
+				text += fmt.Sprintf("; %s in the report: %s", code(class), code(cut(check.Detail, 3*maxDetail)))
 			}
 		}
 	}

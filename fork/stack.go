@@ -36,6 +36,8 @@ func (c *Checkout) Stack(ctx context.Context, series *patches.Series, onto strin
 	}
 	if onto == "" {
 		onto = c.state.Base
+	} else if _, err := c.repository.ResolveCommit(ctx, onto); err != nil {
+		return nil, fmt.Errorf("%w: %s is not in %s; get upstream's newest: git -C %s fetch --depth=1 https://github.com/pytorch/pytorch.git main, and name it FETCH_HEAD: %w", ErrNoTarget, onto, c.Dir(), c.Dir(), err)
 	}
 	target := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: onto, Tag: onto}}
 	ported, err := c.Port(ctx, series, target, PortOptions{To: onto, Only: only, Check: true}, sink)
