@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/ci"
 	"mpsforge/fork"
+	"mpsforge/internal/run"
 	"mpsforge/patches"
 	"mpsforge/reports"
 )
@@ -91,17 +92,19 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 	found := result{value: prepared, message: message, text: func(w io.Writer) { printRequests(w, prepared, err == nil, message) }}
 	if err == nil && len(prepared.Conflicts) > 0 {
 		conflicts := func(p fork.PortedPatch) bool { return p.Outcome == fork.PortConflicts }
-		err = conflictWith(prepared.Patches[slices.IndexFunc(prepared.Patches, conflicts)].Name, prepared.Onto)
+		err = conflictWith(prepared.Patches[slices.IndexFunc(prepared.Patches, conflicts)].Name, prepared.Checkout, prepared.Onto)
 	}
 	return found, err
 }
 
 // conflictWith says how to go on after a patch that conflicts.
-func conflictWith(patch, onto string) error {
-	return silentError{exitConflict, fmt.Sprintf(`%s conflicts with %s; carry the series there first, and make the stack from the result:
-  mpsforge port --to %s --out patches/upstream      (conflicts are mended there)
-  git worktree add --detach ../upstream %s
-  mpsforge pr --checkout ../upstream --patches patches --baseline upstream`, patch, onto, onto, onto)}
+func conflictWith(patch, checkout, onto string) error {
+	beside := checkout + "-upstream"
+	command := func(words ...string) string { return "\n  " + run.Command{Name: words[0], Args: words[1:]}.String() }
+	return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; carry the series there first, mend it there, and make the stack from the result:", patch, onto) +
+		command("mpsforge", "port", "--checkout", checkout, "--to", onto, "--out", "patches/upstream") +
+		command("git", "-C", checkout, "worktree", "add", "--detach", beside, onto) +
+		command("mpsforge", "pr", "--checkout", beside, "--patches", "patches", "--baseline", "upstream")}
 }
 
 func printRequests(w io.Writer, prepared *ci.Prepared, whole bool, message string) {
@@ -166,7 +169,7 @@ against upstream's limit, and its Upstream-Status. Writes nothing. Exit code 3 i
 			for _, patch := range status.Patches {
 				switch {
 				case len(patch.Conflicts) > 0:
-					return found, conflictWith(patch.Name, status.Onto)
+					return found, conflictWith(patch.Name, status.Checkout, status.Onto)
 				case patch.TooLarge && err == nil:
 					err = silentError{exitFailed, patch.Name + " is larger than upstream allows"}
 				}
