@@ -16,7 +16,7 @@ define part
 	@start=$$(date +%s); echo "== $(1)"; ( $(2) ) && echo "== $(1): $$(( $$(date +%s) - start )) s"
 endef
 
-.PHONY: all build demo test check unit bench licences clean
+.PHONY: all build demo test check unit bench reference licences clean
 all: build
 
 build: $(MPSFORGE)
@@ -50,6 +50,11 @@ bench: build $(TREE26)
 
 $(TREE26): build
 	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@
+
+# The man page and the list of commands are kept, so that they can be read without a build; a test tells when they are stale.
+reference: build
+	$(MPSFORGE) docs man > cmd/mpsforge/mpsforge.1
+	$(MPSFORGE) docs markdown > cmd/mpsforge/COMMANDS.md
 
 licences:
 	sh cmd/mpsforge/licences.sh > cmd/mpsforge/licences.txt

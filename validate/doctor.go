@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -167,6 +168,9 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	}
 	return d
 }
+
+// Variables lists what the environment can set, without the values of this machine.
+func Variables() []Variable { return slices.Clone(variables) }
 
 // variables is the one list of environment variables: mpsforge's own, and those of the patched PyTorch.
 var variables = []Variable{

@@ -187,6 +187,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 		Commands: []*cli.Command{
 			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), exportCommand(std), portCommand(std), prCommand(std), lintCommand(std),
 			buildCommand(std), shellCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), doctorCommand(std), versionCommand(std),
+			completionCommand(std), completeCommand(std), docsCommand(std),
 		},
 	}
 	hardenCommands(app.Commands)

@@ -1,0 +1,352 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/internal/events"
+	"mpsforge/patches"
+	"mpsforge/validate"
+)
+
+// The scripts hold no word of mpsforge's: at each TAB they ask mpsforge __complete.
+//
+//go:embed completion
+var completionScripts embed.FS
+
+var completionShells = []string{"bash", "zsh", "fish"}
+
+func completionCommand(std streams) *cli.Command {
+	return newCommand(std, spec{
+		name: "completion", usage: "print a script that completes commands, flags and values in a shell", argument: "SHELL",
+		about: `SHELL is one of: ` + strings.Join(completionShells, ", ") + `. The script asks mpsforge itself at each TAB, so it stays right when mpsforge is renewed.
+
+  source <(mpsforge completion bash)                              in ~/.bashrc
+  source <(mpsforge completion zsh)                               in ~/.zshrc, after compinit
+  mpsforge completion fish > ~/.config/fish/completions/mpsforge.fish`,
+		action: func(_ context.Context, c call) (result, error) {
+			shell := c.Args().First()
+			if !slices.Contains(completionShells, shell) {
+				return result{}, usagef("there is no completion for %q; there are: %s", shell, strings.Join(completionShells, ", "))
+			}
+			script, err := completionScripts.ReadFile("completion/completion." + shell)
+			if err != nil {
+				return result{}, fmt.Errorf("read the completion script: %w", err)
+			}
+			return result{value: string(script), text: func(w io.Writer) { fmt.Fprint(w, string(script)) }}, nil
+		},
+	})
+}
+
+// completeCommand answers the scripts: mpsforge __complete SHELL WORD... prints a line for each way to go on from the
+// last word, with a tab before its description, and where paths fit, :files or :folders.
+func completeCommand(std streams) *cli.Command {
+	return &cli.Command{
+		Name: "__complete", Hidden: true, SkipFlagParsing: true, HideHelp: true, HideHelpCommand: true,
+		Action: func(c *cli.Context) error {
+			words := c.Args().Slice()
+			if len(words) < 2 {
+				return usagef("__complete needs a shell and words; it is for the scripts of mpsforge completion")
+			}
+			words, cut := words[1:], ""
+			if c.Args().First() == "bash" {
+				words, cut = joinBashWords(words)
+			}
+			found := complete(c.App.Commands, words)
+			for _, o := range found.offers {
+				fmt.Fprintf(std.out, "%s\t%s\n", strings.TrimPrefix(o.word, cut), o.about)
+			}
+			if found.paths != "" {
+				fmt.Fprintf(std.out, ":%s\n", found.paths)
+			}
+			return nil
+		},
+	}
+}
+
+// joinBashWords puts --flag=value together again, which bash takes for three words. cut is what bash must not be given back
+// before the last word.
+func joinBashWords(words []string) (joined []string, cut string) {
+	for i, word := range words {
+		last := len(joined) - 1
+		switch {
+		case word == "=" && last >= 0 && strings.HasPrefix(joined[last], "--"):
+			joined[last] += "="
+			cut = joined[last]
+		case i > 0 && words[i-1] == "=" && cut != "" && joined[last] == cut:
+			joined[last] += word
+		default:
+			joined = append(joined, word)
+			cut = ""
+		}
+	}
+	return joined, cut
+}
+
+// offer is one way to go on.
+type offer struct{ word, about string }
+
+// completions are all ways to go on; paths is files, folders or empty.
+type completions struct {
+	offers []offer
+	paths  string
+}
+
+// add offers the words that begin with the prefix.
+func (f *completions) add(prefix, about string, words ...string) {
+	for _, word := range words {
+		if strings.HasPrefix(word, prefix) {
+			f.offers = append(f.offers, offer{word, strings.ReplaceAll(about, "`", "")})
+		}
+	}
+}
+
+// complete finds the ways to go on from the last of the words, which may be empty.
+func complete(commands []*cli.Command, words []string) completions {
+	var at *cli.Command
+	given := map[string]string{} // flags before the last word
+	arguments := 0
+	top := commands
+	last := words[len(words)-1]
+	var waiting cli.DocGenerationFlag // for its value
+	onlyArguments := false            // after --
+	for _, word := range words[:len(words)-1] {
+		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		next := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(word) })
+		switch {
+		case waiting != nil:
+			given[waiting.Names()[0]], waiting = word, nil
+		case onlyArguments:
+			arguments++
+		case word == "--":
+			onlyArguments = true
+		case strings.HasPrefix(word, "-") && word != "-":
+			flag := flagNamed(at, name)
+			switch {
+			case flag == nil:
+			case hasValue || !flag.TakesValue():
+				given[flag.Names()[0]] = value
+			default:
+				waiting = flag
+			}
+		case next >= 0:
+			at = commands[next]
+			if commands = at.Subcommands; at.Name == "help" {
+				commands = top
+			}
+		case len(commands) > 0:
+			return completions{} // after a command that there is not
+		default:
+			arguments++
+		}
+	}
+	var found completions
+	name, value, hasValue := strings.Cut(last, "=")
+	flag := flagNamed(at, strings.TrimLeft(name, "-"))
+	switch {
+	case waiting != nil:
+		found.values(waiting, "", last, given)
+	case strings.HasPrefix(last, "-") && !onlyArguments && hasValue:
+		if flag != nil {
+			found.values(flag, name+"=", value, given)
+		}
+	case strings.HasPrefix(last, "-") && !onlyArguments:
+		found.flags(at, last, given)
+	case len(commands) > 0:
+		for _, command := range commands {
+			if !command.Hidden {
+				found.add(last, command.Usage, command.Name)
+			}
+		}
+	case at != nil && at.ArgsUsage == "":
+		found.flags(at, last, given)
+	case at != nil && (arguments == 0 || strings.HasSuffix(at.ArgsUsage, "...")):
+		found.argument(at, last)
+	}
+	return found
+}
+
+// visibleFlags are the flags of a command, --help included.
+func visibleFlags(command *cli.Command) []cli.DocGenerationFlag {
+	var all []cli.DocGenerationFlag
+	for _, flag := range append(command.VisibleFlags(), cli.HelpFlag) {
+		documented, ok := flag.(cli.DocGenerationFlag)
+		same := func(other cli.DocGenerationFlag) bool { return other.Names()[0] == flag.Names()[0] }
+		if ok && !slices.ContainsFunc(all, same) { // urfave/cli adds --help to the command that runs
+			all = append(all, documented)
+		}
+	}
+	return all
+}
+
+func flagNamed(command *cli.Command, name string) cli.DocGenerationFlag {
+	if command == nil {
+		return nil
+	}
+	for _, flag := range visibleFlags(command) {
+		if slices.Contains(flag.Names(), name) {
+			return flag
+		}
+	}
+	return nil
+}
+
+// dashed is a flag's name as it is typed.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+func isRepeatable(flag cli.Flag) bool {
+	slice, ok := flag.(cli.DocGenerationSliceFlag)
+	return ok && slice.IsSliceFlag()
+}
+
+// flags offers the flags that are not given yet.
+func (f *completions) flags(command *cli.Command, prefix string, given map[string]string) {
+	if command == nil {
+		f.add(prefix, "show help", "--help")
+		return
+	}
+	for _, flag := range visibleFlags(command) {
+		if _, is := given[flag.Names()[0]]; is && !isRepeatable(flag) {
+			continue
+		}
+		for _, name := range flag.Names() {
+			if len(name) > 1 || prefix == "-" {
+				f.add(prefix, flag.GetUsage(), dashed(name))
+			}
+		}
+	}
+}
+
+// placeholder is what a flag's help calls its value.
+func placeholder(flag cli.DocGenerationFlag) string {
+	_, rest, _ := strings.Cut(flag.GetUsage(), "`")
+	name, _, _ := strings.Cut(rest, "`")
+	return name
+}
+
+// valueSet is the set that the values of a flag are from.
+type valueSet struct {
+	names func(given map[string]string) []string
+	list  bool // several, with commas
+}
+
+// fixed is a set that no other flag changes.
+func fixed(names ...string) func(map[string]string) []string {
+	return func(map[string]string) []string { return names }
+}
+
+// valueSets are the flags whose values come from a set, by the flags' names; a test holds it against the commands.
+func valueSets() map[string]valueSet {
+	stages := fixed(validate.StageNames()...)
+	kinds := fixed(strings.Split(flavourNames(), ", ")...)
+	return map[string]valueSet{
+		"baseline": {names: givenBaselines},
+		"to":       {names: givenBaselines},
+		"until":    {names: givenPatches},
+		"patch":    {names: givenPatches},
+		"ablate":   {names: func(given map[string]string) []string { return append(givenPatches(given), validate.AllPatches) }, list: true},
+		"stages":   {names: stages, list: true},
+		"require":  {names: stages, list: true},
+		"flavour":  {names: kinds},
+		"flavours": {names: kinds, list: true},
+		"only":     {names: pythonTestNames},
+		"device":   {names: fixed("mps", "cpu")},
+		"launcher": {names: fixed("ccache", "sccache", "none")},
+		"progress": {names: fixed(string(events.Auto), string(events.Terminal), string(events.Plain), string(events.JSON))},
+	}
+}
+
+// givenFiles is where the series come from. What can not be read offers nothing: at a TAB there is no place for an error.
+func givenFiles(given map[string]string) fs.FS {
+	if dir := cmp.Or(given["patches"], os.Getenv("MPSFORGE_PATCHES")); dir != "" {
+		return os.DirFS(dir)
+	}
+	return patches.Embedded()
+}
+
+func givenBaselines(given map[string]string) []string {
+	names, _ := patches.Baselines(givenFiles(given)) // as above
+	return names
+}
+
+func givenPatches(given map[string]string) []string {
+	series, err := patches.Load(givenFiles(given), cmp.Or(given["baseline"], patches.DefaultBaseline))
+	if err != nil {
+		return nil // as above
+	}
+	var names []string
+	for _, patch := range series.Patches {
+		names = append(names, patch.Name)
+	}
+	return names
+}
+
+func pythonTestNames(map[string]string) []string {
+	tests, err := validate.PythonTests("")
+	if err != nil {
+		return nil // as above
+	}
+	var names []string
+	for _, test := range tests {
+		names = append(names, test.Name)
+	}
+	return names
+}
+
+// values offers the values of a flag; before is what stands in the same word before the value.
+func (f *completions) values(flag cli.DocGenerationFlag, before, prefix string, given map[string]string) {
+	if set, known := valueSets()[flag.Names()[0]]; known {
+		names := set.names(given)
+		if i := strings.LastIndex(prefix, ","); set.list && i >= 0 {
+			chosen := strings.Split(prefix[:i], ",")
+			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(chosen, name) })
+			before, prefix = before+prefix[:i+1], prefix[i+1:]
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, prefix) {
+				f.offers = append(f.offers, offer{before + name, ""})
+			}
+		}
+	}
+	switch placeholder(flag) {
+	case "DIR":
+		f.paths = "folders"
+	case "FILE", "FILE.json", "PYTHON":
+		f.paths = "files"
+	case "SOURCE":
+		f.add(prefix, "Debian's source package", before+"debian")
+		f.paths = "files"
+	}
+}
+
+// argument offers a command's positional argument.
+func (f *completions) argument(command *cli.Command, prefix string) {
+	switch strings.Trim(command.ArgsUsage, "[].") {
+	case "FILE":
+		f.paths = "files"
+	case "SHELL":
+		f.add(prefix, "", completionShells...)
+	case "FORM":
+		f.add(prefix, "", documentForms...)
+	case "SCENARIO":
+		f.add(prefix, "", validate.ReproScenarios()...)
+	case "SIGNATURE":
+		for _, signature := range validate.Signatures() {
+			f.add(prefix, signature.Meaning, signature.Slug)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The kept man page and list of commands are those that the commands give.
+func TestReferenceIsFresh(t *testing.T) {
+	for file, form := range map[string]string{"mpsforge.1": "man", "COMMANDS.md": "markdown"} {
+		kept, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(kept) != output(t, "docs", form) {
+			t.Errorf("cmd/mpsforge/%s is stale; make it anew with: make reference", file)
+		}
+	}
+}
+
+// groff's man and mandoc, which macOS and the BSDs have, take the page without a warning.
+func TestManPageIsClean(t *testing.T) {
+	for name, args := range map[string][]string{
+		"man":    {"--warnings", "-l", "mpsforge.1"},
+		"mandoc": {"-Tlint", "-Wwarning", "mpsforge.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, err := exec.LookPath(name)
+			if err != nil {
+				t.Skipf("SKIP %s: it is not installed (Debian: apt-get install man-db mandoc)", name)
+			}
+			command := exec.Command(path, args...)
+			command.Env = append(os.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8")
+			var page, warnings strings.Builder
+			command.Stdout, command.Stderr = &page, &warnings
+			if err := command.Run(); err != nil && name != "mandoc" { // whose exit code tells of warnings
+				t.Errorf("%v", err)
+			}
+			for line := range strings.Lines(page.String()) {
+				// The page bears no date, as it is made anew from the commands at any time.
+				if name == "mandoc" && !strings.Contains(line, "missing date") {
+					warnings.WriteString(line)
+				}
+				if name == "man" && len([]rune(strings.TrimSuffix(line, "\n"))) > 80 {
+					warnings.WriteString("wider than 80 columns: " + line)
+				}
+			}
+			if warnings.Len() > 0 {
+				t.Error(warnings.String())
+			}
+		})
+	}
+}
+
+// A text of a command stands in the page as it is typed, whatever troff makes of its characters.
+func TestRoffKeepsCharacters(t *testing.T) {
+	for text, want := range map[string]string{
+		"--until NAME":  `\-\-until NAME`,
+		`a\nb`:          `a\enb`,
+		".SH NAME":      `\&.SH NAME`,
+		"'^linear'":     `\(aq\(halinear\(aq`,
+		"one\n.two ~/x": "one\n\\&.two \\(ti/x",
+	} {
+		if got := roff(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
