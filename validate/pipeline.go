@@ -205,7 +205,7 @@ func (p *pipeline) seriesStage(_ context.Context, stage *reports.Stage) error {
 	for _, finding := range p.Lint.Findings {
 		if finding.Severity == patches.SeverityError {
 			bad++
-			stage.Add(reports.Check{Name: finding.Rule, Subject: "series", Verdict: reports.Failed, Detail: finding.String()})
+			stage.Add(reports.Check{Name: finding.Rule, Subject: fmt.Sprintf("patches/%s:%d", finding.File, finding.Line), Verdict: reports.Failed, Detail: finding.String()})
 		}
 	}
 	if bad > 0 {

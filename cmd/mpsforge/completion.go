@@ -143,7 +143,7 @@ func complete(commands []*cli.Command, words []string) completions {
 			if commands = at.Subcommands; at.Name == "help" {
 				commands = top
 			}
-		case len(commands) > 0:
+		case len(commands) > 0 && (at == nil || at.ArgsUsage == ""):
 			return completions{} // after a command that there is not
 		default:
 			arguments++
@@ -161,16 +161,19 @@ func complete(commands []*cli.Command, words []string) completions {
 		}
 	case strings.HasPrefix(last, "-") && !onlyArguments:
 		found.flags(at, last, given)
-	case len(commands) > 0:
+	default:
 		for _, command := range commands {
-			if !command.Hidden {
+			if !command.Hidden && arguments == 0 {
 				found.add(last, command.Usage, command.Name)
 			}
 		}
-	case at != nil && at.ArgsUsage == "":
-		found.flags(at, last, given)
-	case at != nil && (arguments == 0 || strings.HasSuffix(at.ArgsUsage, "...")):
-		found.argument(at, last)
+		switch {
+		case at == nil:
+		case at.ArgsUsage == "" && len(commands) == 0:
+			found.flags(at, last, given)
+		case at.ArgsUsage != "" && (arguments == 0 || strings.HasSuffix(at.ArgsUsage, "...")):
+			found.argument(at, last)
+		}
 	}
 	return found
 }

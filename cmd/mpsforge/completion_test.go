@@ -63,8 +63,8 @@ func TestCompletionOffers(t *testing.T) {
 		{"verify --checkout=p", ":folders"},
 		{"verify --report ", ":files"},
 		{"fetch --from ", "debian :files"},
-		{"report ", ":files"},
-		{"report a ", ""}, // it takes one
+		{"report ", "github :files"}, // a command below it, or its argument
+		{"report a ", ""},            // it takes one
 		{"metal classify a ", ":files"},
 		{"repro lin", "linear"},
 		{"metal explain invalid", "invalid-kernel-dag"},
@@ -110,7 +110,7 @@ func TestEveryNamedValueHasASet(t *testing.T) {
 				name := flag.Names()[0]
 				_, known := sets[name]
 				used[name] = true
-				if flag.TakesValue() && !known && slices.Contains([]string{"", "NAME", "LIST", "MODE", "FORMAT"}, placeholder(flag)) && name != "threads" {
+				if flag.TakesValue() && !known && slices.Contains([]string{"", "NAME", "LIST", "MODE", "FORM", "FORMAT"}, placeholder(flag)) && name != "threads" {
 					t.Errorf("mpsforge %s --%s %s: add its values to valueSets in completion.go, or call the value something else in its usage", command.Name, name, placeholder(flag))
 				}
 			}

@@ -10,11 +10,12 @@ import (
 )
 
 func reportCommand(std streams) *cli.Command {
-	return newCommand(std, spec{
+	command := newCommand(std, spec{
 		name: "report", usage: "print a verification report", argument: "FILE",
 		about: `FILE is the JSON that mpsforge verify wrote. It is printed as Markdown; --json prints it as it is.
 
-  mpsforge report out.json`,
+  mpsforge report out.json
+  mpsforge report github out.json      into the summary of a step of GitHub Actions`,
 		action: func(_ context.Context, c call) (result, error) {
 			report, err := reports.ReadFile(c.Args().First())
 			if err != nil {
@@ -25,4 +26,6 @@ func reportCommand(std streams) *cli.Command {
 			}}, nil
 		},
 	})
+	command.Subcommands = []*cli.Command{reportGitHub(std)}
+	return command
 }

@@ -1,0 +1,109 @@
+package ci_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"mpsforge/ci"
+	"mpsforge/reports"
+)
+
+// long is a report with so many failures, each with its output in a folded block.
+func long(failures int) *reports.Report {
+	report := &reports.Report{Schema: reports.Schema, Stages: []reports.Stage{{Name: "runtime", Question: "right values?"}}}
+	for i := range failures {
+		report.Stages[0].Add(reports.Check{Name: fmt.Sprintf("linear, %d threads", i), Verdict: reports.Failed, Detail: "wrong values",
+			Output: strings.Repeat("a line of output, with ümlauts\n", 20)})
+	}
+	report.Conclude(nil)
+	return report
+}
+
+func summary(t *testing.T, report *reports.Report, limit int) string {
+	t.Helper()
+	var text strings.Builder
+	if err := ci.WriteSummary(&text, report, limit); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// A report that fits is written as it is.
+func TestShortSummaryIsWhole(t *testing.T) {
+	var whole strings.Builder
+	report := long(3)
+	if err := report.WriteMarkdown(&whole); err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(t, report, whole.Len()); got != whole.String() {
+		t.Errorf("%s", got)
+	}
+}
+
+// GitHub drops a summary above its limit; so it is cut at whole lines, says so, and leaves no fence and no details open,
+// wherever the limit falls.
+func TestLongSummaryIsCut(t *testing.T) {
+	report := long(2000)
+	if text := summary(t, report, ci.SummaryLimit); len(text) > ci.SummaryLimit || len(text) < ci.SummaryLimit-1000 || !strings.Contains(text, "**Cut here.**") {
+		t.Errorf("%d bytes: ...%s", len(text), text[len(text)-300:])
+	}
+	report = long(2)
+	for limit := 400; limit < len(summary(t, report, ci.SummaryLimit)); limit++ {
+		text := summary(t, report, limit)
+		opened, closed := strings.Count(text, "<details>"), strings.Count(text, "</details>")
+		if len(text) > limit || opened != closed || strings.Count(text, "````")%2 != 0 || strings.Contains(text, "\uFFFD") {
+			t.Fatalf("limit %d: %d bytes, details opened %d, closed %d:\n%s", limit, len(text), opened, closed, text)
+		}
+		if !strings.Contains(text, "\n**Cut here.** The report is ") {
+			t.Fatalf("limit %d: it does not say that it was cut:\n%s", limit, text)
+		}
+	}
+}
+
+// Where the summary is full already, nothing is added: anything would make GitHub drop all of it.
+func TestFullSummaryStaysAsItIs(t *testing.T) {
+	for _, limit := range []int{10, 0, -5} {
+		if text := summary(t, long(1), limit); text != "" {
+			t.Errorf("limit %d: %q", limit, text)
+		}
+	}
+}
+
+// Failures become errors, with file and line where the check has them; what could not run becomes a warning.
+func TestAnnotations(t *testing.T) {
+	report := &reports.Report{Stages: []reports.Stage{{Name: "series"}, {Name: "runtime", Verdict: reports.Skipped, Reason: "no compiler"}, {Name: "python", Verdict: reports.Failed, Reason: "another torch"},
+		{Name: "bench", Verdict: reports.NotRun, Reason: "not asked for"}}}
+	report.Stages[0].Add(reports.Check{Name: "context", Subject: "patches/v2.9.1/slots.patch:12", Verdict: reports.Failed, Detail: "100% wrong:\nexpected a, found b"})
+	report.Stages[0].Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Failed, Detail: "x"})
+	report.Stages[0].Add(reports.Check{Name: "good", Verdict: reports.Passed})
+	report.Conclude([]string{"runtime"})
+	var lines []string
+	for _, annotation := range ci.Annotations(report) {
+		lines = append(lines, annotation.String())
+	}
+	want := `::error file=patches/v2.9.1/slots.patch,line=12,title=series%3A context::100%25 wrong:%0Aexpected a, found b
+::error title=series%3A exact (checkout)::x
+::error title=stage python failed::another torch
+::error title=required stage runtime did not run::no verdict; see the stages in the summary
+::warning title=stage runtime did not run::no compiler`
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Text from elsewhere can not end the command and begin another.
+func TestAnnotationsAreEscaped(t *testing.T) {
+	a := ci.Annotation{Level: "error", File: "a,line=9:b", Title: "x::y\r\n::warning::z", Message: "m\n::set-output name=a::b"}
+	if got, want := a.String(), "::error file=a%2Cline=9%3Ab,title=x%3A%3Ay%0D%0A%3A%3Awarning%3A%3Az::m%0A::set-output name=a::b"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// GitHub keeps ten errors of a step, so the tenth tells how many there are beside the nine before it.
+func TestManyAnnotationsAreCounted(t *testing.T) {
+	all := ci.Annotations(long(25))
+	if len(all) != 10 || all[8].Title != "runtime: linear, 8 threads" || all[9].Title != "16 more errors" {
+		t.Errorf("%d: %v", len(all), all)
+	}
+}
