@@ -1,5 +1,6 @@
 # make demo   the main job on a real PyTorch tree
 # make test   everything that CI runs, with seconds per part
+# make release VERSION=v1.2.3   binaries and checksums
 # make bench  ratios: against git on the real tree, the software Metal against plain loops, slots against a mutex
 GO       ?= go
 # urfave/cli documents itself through a Markdown library unless told not to; without it the program starts faster.
@@ -16,7 +17,7 @@ define part
 	@start=$$(date +%s); echo "== $(1)"; ( $(2) ) && echo "== $(1): $$(( $$(date +%s) - start )) s"
 endef
 
-.PHONY: all build demo test check unit bench reference licences clean
+.PHONY: all build demo test check unit bench release reference licences clean
 all: build
 
 build: $(MPSFORGE)
@@ -50,6 +51,11 @@ bench: build $(TREE26)
 
 $(TREE26): build
 	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@
+
+# Binaries and SHA256SUMS in build/release: this machine's with cgo, and all four systems' without.
+TARGETS := native linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+release:
+	sh ci/release.sh "$(VERSION)" $(BUILD)/release $(TARGETS)
 
 # The man page and the list of commands are kept, so that they can be read without a build; a test tells when they are stale.
 reference: build

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -42,6 +43,14 @@ func commit() string {
 	return revision + modified
 }
 
+// withoutCgo tells what this binary lacks, if it was built so.
+func withoutCgo() string {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"}) {
+		return "built without cgo: the stages reference and conformance and mpsforge metal run are not in it"
+	}
+	return ""
+}
+
 func versionCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "version", usage: "versions and licences",
@@ -57,9 +66,10 @@ func versionCommand(std streams) *cli.Command {
 				Version  string `json:"version"`
 				Commit   string `json:"commit,omitempty"`
 				Go       string `json:"go"`
+				Lacks    string `json:"lacks,omitempty"`
 				Licences string `json:"licences,omitempty"`
 			}
-			found := identity{Version: version(), Commit: commit(), Go: runtime.Version()}
+			found := identity{Version: version(), Commit: commit(), Go: runtime.Version(), Lacks: withoutCgo()}
 			if c.Bool("licences") {
 				found.Licences = licences + "\n==== patches: PyTorch\n\n" + string(upstream)
 			}
@@ -69,6 +79,9 @@ func versionCommand(std streams) *cli.Command {
 					return
 				}
 				fmt.Fprintf(w, "mpsforge %s %s\n%s %s/%s\n", found.Version, found.Commit, found.Go, runtime.GOOS, runtime.GOARCH)
+				if found.Lacks != "" {
+					fmt.Fprintln(w, found.Lacks)
+				}
 			}}, nil
 		},
 	})

@@ -1,0 +1,84 @@
+package ci_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sh runs a command in a folder and gives its output.
+func sh(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	command := exec.Command(args[0], args[1:]...)
+	command.Dir = dir
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", args, err, output)
+	}
+	return string(output)
+}
+
+// The same commit in two folders gives the same bytes, with cgo and without; and the binaries say what they are. (What the
+// second build takes from Go's cache was compiled once: for its keys -trimpath makes both folders the same.)
+func TestReleaseIsReproducible(t *testing.T) {
+	repository, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
+		t.Skipf("SKIP release: the sources are no git repository, so a release could not name its commit: %v", err)
+	}
+	commit := strings.TrimSpace(sh(t, repository, "git", "rev-parse", "HEAD"))
+	var binaries [2]map[string][]byte
+	for i := range binaries {
+		clone := filepath.Join(t.TempDir(), "clone")
+		sh(t, repository, "git", "clone", "-q", "--shared", repository, clone)
+		sh(t, clone, "sh", filepath.Join(repository, "ci/release.sh"), "v1.2.3", "out", "native", "linux/amd64")
+		binaries[i] = map[string][]byte{}
+		files, err := filepath.Glob(filepath.Join(clone, "out/*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if binaries[i][filepath.Base(file)], err = os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i > 0 {
+			continue
+		}
+		native, err := filepath.Glob(filepath.Join(clone, "out/mpsforge_*64"))
+		if err != nil || len(native) != 1 {
+			t.Fatalf("native binaries: %q, %v", native, err)
+		}
+		if told := sh(t, clone, native[0], "version"); !strings.HasPrefix(told, "mpsforge v1.2.3 "+commit+"\n") || strings.Contains(told, "without cgo") {
+			t.Errorf("version: %s", told)
+		}
+		if strings.HasSuffix(native[0], "_linux_amd64") { // the machine that the other runs on
+			if told := sh(t, clone, native[0]+"_nocgo", "version"); !strings.Contains(told, "built without cgo: the stages reference and conformance") {
+				t.Errorf("version of the binary without cgo: %s", told)
+			}
+		}
+	}
+	if len(binaries[0]) != 3 || len(binaries[1]) != 3 {
+		t.Fatalf("files: %d and %d, want two binaries and SHA256SUMS", len(binaries[0]), len(binaries[1]))
+	}
+	for name, content := range binaries[0] {
+		if !bytes.Equal(content, binaries[1][name]) {
+			t.Errorf("%s differs: %d bytes and %d bytes", name, len(content), len(binaries[1][name]))
+		}
+	}
+}
+
+// A release without a proper version is refused before anything is built.
+func TestReleaseNeedsAVersion(t *testing.T) {
+	for _, version := range []string{"", "1.2.3", "v1.2", "main"} {
+		output, err := exec.Command("sh", "release.sh", version, t.TempDir(), "native").CombinedOutput()
+		if err == nil || !strings.Contains(string(output), "a release needs one such as v1.2.3") {
+			t.Errorf("%q: %v\n%s", version, err, output)
+		}
+	}
+}

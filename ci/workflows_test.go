@@ -1,0 +1,155 @@
+package ci_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rhysd/actionlint"
+)
+
+// workflows reads the workflow files, by name.
+func workflows(t *testing.T) map[string]*actionlint.Workflow {
+	t.Helper()
+	paths, err := filepath.Glob("../.github/workflows/*.yml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no workflow files: %v", err)
+	}
+	all := map[string]*actionlint.Workflow{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		workflow, faults := actionlint.Parse(text)
+		if len(faults) > 0 {
+			t.Fatalf("%s: %v", path, faults)
+		}
+		all[filepath.Base(path)] = workflow
+	}
+	return all
+}
+
+// actionlint, with shellcheck on the run blocks where it is installed, finds nothing.
+func TestWorkflowsAreClean(t *testing.T) {
+	shellcheck, err := exec.LookPath("shellcheck")
+	if err != nil {
+		t.Log("SKIP shellcheck of the run blocks: it is not installed (Debian: apt-get install shellcheck)")
+		shellcheck = ""
+	}
+	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{Shellcheck: shellcheck})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := linter.LintDir("../.github/workflows", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range found {
+		t.Error(fault)
+	}
+}
+
+// Every command of a workflow stands in a README, in a code block, as it is.
+func TestWorkflowCommandsAreInAReadme(t *testing.T) {
+	known := map[string]bool{}
+	for _, path := range []string{"../README.md", "README.md"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := false
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "```") {
+				inside = !inside
+			} else if inside {
+				command, _, _ := strings.Cut(line, "  #")
+				known[strings.TrimSpace(command)] = true
+			}
+		}
+	}
+	for file, workflow := range workflows(t) {
+		for _, job := range workflow.Jobs {
+			for _, step := range job.Steps {
+				run, ok := step.Exec.(*actionlint.ExecRun)
+				if !ok {
+					continue
+				}
+				for line := range strings.Lines(run.Run.Value) {
+					if line = strings.TrimSpace(line); !known[line] {
+						t.Errorf("%s:%d: neither README.md nor ci/README.md has this command: %s", file, step.Pos.Line, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// pinned is an action at a commit, not at a tag, which can be moved.
+var pinned = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
+
+// A workflow can read this repository and nothing else, save the job that makes a release; its actions can not change
+// underneath it; what it checks out holds no token; and it ends.
+func TestWorkflowsAskForLittle(t *testing.T) {
+	readOnly := func(p *actionlint.Permissions) bool {
+		return p != nil && p.All == nil && len(p.Scopes) == 1 && p.Scopes["contents"] != nil && p.Scopes["contents"].Value.Value == "read"
+	}
+	for file, workflow := range workflows(t) {
+		if !readOnly(workflow.Permissions) {
+			t.Errorf("%s: permissions are not contents: read", file)
+		}
+		if workflow.Concurrency == nil {
+			t.Errorf("%s: no concurrency group", file)
+		}
+		for name, job := range workflow.Jobs {
+			if job.TimeoutMinutes == nil {
+				t.Errorf("%s: job %s has no timeout-minutes", file, name)
+			}
+			if job.Permissions != nil && (file != "release.yml" || name != "publish") {
+				t.Errorf("%s: job %s has permissions of its own", file, name)
+			}
+			for _, step := range job.Steps {
+				action, ok := step.Exec.(*actionlint.ExecAction)
+				if !ok {
+					continue
+				}
+				if !pinned.MatchString(action.Uses.Value) {
+					t.Errorf("%s:%d: %s is not pinned by a commit", file, step.Pos.Line, action.Uses.Value)
+				}
+				if strings.HasPrefix(action.Uses.Value, "actions/checkout@") && (action.Inputs["persist-credentials"] == nil || action.Inputs["persist-credentials"].Value.Value != "false") {
+					t.Errorf("%s:%d: checkout keeps its token in the clone; add persist-credentials: false", file, step.Pos.Line)
+				}
+			}
+		}
+	}
+}
+
+// The version behind a pinned commit is the same wherever the commit stands, so that a half-done update is seen.
+func TestPinnedActionsTellTheirVersion(t *testing.T) {
+	uses := regexp.MustCompile(`uses: ([\w.-]+/[\w.-]+)[\w./-]*@([0-9a-f]{40})(.*)`)
+	versions := map[string]string{}
+	paths, err := filepath.Glob("../.github/workflows/*.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range uses.FindAllStringSubmatch(string(text), -1) {
+			action, pin := found[1], found[2]+found[3]
+			if !strings.HasPrefix(found[3], " # v") {
+				t.Errorf("%s: %s@%s tells no version", path, action, found[2])
+			}
+			if versions[action] != "" && versions[action] != pin {
+				t.Errorf("%s: %s is at %s here and at %s elsewhere", path, action, pin, versions[action])
+			}
+			versions[action] = pin
+		}
+	}
+}
