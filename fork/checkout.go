@@ -1,5 +1,13 @@
 // Package fork is the PyTorch checkout: getting one, putting the series on it and taking it off as transactions, and
 // telling what state it is in.
+//
+// Fetch gets a checkout, Open opens one that is there. Apply and Unapply build the whole chain of commits in the object
+// store, move the work tree once and then the branch; what fails before that has touched nothing, and Recover ends a run that
+// was killed in between. Export turns the commits on top of the baseline into patch files again, Port carries the series to
+// another version by three-way merges. What is refused, and why, is an error to test for with errors.Is. Everything
+// that lasts tells an events.Sink how far it is; events.Discard is one that does not listen.
+//
+// Objects are read and written through go-git's storer; index, work tree and refs belong to the git binary (package git).
 package fork
 
 import (

@@ -54,7 +54,7 @@ func (f *File) Apply(old []byte) ([]byte, error) {
 		c.Already = f.IsDelete
 		return nil, c
 	}
-	if id := BlobID(old); f.IsBinary && !f.IsNew && id != f.OldID {
+	if id := blobID(old); f.IsBinary && !f.IsNew && id != f.OldID {
 		return nil, f.conflict(0, 1, "the content of blob "+f.OldID, "that of blob "+id)
 	}
 	lines := slices.Collect(strings.Lines(string(old)))

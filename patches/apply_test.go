@@ -73,7 +73,7 @@ func TestApplyTellsDeletedFromEmpty(t *testing.T) {
 	if got, err := one(t, deleted("f", "x\n")).Apply([]byte("x\n")); err != nil || got != nil {
 		t.Errorf("deleted: %q, %v", got, err)
 	}
-	emptied := "diff --git a/f b/f\nindex " + BlobID([]byte("x\n")) + ".." + BlobID(nil) + " 100644\n--- a/f\n+++ b/f\n@@ -1 +0,0 @@\n-x\n"
+	emptied := "diff --git a/f b/f\nindex " + blobID([]byte("x\n")) + ".." + blobID(nil) + " 100644\n--- a/f\n+++ b/f\n@@ -1 +0,0 @@\n-x\n"
 	if got, err := one(t, emptied).Apply([]byte("x\n")); err != nil || got == nil || len(got) > 0 {
 		t.Errorf("emptied: %q, %v", got, err)
 	}

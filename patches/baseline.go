@@ -66,19 +66,19 @@ func NewDigests(tag string) Digests {
 	}
 }
 
-// LineDigest is the first 12 hex digits of the SHA-256 of a line without its newline.
-func LineDigest(line string) string {
+// lineDigest is the first 12 hex digits of the SHA-256 of a line without its newline.
+func lineDigest(line string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.TrimSuffix(line, "\n"))))[:12]
 }
 
 // DigestFile takes the facts of one file. An empty file has no lines and counts as ending in a newline.
 func DigestFile(path, mode string, content []byte) FileDigests {
 	d := FileDigests{
-		Path: path, Mode: mode, Size: int64(len(content)), Blob: BlobID(content),
+		Path: path, Mode: mode, Size: int64(len(content)), Blob: blobID(content),
 		EOFNewline: len(content) == 0 || content[len(content)-1] == '\n', LineDigests: []string{},
 	}
 	for line := range strings.Lines(string(content)) {
-		d.LineDigests = append(d.LineDigests, LineDigest(line))
+		d.LineDigests = append(d.LineDigests, lineDigest(line))
 	}
 	d.Lines = len(d.LineDigests)
 	return d

@@ -79,16 +79,16 @@ func TestWriteIsStable(t *testing.T) {
 // The facts of a file: digests are of lines without their newline, and the last line may lack one.
 func TestDigestFile(t *testing.T) {
 	got := DigestFile("f", "100644", []byte("\nx"))
-	if got.Lines != 2 || got.EOFNewline || got.Size != 2 || got.Blob != BlobID([]byte("\nx")) {
+	if got.Lines != 2 || got.EOFNewline || got.Size != 2 || got.Blob != blobID([]byte("\nx")) {
 		t.Errorf("%+v", got)
 	}
-	if got.LineDigests[0] != "e3b0c44298fc" || got.LineDigests[1] != LineDigest("x\n") {
+	if got.LineDigests[0] != "e3b0c44298fc" || got.LineDigests[1] != lineDigest("x\n") {
 		t.Errorf("digests %v", got.LineDigests)
 	}
 	if empty := DigestFile("f", "100644", nil); empty.Lines != 0 || !empty.EOFNewline {
 		t.Errorf("empty: %+v", empty)
 	}
-	if id := BlobID(nil); id != "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391" { // git's well-known empty blob
+	if id := blobID(nil); id != "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391" { // git's well-known empty blob
 		t.Errorf("empty blob is %s", id)
 	}
 }
@@ -99,7 +99,7 @@ func TestRecordBaseline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if blob := b.Touched["f"]; len(b.Touched) != 2 || b.Touched["new"] != nil || blob == nil || *blob != BlobID([]byte("x\n")) {
+	if blob := b.Touched["f"]; len(b.Touched) != 2 || b.Touched["new"] != nil || blob == nil || *blob != blobID([]byte("x\n")) {
 		t.Errorf("touched %v", b.Touched)
 	}
 	if !slices.Equal(b.Absent, []string{"new"}) || len(d.Files) != 2 || d.Tag != "v1" {

@@ -28,9 +28,9 @@ func Canonical(p *Patch) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Fix brings a patch file into canonical form: it drops the diffstat, the signature and any [PATCH n/m], zeroes the
+// fix brings a patch file into canonical form: it drops the diffstat, the signature and any [PATCH n/m], zeroes the
 // From line and folds, encodes and spaces the header as git does.
-func Fix(raw []byte) ([]byte, error) {
+func fix(raw []byte) ([]byte, error) {
 	p, err := Parse("", raw)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func FixDir(dir, baseline string) (rewritten []string, err error) {
 		if err != nil {
 			return rewritten, fmt.Errorf("fix: %w", err)
 		}
-		fixed, err := Fix(raw)
+		fixed, err := fix(raw)
 		if err != nil || bytes.Equal(fixed, raw) {
 			continue
 		}

@@ -135,9 +135,9 @@ type Difference struct {
 // messagePath stands for a patch's message where a path is wanted.
 const messagePath = "message"
 
-// CompareSeries lists the differences between two series in order, names, messages and changed lines, patch by patch.
+// compareSeries lists the differences between two series in order, names, messages and changed lines, patch by patch.
 // Context, line numbers and blob ids may differ: that is what two baselines are.
-func CompareSeries(here, there *Series) []Difference {
+func compareSeries(here, there *Series) []Difference {
 	list := differ("", seriesFile, names(here), names(there))
 	for _, p := range here.Patches {
 		i := slices.IndexFunc(there.Patches, func(q *Patch) bool { return q.Name == p.Name })

@@ -96,7 +96,7 @@ func compareWithDefault(fsys fs.FS, baseline string) (*CompareResult, []Reason, 
 			result.Patches++
 		}
 	}
-	for _, d := range CompareSeries(here, there) {
+	for _, d := range compareSeries(here, there) {
 		result.Differences = append(result.Differences, Explained{Difference: d})
 	}
 	return result, reasons, nil

@@ -27,13 +27,13 @@ const zeroID = "0000000000000000000000000000000000000000"
 func created(path, content string) string {
 	n := strings.Count(content, "\n")
 	return fmt.Sprintf("diff --git a/%[1]s b/%[1]s\nnew file mode 100644\nindex %[2]s..%[3]s\n--- /dev/null\n+++ b/%[1]s\n@@ -0,0 +%[4]s @@\n%[5]s",
-		path, zeroID, BlobID([]byte(content)), span(1, int64(n)), prefixed("+", strings.SplitAfter(content, "\n")))
+		path, zeroID, blobID([]byte(content)), span(1, int64(n)), prefixed("+", strings.SplitAfter(content, "\n")))
 }
 
 func deleted(path, content string) string {
 	n := strings.Count(content, "\n")
 	return fmt.Sprintf("diff --git a/%[1]s b/%[1]s\ndeleted file mode 100644\nindex %[2]s..%[3]s\n--- a/%[1]s\n+++ /dev/null\n@@ -%[4]s +0,0 @@\n%[5]s",
-		path, BlobID([]byte(content)), zeroID, span(1, int64(n)), prefixed("-", strings.SplitAfter(content, "\n")))
+		path, blobID([]byte(content)), zeroID, span(1, int64(n)), prefixed("-", strings.SplitAfter(content, "\n")))
 }
 
 // changed is a diff of one hunk, from the first line that differs to the last.
@@ -50,7 +50,7 @@ func changed(path, old, new string) string {
 	}
 	from, after := max(head-3, 0), min(tail, 3)
 	return fmt.Sprintf("diff --git a/%[1]s b/%[1]s\nindex %[2]s..%[3]s 100644\n--- a/%[1]s\n+++ b/%[1]s\n@@ -%[4]s +%[5]s @@\n%[6]s%[7]s%[8]s%[9]s", path,
-		BlobID([]byte(old)), BlobID([]byte(new)),
+		blobID([]byte(old)), blobID([]byte(new)),
 		span(int64(from+1), int64(len(a)-tail+after-from)), span(int64(from+1), int64(len(b)-tail+after-from)),
 		prefixed(" ", a[from:head]), prefixed("-", a[head:len(a)-tail]), prefixed("+", b[head:len(b)-tail]),
 		prefixed(" ", a[len(a)-tail:len(a)-tail+after]))

@@ -111,8 +111,8 @@ func (r repo) check(raw []byte) {
 		if want := r.content("HEAD", f.Path()); !bytes.Equal(got, want) {
 			t.Errorf("%s becomes %q, with git %q", f.Path(), got, want)
 		}
-		if f.NewID != "" && !f.IsDelete && BlobID(got) != f.NewID {
-			t.Errorf("%s becomes blob %s, the patch says %s", f.Path(), BlobID(got), f.NewID)
+		if f.NewID != "" && !f.IsDelete && blobID(got) != f.NewID {
+			t.Errorf("%s becomes blob %s, the patch says %s", f.Path(), blobID(got), f.NewID)
 		}
 	}
 	tree := r.git(nil, "rev-parse", "HEAD^{tree}")
@@ -250,7 +250,7 @@ func TestFixMendsOtherOptions(t *testing.T) {
 		t.Fatal("the options make no difference")
 	}
 	for _, raw := range []string{loose, string(want) + "\n\n", strings.TrimSuffix(string(want), "\n")} {
-		if got, err := Fix([]byte(raw)); err != nil || !bytes.Equal(got, want) {
+		if got, err := fix([]byte(raw)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("Fix: %v\n%s\nwant\n%s", err, got, want)
 		}
 	}

@@ -116,7 +116,7 @@ func (l *linter) lintOld(p *Patch, f *File, state *fileState) {
 			l.error(p, f.Line, RuleContext, "export the commit again", "%v", err)
 			ok = false
 		}
-		after.text, newID = content, BlobID(content)
+		after.text, newID = content, blobID(content)
 	}
 	if f.IsDelete {
 		newID = strings.Repeat("0", 40)
@@ -217,7 +217,7 @@ func misfit(state *fileState, h *gitdiff.TextFragment) (k int, message string) {
 		switch {
 		case at >= n:
 			return k, "line " + strconv.Itoa(at+1) + " is beyond the end of the file, which has " + strconv.Itoa(n)
-		case LineDigest(line.Line) != state.digests[at]:
+		case lineDigest(line.Line) != state.digests[at]:
 			return k, "line " + strconv.Itoa(at+1) + " of the file is not " + shown(line.Line)
 		case line.NoEOL() != (at == n-1 && !state.ended):
 			return k, "line " + strconv.Itoa(at+1) + " of the file differs in its newline"
@@ -233,7 +233,7 @@ func misfit(state *fileState, h *gitdiff.TextFragment) (k int, message string) {
 func digestsOf(lines []string) []string {
 	digests := make([]string, len(lines))
 	for i, line := range lines {
-		digests[i] = LineDigest(line)
+		digests[i] = lineDigest(line)
 	}
 	return digests
 }
@@ -249,7 +249,7 @@ func (l *linter) lintHeadings(p *Patch, f *File, state *fileState) {
 		if state != nil {
 			above = state.digests[:min(max(int(h.OldPosition)-1, 0), len(state.digests))]
 		}
-		if !slices.Contains(above, LineDigest(h.Comment)) {
+		if !slices.Contains(above, lineDigest(h.Comment)) {
 			l.error(p, f.HunkLines[i], RuleHeading, "export it without diff drivers (core.attributesFile, .gitattributes)",
 				"the heading %q is no line of %s above the hunk", h.Comment, f.Path())
 		}

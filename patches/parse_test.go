@@ -132,7 +132,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Fix(canon)
+		again, err := fix(canon)
 		if err != nil {
 			t.Fatalf("canonical form does not parse: %v\n%s", err, canon)
 		}

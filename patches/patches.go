@@ -1,6 +1,11 @@
 // Package patches holds the patch series of each PyTorch baseline and the code that reads, prints and checks them:
 // one mail of git format-patch a file, in the order of a quilt-like series file, against a baseline of which only
 // facts (blob ids, line digests) are stored. It reads from an fs.FS and never looks at a checkout.
+//
+// Load reads a series and parses its patches (Parse does one), Lint checks it against the baseline's facts, LintCompare one
+// baseline's series against another's. File.Apply applies a change to a file's content: strictly, with neither fuzz nor
+// offset, and a ConflictError says what was expected and found where. Canonical prints a patch in the one form that is
+// kept. Embedded holds the series that come with the program.
 package patches
 
 import (
@@ -229,8 +234,8 @@ func parseSeries(text string) (entries []entry, faults []seriesFault) {
 	return entries, faults
 }
 
-// BlobID is the id that git gives a blob of this content (SHA-1 repositories, as PyTorch's is).
-func BlobID(content []byte) string {
+// blobID is the id that git gives a blob of this content (SHA-1 repositories, as PyTorch's is).
+func blobID(content []byte) string {
 	h := sha1.New()
 	fmt.Fprintf(h, "blob %d\x00", len(content))
 	h.Write(content)

@@ -1,0 +1,56 @@
+package validate_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"mpsforge/internal/events"
+	"mpsforge/patches"
+	"mpsforge/validate"
+)
+
+// The pipeline runs the stages that are asked for; what does not run is told, and counts for no pass.
+func Example() {
+	series, err := patches.Load(patches.Embedded(), patches.DefaultBaseline)
+	if err != nil {
+		log.Fatal(err)
+	}
+	linted, err := patches.Lint(patches.Embedded(), patches.DefaultBaseline)
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := validate.Run(context.Background(), validate.Options{
+		Series: series, Lint: linted, NoCheckout: "this example has none",
+		Stages: []string{"series", "checkout"}, Require: []string{"checkout"}, Quick: true,
+	}, events.Discard)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, stage := range report.Stages[:3] {
+		fmt.Printf("%s: %s; %q\n", stage.Name, stage.Verdict, stage.Reason)
+	}
+	fmt.Println("the whole:", report.Verdict, report.Missing)
+	// Output:
+	// series: passed; ""
+	// checkout: skipped; "this example has none"
+	// reference: not run; "not asked for"
+	// the whole: skipped [checkout]
+}
+
+// A text that a crash printed leads to its meaning and to the patches that address it.
+func ExampleExplain() {
+	series, err := patches.Load(patches.Embedded(), patches.DefaultBaseline)
+	if err != nil {
+		log.Fatal(err)
+	}
+	explained, err := validate.Explain("-[_MTLCommandBuffer commit]:683: commit an already committed command buffer", series)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(explained.Name())
+	fmt.Println(explained.Class)
+	// Output:
+	// 3 double-commit
+	// thread class
+}
