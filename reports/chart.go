@@ -61,7 +61,9 @@ func (p Plot) writeBars(b *strings.Builder) {
 	bars := p.bars()
 	var most float64
 	group, name := 0, 0
-	for _, bar := range bars {
+	for i, bar := range bars {
+		bar.Group, bar.Name = printable(bar.Group), printable(bar.Name)
+		bars[i] = bar
 		most = max(most, bar.Value)
 		group, name = max(group, len([]rune(bar.Group))), max(name, len([]rune(bar.Name)))
 	}

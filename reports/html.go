@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -91,7 +92,11 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	if err := parsed.Execute(w, r.page()); err != nil {
+	var text strings.Builder
+	if err := parsed.Execute(&text, r.page()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if _, err := io.WriteString(w, plain(text.String())); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
@@ -128,6 +133,9 @@ func (r *Report) page() page {
 			p.Grids = append(p.Grids, stageGrid{stage.Name, g.signatures(), g})
 		}
 	}
+	failed := func(f stageFinding) bool { return f.Check.Verdict == Failed }
+	wanted := slices.DeleteFunc(slices.Clone(p.Findings), failed)
+	p.Findings = append(slices.DeleteFunc(p.Findings, func(f stageFinding) bool { return !failed(f) }), wanted...)
 	for _, plot := range r.plots() {
 		if len(plot.Lines)+len(plot.Bars) > 0 {
 			// The writer escapes each text it puts in.

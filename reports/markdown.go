@@ -32,7 +32,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	for _, limit := range r.Limits {
 		fmt.Fprintf(&b, "- %s\n", limit)
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := io.WriteString(w, plain(b.String())); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 
 // Sizes of a chart in its own units. It is narrow, so that its letters can be read on a phone without zooming.
 const (
-	chartWidth  = 440.0
-	chartHeight = 270.0
+	chartWidth  = 380.0
+	chartHeight = 250.0
 	barHeight   = 40.0
 	letter      = 6.6 // width of a letter of the charts' font, about
 )
@@ -23,13 +23,13 @@ svg{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 .ground{fill:#ffffff;stroke:#d0d7de}
 .title{font-weight:600;font-size:14px}
 text{fill:#1b1f24}.quiet{fill:#57606a}
-.rule{stroke:#d8dee4}.axis{stroke:#57606a}
+.rule{stroke:#d8dee4}.axis,.leader{stroke:#57606a}
 .bar{fill:#0b5cad}.mark{fill:#ffffff}
 .s0{stroke:#0b5cad}.s1{stroke:#b4470b}.s2{stroke:#1a7f37}.s3{stroke:#8a3ffc}.s4{stroke:#8c1d5b}.s5{stroke:#5b5b5b}
 ` + lineStyle + `</style>`
 
 // lineStyle gives each line dashes of its own: with the marks they tell lines apart without colour.
-const lineStyle = `.line{fill:none;stroke-width:2}.mark{stroke-width:2}.spread{stroke-width:1}
+const lineStyle = `.line{fill:none;stroke-width:2}.mark{stroke-width:2}.spread{stroke-width:1}.leader{stroke-dasharray:1 3}
 .line.s1{stroke-dasharray:7 3}.line.s2{stroke-dasharray:2 3}.line.s3{stroke-dasharray:9 3 2 3}.line.s4{stroke-dasharray:12 4}.line.s5{stroke-dasharray:4 4}
 `
 
@@ -82,7 +82,7 @@ func (p Plot) drawBars(d *drawing) {
 	for i, bar := range p.Bars {
 		y := float64(i) * barHeight
 		name := strings.TrimPrefix(bar.Group+", "+bar.Name, ", ")
-		d.text(left, y+15, "", "start", shorten(name, 52))
+		d.text(left, y+15, "", "start", shorten(name, 46))
 		d.text(chartWidth-right, y+15, "quiet", "end", number(bar.Value))
 		d.add(`<line class="rule" x1="%g" x2="%g" y1="%g" y2="%g"/>`, left, chartWidth-right, y+27, y+27)
 		if most > 0 {
@@ -155,7 +155,7 @@ func (p Plot) drawLines(d *drawing) {
 	for i, at := range apart(ends, 15) {
 		line := p.Lines[i]
 		last := line.Points[len(line.Points)-1]
-		d.add(`<line class="spread s%d" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, i%6, x(last.X)+5, right+4, ends[i], at)
+		d.add(`<line class="leader" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x(last.X)+6, right+5, ends[i], at)
 		d.text(right+8, at+4, "", "start", line.Name+" "+number(last.Y))
 	}
 }

@@ -233,17 +233,19 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// printable takes control characters out: what a tool said must not command the terminal.
-func printable(text string) string {
+// plain takes out what is no text: what a tool said must not command the terminal that shows it.
+func plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '\t' || r == '\n' {
-			return ' '
-		}
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
 			return -1
 		}
 		return r
 	}, text)
+}
+
+// printable is plain text in one line.
+func printable(text string) string {
+	return strings.NewReplacer("\t", " ", "\n", " ").Replace(plain(text))
 }
 
 // joined puts a comma between two texts if there are both.
