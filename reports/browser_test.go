@@ -111,6 +111,36 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
+// On paper nothing is folded: who can not click sees all.
+func TestPrintedPageIsOpen(t *testing.T) {
+	browser := chromium(t)
+	report, err := reports.ReadFile(realReports(t)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, []byte(rendered(t, report, "html")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tab, closeTab := chromedp.NewContext(browser)
+	defer closeTab()
+	for medium, want := range map[string]bool{"screen": false, "print": true} {
+		if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: medium}); err != nil {
+			t.Fatal(err)
+		}
+		if err := chromedp.Do(tab, chromedp.Navigate("file://"+file)); err != nil {
+			t.Fatal(err)
+		}
+		shown, err := chromedp.Run(tab, chromedp.Evaluate[bool](`document.querySelector("details:not([open]) table, details:not([open]) dl").checkVisibility()`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown != want {
+			t.Errorf("on %s what is folded is shown: %v", medium, shown)
+		}
+	}
+}
+
 // The check itself finds what it is there for.
 func TestPlantedFaultsAreSeen(t *testing.T) {
 	browser := chromium(t)

@@ -181,7 +181,11 @@ func batches(all []pythonOutcome) []batch {
 	for _, threads := range threadCounts(outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "mlp" })) {
 		same := outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "mlp" && o.run.threads == threads })
 		// One operation of test mlp is a batch of 16.
-		found = append(found, batch{fmt.Sprintf("samples/s of %d threads, batches of 16", threads), 16 * speed(same)})
+		name := fmt.Sprintf("samples/s of %d threads, batches of 16", threads)
+		if threads == 1 {
+			name = "samples/s of 1 thread, batches of 16"
+		}
+		found = append(found, batch{name, 16 * speed(same)})
 	}
 	return found
 }
@@ -198,7 +202,7 @@ func batchingTable(all []pythonOutcome, note string) reports.Table {
 func batchingPlot(all []pythonOutcome) reports.Plot {
 	plot := reports.Plot{Title: "Batches by one thread, and threads, MLP", Unit: "samples a second"}
 	for _, b := range batches(all) {
-		plot.Bars = append(plot.Bars, reports.PlotBar{Name: b.name, Value: b.speed})
+		plot.Bars = append(plot.Bars, reports.PlotBar{Name: strings.TrimPrefix(b.name, "samples/s "), Value: b.speed})
 	}
 	return plot
 }
