@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -25,7 +24,8 @@ type page struct {
 	Failures []failure
 	Compared []compared
 	Grids    []stageGrid
-	Findings []stageFinding
+	Findings []stageFinding // of failed checks
+	Wanted   []stageFinding // of the others
 	Charts   []pageChart
 	Sections []section // of all stages
 	Legend   string
@@ -119,7 +119,11 @@ func (r *Report) page() page {
 				s.Shown = append(s.Shown, check)
 			}
 			for _, found := range check.Findings {
-				p.Findings = append(p.Findings, stageFinding{stage.Name, &stage.Checks[j], found})
+				list := &p.Wanted
+				if check.Verdict == Failed {
+					list = &p.Findings
+				}
+				*list = append(*list, stageFinding{stage.Name, &stage.Checks[j], found})
 			}
 		}
 		if stage.Verdict == Failed && len(p.Failures) == failed {
@@ -133,9 +137,6 @@ func (r *Report) page() page {
 			p.Grids = append(p.Grids, stageGrid{stage.Name, g.signatures(), g})
 		}
 	}
-	failed := func(f stageFinding) bool { return f.Check.Verdict == Failed }
-	wanted := slices.DeleteFunc(slices.Clone(p.Findings), failed)
-	p.Findings = append(slices.DeleteFunc(p.Findings, func(f stageFinding) bool { return !failed(f) }), wanted...)
 	for _, plot := range r.plots() {
 		if len(plot.Lines)+len(plot.Bars) > 0 {
 			// The writer escapes each text it puts in.
