@@ -74,12 +74,12 @@ func chromium(t *testing.T) context.Context {
 	if program == "" {
 		t.Skip("there is no Chromium: apt-get install chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(3*time.Minute)) // a busy machine takes its time
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	browser, end := chromedp.NewContext(allocator)
 	t.Cleanup(end)
-	limited, cancel := context.WithTimeout(browser, 4*time.Minute)
+	limited, cancel := context.WithTimeout(browser, 15*time.Minute)
 	t.Cleanup(cancel)
 	return limited
 }
