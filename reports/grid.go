@@ -133,6 +133,12 @@ func (g grid) signatures() string {
 	return "Signatures (mpsforge metal explain NUMBER tells more): " + strings.Join(all, ", ") + "."
 }
 
+// Marked tells whether to name the check's verdict in this row: of several paths only the bad ones are to blame.
+func (r gridRow) Marked() bool {
+	bad := func(c Cell) bool { return c.Bad > 0 }
+	return r.Check.Verdict == Skipped || r.Check.Verdict == Failed && (slices.ContainsFunc(r.Cells, bad) || !slices.ContainsFunc(r.Check.Cells, bad))
+}
+
 // cellRange is neighbouring cells that ended alike.
 type cellRange struct {
 	First, Last int // threads
@@ -170,7 +176,7 @@ func (s *Stage) comparisons() []comparison {
 	var all []comparison
 	for i := range s.Checks {
 		check := &s.Checks[i]
-		side, flavour, _ := strings.Cut(check.Subject, ", ")
+		side, flavour := check.side(), strings.TrimPrefix(strings.TrimPrefix(check.Subject, check.side()), ", ")
 		if side != "stock" && side != "patched" {
 			continue
 		}
@@ -189,6 +195,12 @@ func (s *Stage) comparisons() []comparison {
 	return slices.DeleteFunc(all, func(c comparison) bool {
 		return c.Stock == nil || c.Patched == nil || len(c.Stock.Cells)+len(c.Patched.Cells) == 0
 	})
+}
+
+// side is what was checked, without the flavour.
+func (c *Check) side() string {
+	side, _, _ := strings.Cut(c.Subject, ", ")
+	return side
 }
 
 // ended tells how a check's processes ended, all together, with the outcome to show it by.

@@ -173,7 +173,7 @@ func shade(check *Check, cell Cell) string {
 		return "passed"
 	case cell.Outcome == Left || check.Verdict == Skipped:
 		return "skipped"
-	case check.Verdict == Passed:
+	case check.Verdict == Passed && check.side() == "stock":
 		return "wanted"
 	}
 	return "failed"
