@@ -40,6 +40,7 @@ check: build
 	$(call part,series,$(MPSFORGE) lint --compare --quiet)
 
 unit:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || echo "SKIP TestPageInBrowser and TestPlantedFaultsAreSeen: there is no Chromium (Debian: apt-get install chromium)"
 	$(call part,go test,$(GO) test -timeout 45m ./...)
 
 test: build check unit demo

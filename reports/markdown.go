@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -14,7 +15,10 @@ var marks = map[Verdict]string{Passed: "✓", Failed: "✗", Skipped: "○", Not
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[r.Verdict], r.summary())
-	r.identityTable(&b)
+	b.WriteString("| what | |\n| --- | --- |\n")
+	for _, row := range r.identity() {
+		fmt.Fprintf(&b, "| %s | %s |\n", row.Name, cell(row.Value))
+	}
 	fmt.Fprintf(&b, "\n#### Stages\n\n| stage | verdict | seconds | counts | reason |\n| --- | --- | ---: | --- | --- |\n")
 	for _, stage := range r.Stages {
 		fmt.Fprintf(&b, "| %s | %s %s | %.1f | %s | %s |\n", stage.Name, marks[stage.Verdict], stage.Verdict, stage.Seconds, counts(stage.Counts), cell(stage.Reason))
@@ -28,7 +32,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	for _, limit := range r.Limits {
 		fmt.Fprintf(&b, "- %s\n", limit)
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := io.WriteString(w, plain(b.String())); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
@@ -43,14 +47,14 @@ func (r *Report) summary() string {
 	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", text, r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
 }
 
-func (r *Report) identityTable(b *strings.Builder) {
-	b.WriteString("| what | |\n| --- | --- |\n")
+// identity lists what was verified, with what and where, as names and values; without those that are not known.
+func (r *Report) identity() []Fact {
 	metal := "no: everything ran on this machine's CPU"
 	if r.Machine.MetalRan {
 		metal = "yes"
 	}
 	patches := strings.Join(r.Identity.Patches, ", ")
-	for _, row := range [][2]string{
+	all := []Fact{
 		{"tool", strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version + " " + r.Tool.Commit)},
 		{"started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
 		{"machine", fmt.Sprintf("%s, %d cores", r.Machine.System, r.Machine.Cores)},
@@ -65,11 +69,8 @@ func (r *Report) identityTable(b *strings.Builder) {
 		{"HEAD commit", r.Identity.HeadCommit},
 		{"HEAD tree", r.Identity.HeadTree},
 		{"seed", fmt.Sprint(r.Seed)},
-	} {
-		if row[1] != "" {
-			fmt.Fprintf(b, "| %s | %s |\n", row[0], cell(row[1]))
-		}
 	}
+	return slices.DeleteFunc(all, func(row Fact) bool { return row.Value == "" })
 }
 
 func (s *Stage) section(b *strings.Builder) {
@@ -86,6 +87,7 @@ func (s *Stage) section(b *strings.Builder) {
 	for _, plot := range s.Plots {
 		plot.write(b)
 	}
+	s.threadGrid().markdown(b)
 	if len(s.Checks) == 0 {
 		return
 	}
@@ -94,18 +96,36 @@ func (s *Stage) section(b *strings.Builder) {
 		fmt.Fprintf(b, "| %s | %s | %s | %s %s | %.2f | %s |\n", cell(check.Name), check.Subject, check.Rule, marks[check.Verdict], check.Verdict, check.Seconds, cell(check.Detail))
 	}
 	for _, check := range s.Checks {
-		if check.Verdict != Failed || check.Output == "" && check.Artifact == "" {
+		if check.Verdict != Failed || check.Output == "" && check.Artifact == "" && len(check.Findings) == 0 {
 			continue
 		}
 		fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n", check.Name)
 		if check.Artifact != "" {
 			fmt.Fprintf(b, "kept: `%s`\n\n", check.Artifact)
 		}
+		for _, found := range check.Findings {
+			fmt.Fprintf(b, "- %s\n", found.text())
+		}
 		if check.Output != "" {
 			fmt.Fprintf(b, "````\n%s\n````\n\n", strings.TrimRight(check.Output, "\n"))
 		}
 		b.WriteString("</details>\n")
 	}
+}
+
+// text is a finding with both sides, in one line.
+func (f Finding) text() string {
+	text := f.Kind
+	if f.Threads > 0 {
+		text += fmt.Sprintf(" at %d threads", f.Threads)
+	}
+	text += ": " + cell(f.Message)
+	for _, side := range [][2]string{{"first", f.First}, {"second", f.Second}, {"signature", f.Signature}} {
+		if side[1] != "" {
+			text += "; " + side[0] + ": " + cell(side[1])
+		}
+	}
+	return text
 }
 
 func (t Table) write(b *strings.Builder) {
@@ -124,35 +144,45 @@ func (t Table) write(b *strings.Builder) {
 	}
 }
 
-// write draws the bars as text, which every reader of a report can show, a terminal too.
 func (p Plot) write(b *strings.Builder) {
-	const longest = 50 // characters, each of which has eight parts
-	parts := []rune(" ▏▎▍▌▋▊▉█")
-	var most float64
-	group, name := 0, 0
-	for _, bar := range p.Bars {
-		most = max(most, bar.Value)
-		group, name = max(group, len([]rune(bar.Group))), max(name, len([]rune(bar.Name)))
-	}
-	if most <= 0 {
+	fmt.Fprintf(b, "\n**%s** (%s)\n\n```\n", p.Title, p.Unit)
+	p.writeBars(b)
+	b.WriteString("```\n")
+}
+
+// markdown writes the thread grid, folded: the tables above it say the same where a stage has them.
+func (g grid) markdown(b *strings.Builder) {
+	if len(g.Rows)+len(g.Wide) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n**%s** (%s)\n\n```\n", p.Title, p.Unit)
-	before := ""
-	for _, bar := range p.Bars {
-		label := bar.Group
-		if label == before {
-			label = ""
+	fmt.Fprintf(b, "\n<details><summary>thread grid</summary>\n\n%s\n\n%s\n", legend(), g.signatures())
+	if len(g.Rows) > 0 {
+		b.WriteString("\n| check | on |")
+		for _, threads := range g.Threads {
+			fmt.Fprintf(b, " %d |", threads)
 		}
-		before = bar.Group
-		eighths := int(bar.Value / most * longest * 8)
-		line := strings.Repeat("█", eighths/8)
-		if rest := eighths % 8; rest > 0 {
-			line += string(parts[rest])
+		b.WriteString("\n| --- | --- |" + strings.Repeat(" --- |", len(g.Threads)) + "\n")
+		for _, row := range g.Rows {
+			fmt.Fprintf(b, "| %s | %s |", map[bool]string{true: cell(row.Check.Name)}[row.First], row.Subject)
+			for _, one := range row.Cells {
+				fmt.Fprintf(b, " %s |", cell(one.text()))
+			}
+			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "%-*s  %*s  %s %.4g\n", group, label, name, bar.Name, line, bar.Value)
 	}
-	b.WriteString("```\n")
+	b.WriteString("\n")
+	for _, row := range g.Wide {
+		fmt.Fprintf(b, "- %s, %s: %s\n", row.Check.Name, row.Subject, rangesText(row.Cells))
+	}
+	b.WriteString("\n</details>\n")
+}
+
+func rangesText(cells []Cell) string {
+	var parts []string
+	for _, one := range ranges(cells) {
+		parts = append(parts, one.threads()+" threads "+one.Cell.text())
+	}
+	return strings.Join(parts, "; ")
 }
 
 // counts renders counters in a fixed order.

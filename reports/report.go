@@ -88,11 +88,28 @@ type Stage struct {
 	Plots    []Plot           `json:"plots,omitempty"`
 }
 
-// Plot is a chart of bars that begin at zero, in groups. Like a table it decides nothing.
+// Plot is a chart that begins at zero: of bars in groups, or of lines over a number. Like a table it decides nothing.
 type Plot struct {
-	Title string    `json:"title"`
-	Unit  string    `json:"unit"`
-	Bars  []PlotBar `json:"bars"`
+	Title string     `json:"title"`
+	Unit  string     `json:"unit"`
+	Bars  []PlotBar  `json:"bars,omitempty"`
+	X     string     `json:"x,omitempty"` // what the lines' points count, such as "threads"
+	Lines []PlotLine `json:"lines,omitempty"`
+}
+
+// PlotLine is one line, its points in rising order.
+type PlotLine struct {
+	Name   string      `json:"name"`
+	Points []PlotPoint `json:"points"`
+}
+
+// PlotPoint is one point of a line.
+type PlotPoint struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"` // not negative
+	// Samples are the single measurements of a speed that Y is the median of; a comparison takes its uncertainty from
+	// them. A point of something derived has none.
+	Samples []float64 `json:"samples,omitempty"`
 }
 
 // PlotBar is one bar; bars of a group stand together.
@@ -119,7 +136,7 @@ type Fact struct {
 // Check is one scenario, history group, sanitizer run or rule within a stage.
 type Check struct {
 	Name    string  `json:"name"`
-	Subject string  `json:"subject,omitempty"` // what was checked, such as "reference" or "checkout"
+	Subject string  `json:"subject,omitempty"` // what was checked, such as "reference", "stock" or "patched, tsan": a side and its flavour
 	Rule    string  `json:"rule,omitempty"`    // the rule of SPEC-pool it stands for
 	Verdict Verdict `json:"verdict"`
 	Detail  string  `json:"detail,omitempty"` // one line; on failure expected and found
@@ -127,6 +144,46 @@ type Check struct {
 	Output  string  `json:"output,omitempty"` // bounded tail of a tool's own words, on failure
 	// Artifact is the path of a file kept for a failure, such as a minimised history, else empty.
 	Artifact string `json:"artifact,omitempty"`
+	// Cells tell how the check's processes ended, for each number of threads.
+	Cells []Cell `json:"cells,omitempty"`
+	// Findings are what checkers found, wanted or not; of many the first ones.
+	Findings []Finding `json:"findings,omitempty"`
+}
+
+// Cell is one cell of the thread grid: the processes of a check with the same number of threads.
+type Cell struct {
+	Threads   int     `json:"threads"`
+	Path      string  `json:"path,omitempty"` // which of several ways through the same test, such as "graph" or "warm"
+	Outcome   Outcome `json:"outcome"`        // of the first process that did not pass, else Lived
+	Bad       int     `json:"bad"`            // processes that ended so or otherwise badly
+	Of        int     `json:"of"`             // processes that ran
+	Signature string  `json:"signature,omitempty"`
+	Detail    string  `json:"detail,omitempty"` // one line: the first problem, or why there is no outcome
+}
+
+// Outcome is how a process ended. It is no verdict: a stock torch must crash in some checks.
+type Outcome string
+
+// The outcomes.
+const (
+	Lived       Outcome = "passed" // all operations done, all values right, nothing found
+	Errors      Outcome = "failed" // errors, or something was not done or not compared
+	WrongValues Outcome = "wrong values"
+	Crashed     Outcome = "crashed"
+	Hung        Outcome = "hung"
+	Race        Outcome = "race"      // found by ThreadSanitizer or by the software Metal
+	Violation   Outcome = "violation" // another finding of the software Metal
+	Left        Outcome = "skipped"
+)
+
+// Finding is what a checker saw, with both sides of it.
+type Finding struct {
+	Kind      string `json:"kind"` // such as "data race", "race" or "violation"
+	Threads   int    `json:"threads,omitempty"`
+	Message   string `json:"message"`
+	First     string `json:"first,omitempty"`
+	Second    string `json:"second,omitempty"`
+	Signature string `json:"signature,omitempty"`
 }
 
 // Add appends a check and keeps the stage's verdict in step: one failed check fails the stage, and a stage passes only

@@ -117,8 +117,20 @@ const (
 	chunk = 100
 )
 
-// runProgram runs a program in every way asked for and returns what is wrong, or an empty text.
-func (c *stageChecker) runProgram(ctx context.Context, text string, want verdictOf, runs runsOf) (problem, detail string) {
+// unexpected are the findings that a result should not have.
+func (w verdictOf) unexpected(result *script.Result) []reports.Finding {
+	var all []reports.Finding
+	for _, f := range result.Findings {
+		if !w.matches(f) && len(all) < mostFindings {
+			all = append(all, reports.Finding{Kind: string(f.Kind), Message: f.Message, First: f.First, Second: f.Second, Signature: signatureText(f.Signature)})
+		}
+	}
+	return all
+}
+
+// runProgram runs a program in every way asked for and returns what is wrong, with the findings it should not have, or an
+// empty text and what was done.
+func (c *stageChecker) runProgram(ctx context.Context, text string, want verdictOf, runs runsOf) (problem, detail string, found []reports.Finding) {
 	var done, schedules uint64
 	try := func(options script.Options, how string) string {
 		options.Stall = c.patience
@@ -135,6 +147,7 @@ func (c *stageChecker) runProgram(ctx context.Context, text string, want verdict
 			done += result.Runs
 		}
 		if problem := want.problem(result); problem != "" {
+			found = want.unexpected(result)
 			return fmt.Sprintf("%s: %s; to see it again: %s", how, problem, c.repeat(options, problem, text))
 		}
 		return ""
@@ -152,14 +165,14 @@ func (c *stageChecker) runProgram(ctx context.Context, text string, want verdict
 		for first := uint64(0); first < way.runs && ctx.Err() == nil; first += chunk {
 			options := script.Options{Mode: way.mode, Seed: c.seed + first, Runs: min(chunk, way.runs-first), MaxDelay: way.delay}
 			if problem := try(options, way.how); problem != "" {
-				return problem, ""
+				return problem, "", found
 			}
 		}
 	}
 	if runs.search > 0 && ctx.Err() == nil {
 		options := script.Options{Mode: script.Search, Seed: c.seed, Runs: runs.search, Deviations: runs.deviations}
 		if problem := try(options, "schedule search"); problem != "" {
-			return problem, ""
+			return problem, "", found
 		}
 	}
 	c.count("program runs", int64(done))
@@ -171,7 +184,7 @@ func (c *stageChecker) runProgram(ctx context.Context, text string, want verdict
 	if schedules > 0 {
 		parts = append(parts, fmt.Sprintf("%d schedules", schedules))
 	}
-	return "", strings.Join(parts, ", ")
+	return "", strings.Join(parts, ", "), nil
 }
 
 // exampleOf finds the seed or schedule that a problem's text ends in.
@@ -213,8 +226,8 @@ func (c *stageChecker) repeat(options script.Options, problem, text string) stri
 func (c *stageChecker) checkProgram(ctx context.Context, check reports.Check, text string, want verdictOf, runs runsOf) reports.Check {
 	started := time.Now()
 	check.Subject = c.subject
-	problem, detail := c.runProgram(ctx, text, want, runs)
-	check.Verdict, check.Detail = reports.Passed, detail
+	problem, detail, found := c.runProgram(ctx, text, want, runs)
+	check.Verdict, check.Detail, check.Findings = reports.Passed, detail, found
 	if problem != "" {
 		check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
 	}

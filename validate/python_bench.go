@@ -1,10 +1,10 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"mpsforge/reports"
@@ -78,7 +78,10 @@ func (p *pipeline) benchStage(ctx context.Context, stage *reports.Stage) error {
 		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
 	}
 	stage.Tables = append(stage.Tables, scalingTable(found, names, note), batchingTable(found, note))
-	stage.Plots = append(stage.Plots, scalingPlot(found, names))
+	stage.Plots = append(stage.Plots, scalingPlots(found, names)...)
+	if plot := batchingPlot(found); len(plot.Bars) > 0 {
+		stage.Plots = append(stage.Plots, plot)
+	}
 	if table := processTable(found, patched); len(table.Rows) > 0 {
 		stage.Tables = append(stage.Tables, table)
 	}
@@ -114,49 +117,92 @@ func scalingTable(all []pythonOutcome, names []string, note string) reports.Tabl
 	return table
 }
 
-// scalingPlot shows what scalingTable counts, and beside it what processes and batches do.
-func scalingPlot(all []pythonOutcome, names []string) reports.Plot {
-	plot := reports.Plot{Title: "Threads and processes", Unit: "operations a second"}
-	for _, name := range append(slices.Clone(names), "processes") {
-		same := outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == name })
-		for _, count := range threadCounts(same) {
-			label := fmt.Sprintf("%d threads", count)
-			switch {
-			case name == "processes":
-				label = fmt.Sprintf("%d processes", count)
-			case count == 1:
-				label = "1 thread"
-			}
-			plot.Bars = append(plot.Bars, reports.PlotBar{Group: name, Name: label,
-				Value: speed(outcomesOf(same, func(o pythonOutcome) bool { return o.run.threads == count }))})
+// scalingPlots show what scalingTable and processTable count.
+func scalingPlots(all []pythonOutcome, names []string) []reports.Plot {
+	threads := reports.Plot{Title: "Operations a second against threads", Unit: "operations a second", X: "threads"}
+	efficiency := reports.Plot{Title: "Efficiency of threads", Unit: "% of one thread's speed times their number", X: "threads"}
+	for _, name := range names {
+		line := speedLine(all, name, name)
+		threads.Lines = append(threads.Lines, line)
+		if len(line.Points) == 0 || line.Points[0].X != 1 {
+			continue
+		}
+		relative := reports.PlotLine{Name: name}
+		for _, p := range line.Points {
+			relative.Points = append(relative.Points, reports.PlotPoint{X: p.X, Y: 100 * p.Y / line.Points[0].Y / p.X})
+		}
+		efficiency.Lines = append(efficiency.Lines, relative)
+	}
+	processes := reports.Plot{Title: "nn.Linear by processes and by threads", Unit: "operations a second", X: "at once",
+		Lines: []reports.PlotLine{speedLine(all, "processes", "processes"), speedLine(all, "linear", "threads")}}
+	var plots []reports.Plot
+	for _, plot := range []reports.Plot{threads, efficiency, processes} {
+		plot.Lines = slices.DeleteFunc(plot.Lines, func(line reports.PlotLine) bool { return len(line.Points) == 0 })
+		if len(plot.Lines) > 0 {
+			plots = append(plots, plot)
 		}
 	}
-	return plot
+	return plots
+}
+
+// speedLine is the speed of a test at each count at which a process of it lived.
+func speedLine(all []pythonOutcome, test, name string) reports.PlotLine {
+	line := reports.PlotLine{Name: name, Points: []reports.PlotPoint{}}
+	same := outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == test })
+	for _, count := range threadCounts(same) {
+		at := outcomesOf(same, func(o pythonOutcome) bool { return o.run.threads == count })
+		if measured := speeds(at); len(measured) > 0 {
+			line.Points = append(line.Points, reports.PlotPoint{X: float64(count), Y: speed(at), Samples: measured})
+		}
+	}
+	return line
+}
+
+// batch is a measured way to push samples through the MLP.
+type batch struct {
+	name  string
+	speed float64 // samples a second, median
+}
+
+// batches gives batches by one thread, the slowest first, and then single batches by threads.
+func batches(all []pythonOutcome) []batch {
+	measured := map[string][]float64{}
+	for _, o := range outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "batching" && o.end.problem == "" }) {
+		for name, value := range o.end.counted.Facts {
+			measured[name] = append(measured[name], value)
+		}
+	}
+	var found []batch
+	for name, values := range measured {
+		slices.Sort(values)
+		found = append(found, batch{name, values[len(values)/2]})
+	}
+	slices.SortFunc(found, func(a, b batch) int { return cmp.Compare(a.speed, b.speed) })
+	for _, threads := range threadCounts(outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "mlp" })) {
+		same := outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "mlp" && o.run.threads == threads })
+		// One operation of test mlp is a batch of 16.
+		name := fmt.Sprintf("samples/s of %d threads, batches of 16", threads)
+		if threads == 1 {
+			name = "samples/s of 1 thread, batches of 16"
+		}
+		found = append(found, batch{name, 16 * speed(same)})
+	}
+	return found
 }
 
 // batchingTable sets batches by one thread against single samples by threads.
 func batchingTable(all []pythonOutcome, note string) reports.Table {
 	table := reports.Table{Title: "Batches by one thread, MLP", Note: note, Columns: []string{"", "per second"}}
-	rows := map[string][]float64{}
-	for _, o := range outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "batching" && o.end.problem == "" }) {
-		for name, value := range o.end.counted.Facts {
-			rows[name] = append(rows[name], value)
-		}
-	}
-	var names []string
-	for name := range rows {
-		names = append(names, name)
-		sort.Float64s(rows[name])
-	}
-	median := func(name string) float64 { return rows[name][len(rows[name])/2] }
-	sort.Slice(names, func(i, j int) bool { return median(names[i]) < median(names[j]) })
-	for _, name := range names {
-		table.Rows = append(table.Rows, []string{name, fmt.Sprintf("%.0f", median(name))})
-	}
-	for _, threads := range threadCounts(outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "mlp" })) {
-		same := outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "mlp" && o.run.threads == threads })
-		// One operation of test mlp is a batch of 16.
-		table.Rows = append(table.Rows, []string{fmt.Sprintf("samples/s of %d threads, batches of 16", threads), fmt.Sprintf("%.0f", 16*speed(same))})
+	for _, b := range batches(all) {
+		table.Rows = append(table.Rows, []string{b.name, fmt.Sprintf("%.0f", b.speed)})
 	}
 	return table
+}
+
+func batchingPlot(all []pythonOutcome) reports.Plot {
+	plot := reports.Plot{Title: "Batches by one thread, and threads, MLP", Unit: "samples a second"}
+	for _, b := range batches(all) {
+		plot.Bars = append(plot.Bars, reports.PlotBar{Name: strings.TrimPrefix(b.name, "samples/s "), Value: b.speed})
+	}
+	return plot
 }

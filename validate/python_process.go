@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mpsforge/internal/run"
+	"mpsforge/reports"
 )
 
 // pythonLimits end a process that gets nowhere.
@@ -58,25 +59,25 @@ type pythonResult struct {
 }
 
 // problem is why the counts are no pass, or empty. What did not happen is no pass.
-func (r pythonResult) problem() (problem, signature string) {
+func (r pythonResult) problem() (kind reports.Outcome, problem, signature string) {
 	switch {
 	case len(r.Errors) > 0:
-		return fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0]), ""
+		return reports.Errors, fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0]), ""
 	case r.Wrong > 0:
-		return fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Values, r.FirstWrong), ""
+		return reports.WrongValues, fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Values, r.FirstWrong), ""
 	case len(r.Failures) > 0:
-		return r.Failures[0], ""
+		return reports.Errors, r.Failures[0], ""
 	case r.Operations != r.Expected:
-		return fmt.Sprintf("operations done: %d of %d", r.Operations, r.Expected), ""
+		return reports.Errors, fmt.Sprintf("operations done: %d of %d", r.Operations, r.Expected), ""
 	case r.Answers < r.Operations:
-		return fmt.Sprintf("results compared: %d of %d", r.Answers, r.Operations), ""
+		return reports.Errors, fmt.Sprintf("results compared: %d of %d", r.Answers, r.Operations), ""
 	case r.Values == 0:
-		return "no value was compared", ""
+		return reports.Errors, "no value was compared", ""
 	case len(r.Findings) > 0:
 		f := r.Findings[0]
-		return fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", len(r.Findings), f.Message, f.First, f.Second), signatureText(f.Signature)
+		return f.outcome(), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", len(r.Findings), f.Message, f.First, f.Second), signatureText(f.Signature)
 	}
-	return "", ""
+	return "", "", ""
 }
 
 // pythonEnd is how a process ended. A test that its torch has no interface for is skipped, with the reason.
@@ -130,14 +131,17 @@ func (r pythonRun) run(ctx context.Context) (pythonEnd, error) {
 	}
 	switch {
 	case watched.garbage != "":
-		end.problem = "it wrote something that is no event: " + watched.garbage
+		end.kind, end.problem = reports.Errors, "it wrote something that is no event: "+watched.garbage
 	case watched.stopped != "":
-		end.problem = watched.stopped
+		end.kind, end.problem = reports.Hung, watched.stopped
+		if !strings.HasPrefix(watched.stopped, "hung") { // too much memory
+			end.kind = reports.Errors
+		}
 		if found, err := classify("stacks", []byte(watched.stacks)); err == nil && len(found.Matches) > 0 {
 			end.signature = found.Matches[0].Signature
 		}
 	case !watched.finished && watched.skipped == "" && err == nil:
-		end.problem = "exit code 0, but without a result"
+		end.kind, end.problem = reports.Errors, "exit code 0, but without a result"
 	case !watched.finished && watched.skipped == "":
 		end.crashed(err)
 		end.crashReport(ctx, started, watched.pid)
@@ -148,8 +152,9 @@ func (r pythonRun) run(ctx context.Context) (pythonEnd, error) {
 	case watched.skipped != "":
 		end.skipped = watched.skipped
 	default:
-		end.problem, end.signature = watched.result.problem()
+		end.kind, end.problem, end.signature = watched.result.problem()
 	}
+	end.result.Findings = watched.result.Findings
 	return end, nil
 }
 

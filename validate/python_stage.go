@@ -269,12 +269,27 @@ func (o pythonOutcome) problemText() string {
 	return text
 }
 
+// grid puts how the processes ended into the check, those of a warm start apart from a cold one's.
+func (r *pythonStageRun) grid(check *reports.Check, all []pythonOutcome) {
+	var processes []oneProcess
+	for _, o := range all {
+		path := o.path()
+		if o.test.section == coldSection && !r.Python.Warmup {
+			path = map[bool]string{true: "warm", false: "cold"}[o.run.warmup]
+		}
+		processes = append(processes, oneProcess{threads: o.run.threads, path: path, end: o.end.ending, skipped: o.end.skipped})
+	}
+	check.Cells, check.Findings = cellsOf(processes), findingsOf(processes)
+}
+
 // judge demands that every process lives with right values. Of a cold start the warm ones do not count.
 func (r *pythonStageRun) judge(t pythonTest, all []pythonOutcome) error {
+	check := reports.Check{Name: t.name, Subject: all[0].subject.name, Verdict: reports.Passed}
+	r.grid(&check, all)
 	if t.section == coldSection && !r.Python.Warmup {
 		all = slices.DeleteFunc(slices.Clone(all), func(o pythonOutcome) bool { return o.run.warmup })
 	}
-	check := reports.Check{Name: t.name, Subject: all[0].subject.name, Verdict: reports.Passed, Detail: pythonSummary(all)}
+	check.Detail = pythonSummary(all)
 	for _, o := range all {
 		check.Seconds += o.end.seconds
 	}
@@ -323,6 +338,7 @@ func (r *pythonStageRun) judgeStock(t pythonTest, all []pythonOutcome) {
 		return
 	}
 	check := reports.Check{Name: t.name, Subject: all[0].subject.name, Verdict: reports.Passed, Detail: pythonSummary(all)}
+	r.grid(&check, all)
 	for _, o := range all {
 		check.Seconds += o.end.seconds
 	}

@@ -63,14 +63,20 @@ func threadCounts(all []pythonOutcome) []int {
 	return counts
 }
 
-// speed is the operations a second of the processes that lived; the median of several.
-func speed(outcomes []pythonOutcome) float64 {
+// speeds are the operations a second of the processes that lived.
+func speeds(outcomes []pythonOutcome) []float64 {
 	var all []float64
 	for _, o := range outcomes {
 		if o.end.problem == "" && o.end.counted.Seconds > 0 {
 			all = append(all, float64(o.end.counted.Operations)/o.end.counted.Seconds)
 		}
 	}
+	return all
+}
+
+// speed is their median, or 0.
+func speed(outcomes []pythonOutcome) float64 {
+	all := speeds(outcomes)
 	if len(all) == 0 {
 		return 0
 	}

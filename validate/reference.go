@@ -60,7 +60,7 @@ func (c *stageChecker) checkHandOver(ctx context.Context) []reports.Check {
 				break
 			}
 			text := shape.build(c.seed+uint64(i), 1+i%size)
-			if problem, _ := c.runProgram(ctx, text, clean, runs); problem != "" {
+			if problem, _, _ := c.runProgram(ctx, text, clean, runs); problem != "" {
 				check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
 			}
 		}

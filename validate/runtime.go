@@ -181,6 +181,7 @@ func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) err
 		if reason := one.notRun(end); reason != "" {
 			check.Verdict, check.Detail = reports.Skipped, reason
 		} else if end.problem != "" {
+			check.Findings = findingsOf([]oneProcess{{threads: 1, end: end}})
 			if err := r.fail(&check, end, one); err != nil {
 				return err
 			}
@@ -309,6 +310,7 @@ func (r *runtimeRun) onPatched(ctx context.Context, s runtimeScenario, built *bu
 		return err
 	}
 	check.Seconds = secondsOf(all)
+	grid(&check, all)
 	last := all[len(all)-1]
 	waiting := r.waits(s)
 	switch {
@@ -344,6 +346,7 @@ func (r *runtimeRun) onStock(ctx context.Context, s runtimeScenario, built *buil
 		return err
 	}
 	check.Seconds = secondsOf(all)
+	grid(&check, all)
 	last := all[len(all)-1]
 	// Handlers race with one thread already, so that ThreadSanitizer reports what does no harm yet.
 	early := slices.IndexFunc(all, func(o outcome) bool {
@@ -377,6 +380,15 @@ func (r *runtimeRun) onStock(ctx context.Context, s runtimeScenario, built *buil
 	}
 	r.add(check)
 	return nil
+}
+
+// grid puts how the processes ended into the check.
+func grid(check *reports.Check, all []outcome) {
+	var processes []oneProcess
+	for _, o := range all {
+		processes = append(processes, oneProcess{threads: o.run.threads, end: o.end, skipped: o.run.notRun(o.end)})
+	}
+	check.Cells, check.Findings = cellsOf(processes), findingsOf(processes)
 }
 
 func secondsOf(all []outcome) float64 {

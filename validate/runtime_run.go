@@ -15,6 +15,7 @@ import (
 
 	"mpsforge/fork/build"
 	"mpsforge/internal/run"
+	"mpsforge/reports"
 )
 
 // hostFinding is a finding of the software Metal, as the scenario program prints it.
@@ -45,11 +46,12 @@ type scenarioResult struct {
 // ending is how one process of a scenario ended, in the report's words. The zero value of problem means that it lived,
 // with right values, and that no checker found anything.
 type ending struct {
-	problem   string // one line
-	signature string // of the crash, when there is one that is known
-	missing   string // an operator that it needs and whose kernel the build does not have
-	races     int    // of ThreadSanitizer
-	onlyRaces bool   // they are the problem, and all else is well
+	problem   string          // one line
+	kind      reports.Outcome // of the problem
+	signature string          // of the crash, when there is one that is known
+	missing   string          // an operator that it needs and whose kernel the build does not have
+	races     int             // of ThreadSanitizer
+	onlyRaces bool            // they are the problem, and all else is well
 	result    scenarioResult
 	output    string // the end of its standard error
 	seconds   float64
@@ -134,7 +136,7 @@ func (h hostRun) run(ctx context.Context) (ending, error) {
 	sanitized := code == 66 && end.races > 0 && len(found.Stdout) > 0
 	switch {
 	case limited.Err() != nil:
-		end.problem = fmt.Sprintf("hung: not done after %s", h.limit)
+		end.kind, end.problem = reports.Hung, fmt.Sprintf("hung: not done after %s", h.limit)
 		return end, nil
 	case err != nil && !sanitized:
 		end.crashed(err)
@@ -149,38 +151,38 @@ func (h hostRun) run(ctx context.Context) (ending, error) {
 	r := end.result
 	switch {
 	case len(r.Errors) > 0:
-		end.problem = fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0])
+		end.kind, end.problem = reports.Errors, fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0])
 		if match := noKernel.FindStringSubmatch(r.Errors[0]); match != nil && slices.Contains(h.built.Dropped, match[1]) {
 			end.missing = match[1]
 		}
 	case r.Wrong > 0:
-		end.problem = fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong)
+		end.kind, end.problem = reports.WrongValues, fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong)
 	case r.FindingCount > 0:
 		f := r.Findings[0]
-		end.problem = fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount, f.Message, f.First, f.Second)
+		end.kind, end.problem = f.outcome(), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount, f.Message, f.First, f.Second)
 		end.signature = signatureText(f.Signature)
 	case end.races > 0:
 		end.onlyRaces = true
-		end.problem = fmt.Sprintf("data races by ThreadSanitizer: %d, the first in %s", end.races, firstRace(end.output))
+		end.kind, end.problem = reports.Race, fmt.Sprintf("data races by ThreadSanitizer: %d, the first in %s", end.races, firstRace(end.output))
 	case r.Checked == 0:
-		end.problem = "it checked no value"
+		end.kind, end.problem = reports.Errors, "it checked no value"
 	}
 	return end, nil
 }
 
 // crashed names the crash by its signature, or by the signal.
 func (e *ending) crashed(err error) {
-	e.problem = "ended by itself: " + firstLine(err)
+	e.kind, e.problem = reports.Errors, "ended by itself: "+firstLine(err)
 	var failure *run.Error
 	if errors.As(err, &failure) {
 		e.problem = fmt.Sprintf("exit code %d", failure.ExitCode)
 		if signal := signalOf(failure.Err); signal != "" {
-			e.problem = "died by " + signal
+			e.kind, e.problem = reports.Crashed, "died by "+signal
 		}
 	}
 	for _, sanitizer := range []string{"AddressSanitizer", "ThreadSanitizer"} {
 		if line := lineWith(e.output, "ERROR: "+sanitizer); line != "" {
-			e.problem = "memory error by " + sanitizer + ": " + line
+			e.kind, e.problem = reports.Crashed, "memory error by "+sanitizer+": "+line
 		}
 	}
 	if found, err := classify("standard error", []byte(e.output)); err == nil && len(found.Matches) > 0 {

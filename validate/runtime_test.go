@@ -16,6 +16,7 @@ import (
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 	"mpsforge/patches"
+	"mpsforge/reports"
 )
 
 // The table and the program know the same scenarios.
@@ -62,19 +63,22 @@ func TestEndings(t *testing.T) {
 		_, err := run.Command{Name: "sh", Args: []string{"-c", script}}.Run(t.Context())
 		return err
 	}
-	for name, c := range map[string]struct{ output, script, problem, signature string }{
+	for name, c := range map[string]struct {
+		output, script, problem, signature string
+		kind                               reports.Outcome
+	}{
 		"Metal's assertion": {"-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n", "kill -ABRT $$",
-			"died by signal aborted", "3"},
-		"a crash without words":         {"", "kill -SEGV $$", "died by signal segmentation fault", ""},
-		"AddressSanitizer":              {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", ""},
-		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", ""},
-		"an unknown end":                {"something\nlast words\n", "exit 9", "exit code 9: last words", ""},
+			"died by signal aborted", "3", reports.Crashed},
+		"a crash without words":         {"", "kill -SEGV $$", "died by signal segmentation fault", "", reports.Crashed},
+		"AddressSanitizer":              {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", "", reports.Crashed},
+		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", "", reports.Crashed},
+		"an unknown end":                {"something\nlast words\n", "exit 9", "exit code 9: last words", "", reports.Errors},
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := ending{output: c.output}
 			end.crashed(abort(c.script))
-			if !strings.Contains(end.problem, c.problem) || !strings.HasPrefix(end.signature, c.signature) || (c.signature == "") != (end.signature == "") {
-				t.Errorf("%q, signature %q", end.problem, end.signature)
+			if !strings.Contains(end.problem, c.problem) || !strings.HasPrefix(end.signature, c.signature) || (c.signature == "") != (end.signature == "") || end.kind != c.kind {
+				t.Errorf("%q, signature %q, %s", end.problem, end.signature, end.kind)
 			}
 		})
 	}

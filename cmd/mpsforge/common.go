@@ -48,7 +48,7 @@ type spec struct {
 	parent      string // of a subcommand, else empty
 	// about is the help's text, with examples.
 	about string
-	// argument names the positional argument: NAME is one, NAME... one or more, [NAME] one or none; empty for none.
+	// argument names the positional argument: NAME is one, ONE TWO are two, NAME... one or more, [NAME] one or none; empty for none.
 	argument string
 	flags    []cli.Flag
 	action   func(context.Context, call) (result, error)
@@ -114,7 +114,8 @@ func checkArguments(c *cli.Context, s spec) error {
 	case strings.HasSuffix(s.argument, "..."):
 		least, most = 1, math.MaxInt
 	default:
-		least, most = 1, 1
+		least = len(strings.Fields(s.argument))
+		most = least
 	}
 	for i, arg := range c.Args().Slice() {
 		// A text of Apple's begins with the method's name: -[MTLCommandBuffer commit]. No flag does.

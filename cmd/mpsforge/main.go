@@ -22,6 +22,7 @@ import (
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
 	"mpsforge/patches"
+	"mpsforge/reports"
 	"mpsforge/validate"
 )
 
@@ -90,7 +91,7 @@ func exitCode(err error) int {
 		return silent.code
 	case is(context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions):
+	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, reports.ErrFormat, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):

@@ -22,7 +22,7 @@ func verifyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "verify", usage: "run the verification pipeline and write a report",
 		about: `Stages run in this order: ` + strings.Join(validate.StageNames(), ", ") + `. A failed stage stops the
-later ones. The report is written as JSON, and as Markdown beside it.
+later ones. The report is written as JSON, and beside it as Markdown, as an HTML page and in JUnit's XML.
 
   mpsforge verify                                    all stages that can run here
   mpsforge verify --stages series,conformance --quick
@@ -172,8 +172,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	markdown, err := writeReport(report, path)
-	if err != nil {
+	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
 	message := fmt.Sprintf("verification %s; report: %s", report.Verdict, path)
@@ -185,30 +184,15 @@ func (c call) verify(ctx context.Context) (result, error) {
 			}
 			fmt.Fprintln(w, line)
 		}
-		fmt.Fprintf(w, "%s\nread it with: mpsforge report %s\n", message, path)
+		fmt.Fprintf(w, "%s\nread it with: mpsforge report %s, or as a page: %s\n", message, path, reports.PathOf(path, "html"))
 	}}
 	switch report.Verdict {
 	case reports.Failed:
-		return found, silentError{exitVerify, "verification failed; see " + markdown}
+		return found, silentError{exitVerify, "verification failed; see " + reports.PathOf(path, "html")}
 	case reports.Skipped:
 		return found, silentError{exitEnvironment, "required stages did not run: " + strings.Join(report.Missing, ", ") + "; mpsforge doctor tells what is missing"}
 	case reports.NotRun:
 		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor tells what is missing"}
 	}
 	return found, nil
-}
-
-// writeReport writes the JSON form to path and the Markdown form beside it.
-func writeReport(report *reports.Report, path string) (markdown string, err error) {
-	markdown = strings.TrimSuffix(path, ".json") + ".md"
-	for name, write := range map[string]func(io.Writer) error{path: report.WriteJSON, markdown: report.WriteMarkdown} {
-		var text strings.Builder
-		if err := write(&text); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(name, []byte(text.String()), 0o644); err != nil {
-			return "", fmt.Errorf("write report: %w", err)
-		}
-	}
-	return markdown, nil
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// On a terminal a report is text, in colour unless NO_COLOR is set; a form that is named is kept.
+func TestReportOnATerminal(t *testing.T) {
+	const file = "../../reports/testdata/python.json"
+	for name, c := range map[string]struct {
+		noColor, term string
+		args          []string
+		want, lack    string
+	}{
+		"in colour":     {"", "xterm", []string{file}, "\x1b[32mmpsforge: ✓ passed", "###"},
+		"NO_COLOR":      {"1", "xterm", []string{file}, "mpsforge: ✓ passed", "\x1b"},
+		"asked for":     {"", "xterm", []string{"--format", "text", file}, "\x1b[32mmpsforge: ✓ passed", "###"},
+		"another form":  {"", "xterm", []string{"--format", "markdown", file}, "### mpsforge: ✓ passed", "\x1b"},
+		"a dumb screen": {"", "dumb", []string{file}, "mpsforge: ✓ passed", "\x1b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("NO_COLOR", c.noColor)
+			t.Setenv("TERM", c.term)
+			shown := onPty(t, append([]string{"mpsforge", "report"}, c.args...))
+			if !strings.Contains(shown, c.want) || strings.Contains(shown, c.lack) {
+				t.Errorf("lacks %q or has %q:\n%.600q", c.want, c.lack, shown)
+			}
+		})
+	}
+}
+
+// onPty runs a command line within this process, with a terminal as its standard output, and gives what that shows.
+func onPty(t *testing.T, args []string) string {
+	t.Helper()
+	screen, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	const end = "the end of this test"
+	shown := make(chan string)
+	go func() {
+		var text strings.Builder
+		buffer := make([]byte, 4096)
+		for !strings.Contains(text.String(), end) {
+			n, err := screen.Read(buffer)
+			text.Write(buffer[:n])
+			if err != nil {
+				break
+			}
+		}
+		shown <- text.String()
+	}()
+	code := execute(t.Context(), args, streams{out: terminal, err: io.Discard})
+	if _, err := io.WriteString(terminal, end); err != nil {
+		t.Fatal(err)
+	}
+	if code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	select {
+	case text := <-shown:
+		return text
+	case <-time.After(time.Minute):
+		t.Fatal("the terminal shows nothing")
+		return ""
+	}
+}

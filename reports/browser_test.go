@@ -1,0 +1,248 @@
+package reports_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"mpsforge/reports"
+)
+
+// pageProblems opens everything that is folded and gives what a reader could not read: text that is too pale (less than
+// the 4.5 to 1 of WCAG 2.2, 1.4.3), and what makes the page wider than the window.
+const pageProblems = `(() => {
+  const problems = [];
+  const tooWide = how => {
+    if (document.documentElement.scrollWidth > window.innerWidth)
+      problems.push("the " + how + " page is " + document.documentElement.scrollWidth + " wide, the window " + window.innerWidth);
+  };
+  tooWide("folded");
+  document.querySelectorAll("details").forEach(d => d.open = true);
+  tooWide("open");
+  const channels = text => text.match(/[\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const ground = element => {
+    for (; element; element = element.parentElement) {
+      const colour = channels(getComputedStyle(element).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+      if (colour[3] > 0) throw new Error("a half transparent ground");
+    }
+    throw new Error("no ground");
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let checked = 0;
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || !element.getClientRects().length) continue;
+    const style = getComputedStyle(element);
+    const colour = element.closest("svg") ? style.fill : style.color;
+    const pair = [light(channels(colour)), light(ground(element))].sort((a, b) => b - a);
+    const contrast = (pair[0] + 0.05) / (pair[1] + 0.05);
+    checked++;
+    if (contrast < 4.5) problems.push(contrast.toFixed(2) + ": " + texts.currentNode.data.trim().slice(0, 60));
+  }
+  if (checked < 50) problems.push("only " + checked + " texts were looked at");
+  return problems;
+})()`
+
+// chromium starts the browser, or skips the test where there is none.
+func chromium(t *testing.T) context.Context {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("there is no Chromium: apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(3*time.Minute)) // a busy machine takes its time
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	browser, end := chromedp.NewContext(allocator)
+	t.Cleanup(end)
+	limited, cancel := context.WithTimeout(browser, 15*time.Minute)
+	t.Cleanup(cancel)
+	return limited
+}
+
+// The page of each report can be read on a phone and on a desk, in light and dark: no script fails, nothing is fetched,
+// nothing sticks out, no text is pale. MPSFORGE_SCREENSHOTS names a folder for pictures of it.
+func TestPageInBrowser(t *testing.T) {
+	browser := chromium(t)
+	for _, path := range realReports(t) {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		report, err := reports.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), name+".html")
+		var text strings.Builder
+		if err := errors.Join(report.WriteHTML(&text), os.WriteFile(file, []byte(text.String()), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		for _, width := range []int64{390, 1280} {
+			for _, scheme := range []string{"light", "dark"} {
+				t.Run(fmt.Sprintf("%s, %d wide, %s", name, width, scheme), func(t *testing.T) {
+					for _, problem := range look(t, browser, file, width, scheme) {
+						t.Error(problem)
+					}
+				})
+			}
+		}
+	}
+}
+
+// On paper nothing is folded: who can not click sees all.
+func TestPrintedPageIsOpen(t *testing.T) {
+	browser := chromium(t)
+	report, err := reports.ReadFile("testdata/python.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, []byte(rendered(t, report, "html")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tab, closeTab := chromedp.NewContext(browser)
+	defer closeTab()
+	for medium, want := range map[string]bool{"screen": false, "print": true} {
+		if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: medium}); err != nil {
+			t.Fatal(err)
+		}
+		if err := chromedp.Do(tab, chromedp.Navigate("file://"+file)); err != nil {
+			t.Fatal(err)
+		}
+		shown, err := chromedp.Run(tab, chromedp.Evaluate[bool](`document.querySelector("details:not([open]) table, details:not([open]) dl").checkVisibility()`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown != want {
+			t.Errorf("on %s what is folded is shown: %v", medium, shown)
+		}
+	}
+}
+
+// The check itself finds what it is there for.
+func TestPlantedFaultsAreSeen(t *testing.T) {
+	browser := chromium(t)
+	sentence := strings.Repeat("<p>enough to look at</p>", 100)
+	for name, c := range map[string]struct{ page, want string }{
+		"pale text":           {"<p style='color:#999'>pale</p>" + sentence, "2.85: pale"},
+		"too wide":            {"<p style='width:500px'>wide</p>" + sentence, "page is 5"},
+		"wide when opened":    {"<details><summary>more</summary><p style='width:500px'>wide</p></details>" + sentence, "the open page is 5"},
+		"asks for a picture":  {"<img src='http://127.0.0.1:9/picture.png'>" + sentence, "it asks for http://127.0.0.1:9/picture.png"},
+		"talks":               {"<script>console.log('hello')</script>" + sentence, "console: log"},
+		"throws":              {"<script>throw new Error('no')</script>" + sentence, "exception"},
+		"hardly any text":     {"<p>short</p>", "only 1 texts"},
+		"nothing of the sort": {sentence, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "page.html")
+			page := "<!DOCTYPE html><html><head><meta name=viewport content='width=device-width'><style>body{background:#fff;color:#000}</style></head><body>" + c.page
+			if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			found := strings.Join(look(t, browser, file, 390, "light"), "; ")
+			if !strings.Contains(found, c.want) || c.want == "" && found != "" {
+				t.Errorf("found %q, not %q", found, c.want)
+			}
+		})
+	}
+}
+
+// look opens the page and gives what is wrong with it.
+func look(t *testing.T, browser context.Context, file string, width int64, scheme string) []string {
+	t.Helper()
+	tab, closeTab := chromedp.NewContext(browser)
+	defer closeTab()
+	var mutex sync.Mutex
+	var all []string
+	hear := func(format string, args ...any) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		all = append(all, fmt.Sprintf(format, args...))
+	}
+	err := chromedp.Listen(tab, func(event any) {
+		switch event := event.(type) {
+		case *network.EventRequestWillBeSent:
+			if event.Request.URL != "file://"+file && event.Request.URL != "data:," {
+				hear("it asks for %s", event.Request.URL)
+			}
+		case *runtime.EventConsoleAPICalled:
+			hear("console: %s", event.Type)
+		case *runtime.EventExceptionThrown:
+			hear("exception: %v", event.ExceptionDetails)
+		case *log.EventEntryAdded:
+			hear("log: %s", event.Entry.Text)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	for _, enable := range []func() error{
+		func() error { _, err := chromedp.Call(tab, network.Enable, network.EnableParams{}); return err },
+		func() error { _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, dark); return err },
+		func() error {
+			return chromedp.Do(tab, chromedp.EmulateViewport(width, 844), chromedp.Navigate("file://"+file))
+		},
+	} {
+		if err := enable(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	picture(t, tab, file, fmt.Sprintf("%d-%s", width, scheme))
+	problems, err := chromedp.Run(tab, chromedp.Evaluate[[]string](pageProblems))
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture(t, tab, file, fmt.Sprintf("%d-%s-open", width, scheme))
+	mutex.Lock()
+	defer mutex.Unlock()
+	return append(problems, all...)
+}
+
+// picture takes one of the whole page, if any are wanted.
+func picture(t *testing.T, tab context.Context, file, name string) {
+	dir := os.Getenv("MPSFORGE_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	shot, err := chromedp.Run(tab, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "report-"+strings.TrimSuffix(filepath.Base(file), ".html")+"-"+name+".png")
+	if err := os.WriteFile(path, shot, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// realReports are copies of reports of real runs.
+func realReports(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no reports in testdata: %v", err)
+	}
+	return paths
+}

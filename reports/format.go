@@ -1,0 +1,100 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrFormat is returned, wrapped, for a format that does not exist.
+var ErrFormat = errors.New("no such report format")
+
+// format is a form of a report in one file.
+type format struct {
+	name, ending string
+	write        func(*Report, io.Writer) error
+}
+
+// formats lists them; the first is the source of the others. The ending of JUnit's form keeps it apart from other XML.
+func formats() []format {
+	return []format{
+		{"json", ".json", (*Report).WriteJSON},
+		{"markdown", ".md", (*Report).WriteMarkdown},
+		{"html", ".html", (*Report).WriteHTML},
+		{"junit", ".junit.xml", (*Report).WriteJUnit},
+		{"text", ".txt", func(r *Report, w io.Writer) error { return r.WriteText(w, false) }},
+	}
+}
+
+// Formats names the forms that Write knows.
+func Formats() []string {
+	var names []string
+	for _, f := range formats() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Write renders the report in a named form, without colour.
+func (r *Report) Write(w io.Writer, name string) error {
+	all := formats()
+	at := slices.IndexFunc(all, func(f format) bool { return f.name == name })
+	if at < 0 {
+		return fmt.Errorf("%w: %q; there are: %s", ErrFormat, name, strings.Join(Formats(), ", "))
+	}
+	return all[at].write(r, w)
+}
+
+// PathOf is where the form of a report stands whose JSON form is at path.
+func PathOf(path, name string) string {
+	for _, f := range formats() {
+		if f.name == name {
+			return strings.TrimSuffix(path, ".json") + f.ending
+		}
+	}
+	return path
+}
+
+// WriteFiles writes the forms that others read beside the JSON form at path: JSON, Markdown, HTML and JUnit's.
+func (r *Report) WriteFiles(path string) error {
+	for _, f := range formats() {
+		if f.name == "text" {
+			continue // a terminal's: mpsforge report makes it from the JSON form
+		}
+		name := path
+		if f.name != "json" {
+			name = PathOf(path, f.name)
+		}
+		var text strings.Builder
+		if err := f.write(r, &text); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(text.String()), 0o644); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	}
+	return nil
+}
+
+// WriteCharts writes each chart as an SVG file into the folder, which it makes, and gives their paths.
+func (r *Report) WriteCharts(dir string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("write charts: %w", err)
+	}
+	var paths []string
+	for _, plot := range r.plots() {
+		if len(plot.Lines)+len(plot.Bars) == 0 {
+			continue
+		}
+		path := filepath.Join(dir, plot.fileName())
+		if err := os.WriteFile(path, []byte(plot.svg(true)), 0o644); err != nil {
+			return nil, fmt.Errorf("write charts: %w", err)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}

@@ -1,0 +1,206 @@
+package reports_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mpsforge/reports"
+)
+
+// hostile is what a crashing program may say: markup, control characters, bytes that are no text.
+const hostile = "<script>alert(1)</script> & \"'` ]]> \x1b[2J\x00 \xff\xfe | </td>"
+
+// grown is a report with stock, patched, cells, findings and charts.
+func grown() *reports.Report {
+	report := example()
+	python := reports.Stage{Name: "python", Question: "?", Seconds: 2, Tables: []reports.Table{{Title: "A table", Columns: []string{"a", "b"}, Rows: [][]string{{"1", hostile}}}},
+		Plots: []reports.Plot{{Title: "Speed", Unit: "operations a second", X: "threads", Lines: []reports.PlotLine{
+			{Name: "linear", Points: []reports.PlotPoint{{X: 1, Y: 100, Samples: []float64{90, 100, 120}}, {X: 2, Y: 150}}},
+			{Name: hostile, Points: []reports.PlotPoint{{X: 1, Y: 50}}}}}}}
+	python.Add(reports.Check{Name: "linear", Subject: "stock", Verdict: reports.Passed, Detail: "fails", Cells: []reports.Cell{
+		{Threads: 1, Outcome: reports.Lived, Of: 2}, {Threads: 4, Outcome: reports.Crashed, Bad: 1, Of: 3, Signature: "6 encode-after-commit", Detail: hostile}},
+		Findings: []reports.Finding{{Kind: "violation", Threads: 4, Message: hostile, First: "commit by thread 1", Second: "encode by thread 2", Signature: "6 encode-after-commit"}}})
+	python.Add(reports.Check{Name: "linear", Subject: "patched", Verdict: reports.Failed, Detail: "wrong numbers", Output: hostile, Cells: []reports.Cell{
+		{Threads: 1, Outcome: reports.Lived, Of: 2}, {Threads: 4, Outcome: reports.WrongValues, Bad: 2, Of: 2}}})
+	var many []reports.Cell
+	for threads := 1; threads <= 33; threads++ {
+		many = append(many, reports.Cell{Threads: threads, Outcome: reports.Lived, Of: 1})
+	}
+	many[32].Outcome, many[32].Bad = reports.Hung, 1
+	python.Add(reports.Check{Name: "boundary", Subject: "patched", Verdict: reports.Failed, Cells: many})
+	python.Add(reports.Check{Name: "waiting", Subject: "patched", Verdict: reports.Skipped, Detail: "waits for a patch"})
+	report.Stages = append(report.Stages, python)
+	report.Conclude([]string{"device"})
+	return report
+}
+
+func rendered(t *testing.T, report *reports.Report, form string) string {
+	t.Helper()
+	var text strings.Builder
+	if err := report.Write(&text, form); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func wellFormed(t *testing.T, text string) {
+	t.Helper()
+	for decoder := xml.NewDecoder(strings.NewReader(text)); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("no XML: %v\n%s", err, text)
+		}
+	}
+}
+
+// The text form says what failed before anything else, sets stock beside patched, shows the grid with signs, and tells
+// many thread counts as ranges.
+func TestText(t *testing.T) {
+	text := rendered(t, grown(), "text")
+	last := 0
+	for _, want := range []string{
+		"mpsforge: ✗ failed", "required but not run: device",
+		"\nFailed\n", "✗ python: linear, patched",
+		"python: stock against patched",
+		"linear  † crashed 1 of 3 at 4 threads: 6  ✗ failed, wrong values 2 of 2 at 4 threads",
+		"python: thread grid", "6 encode-after-commit",
+		"check   on       1      4",
+		"linear  stock    ✓ 2/2  † 1/3 (6)",
+		"        patched  ✓ 2/2  ≠ 2/2",
+		"boundary, patched: 1 to 32 threads ✓ 1/1; 33 threads ∞ 1/1",
+		"\nSpeed (operations a second)\n", " 1 thread  █",
+		"\nSkipped\n", "waits for a patch",
+		"What this run can not show",
+	} {
+		at := strings.Index(text[last:], want)
+		if at < 0 {
+			t.Fatalf("after %q lacks %q:\n%s", text[max(0, last-40):last], want, text)
+		}
+		last += at
+	}
+	if strings.ContainsAny(text, "\x1b\x00") {
+		t.Error("what a program said reaches the terminal's controls")
+	}
+}
+
+// Colour comes only when it is asked for, and changes nothing else.
+func TestTextInColour(t *testing.T) {
+	var coloured strings.Builder
+	if err := grown().WriteText(&coloured, true); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(coloured.String(), "\x1b[31m✗ failed \x1b[0m") {
+		t.Errorf("no red:\n%s", &coloured)
+	}
+	plain := coloured.String()
+	for _, code := range []string{"0", "1", "31", "32", "33"} {
+		plain = strings.ReplaceAll(plain, "\x1b["+code+"m", "")
+	}
+	if plain != rendered(t, grown(), "text") {
+		t.Error("without its colours it is another text")
+	}
+}
+
+// JUnit's form has a case for each check and for each stage that has none, counts them, and is XML whatever was said.
+func TestJUnit(t *testing.T) {
+	text := rendered(t, grown(), "junit")
+	wellFormed(t, text)
+	type message struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+	var read struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Skipped  int `xml:"skipped,attr"`
+		Suites   []struct {
+			Name  string `xml:"name,attr"`
+			Cases []struct {
+				Name    string   `xml:"name,attr"`
+				Class   string   `xml:"classname,attr"`
+				Failure *message `xml:"failure"`
+				Skipped *message `xml:"skipped"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal([]byte(text), &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.Tests != 6 || read.Failures != 4 || read.Skipped != 1 || len(read.Suites) != 3 {
+		t.Errorf("tests %d, failures %d, skipped %d, suites %d", read.Tests, read.Failures, read.Skipped, len(read.Suites))
+	}
+	device, python := read.Suites[1].Cases[0], read.Suites[2].Cases
+	if device.Failure == nil || !strings.Contains(device.Failure.Message, "required, but skipped: no Metal") {
+		t.Errorf("a required stage that did not run is %+v", device)
+	}
+	if python[1].Class != "python.patched" || python[1].Failure.Message != "wrong numbers" || !strings.Contains(python[1].Failure.Text, "<script>") {
+		t.Errorf("%+v", python[1])
+	}
+	if python[0].Failure != nil || python[0].Skipped != nil || python[3].Skipped.Message != "waits for a patch" {
+		t.Errorf("%+v", python)
+	}
+}
+
+// The page shows what programs said as text, never as markup, and needs nothing from anywhere.
+func TestHTML(t *testing.T) {
+	text := rendered(t, grown(), "html")
+	for _, bad := range []string{"<script", "src=", "@import", "url(", "\x1b"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("holds %q", bad)
+		}
+	}
+	for _, want := range []string{
+		"&lt;script&gt;alert(1)", "prefers-color-scheme:dark", "@media print",
+		`<td class="cell wanted" data-label="4 threads"`,              // stock crashed, as it must
+		`<td class="cell failed" data-label="4 threads"`,              // patched must not
+		`<span class="range passed">1 to 32 threads ✓ 1/1</span>`,     // no 33 columns
+		`<td class="side" data-label="first">commit by thread 1</td>`, // both sides
+		`<details class="stage" id="stage-python" open>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q", want)
+		}
+	}
+}
+
+// Each chart is a file of its own, XML whatever its names are, and named after what it shows.
+func TestCharts(t *testing.T) {
+	paths, err := grown().WriteCharts(filepath.Join(t.TempDir(), "new", "folder"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, path := range paths {
+		names = append(names, filepath.Base(path))
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wellFormed(t, string(text))
+	}
+	if got := strings.Join(names, " "); got != "python-speed.svg report-time-of-each-stage.svg" {
+		t.Errorf("files %s", got)
+	}
+}
+
+// Reports of real runs, old ones too, can be had in every form.
+func TestRealReportsInEveryForm(t *testing.T) {
+	for _, path := range realReports(t) {
+		report, err := reports.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range reports.Formats() {
+			if text := rendered(t, report, form); len(text) < 1000 {
+				t.Errorf("%s as %s has only %d bytes", path, form, len(text))
+			}
+		}
+		wellFormed(t, rendered(t, report, "junit"))
+	}
+}

@@ -1,0 +1,239 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// outcomeMarks stand for outcomes where colour alone would not do.
+var outcomeMarks = map[Outcome]string{Lived: "✓", Errors: "✗", WrongValues: "≠", Crashed: "†", Hung: "∞", Race: "⇄", Violation: "!", Left: "○"}
+
+// outcomeLegend explains them, in a fixed order.
+var outcomeLegend = []Outcome{Lived, Errors, WrongValues, Crashed, Hung, Race, Violation, Left}
+
+func legend() string {
+	var parts []string
+	for _, outcome := range outcomeLegend {
+		parts = append(parts, outcomeMarks[outcome]+" "+string(outcome))
+	}
+	return strings.Join(parts, ", ") + ". The counts are processes: those that ended badly, or all if none did, of all."
+}
+
+// mostColumns is how many thread counts a grid has; the row of a check with more is told in ranges.
+const mostColumns = 12
+
+// grid is the thread grid of a stage: checks against numbers of threads.
+type grid struct {
+	Threads []int
+	Rows    []gridRow
+	Wide    []gridRow // with too many thread counts for a column each
+}
+
+// gridRow is one check on one subject by one path.
+type gridRow struct {
+	Check   *Check
+	Subject string // with the path
+	First   bool   // of the rows of its check's name
+	Span    int    // how many rows the name has, in the first one
+	Cells   []Cell // of a grid's row one for each of its threads, the zero value where nothing ran
+}
+
+// threadGrid gives the grid of a stage, without rows if no check has cells. Rows of one name stand together.
+func (s *Stage) threadGrid() grid {
+	var g grid
+	var names []string
+	rows := map[string][]gridRow{}
+	for i := range s.Checks {
+		check := &s.Checks[i]
+		for _, path := range paths(check.Cells) {
+			cells := slices.DeleteFunc(slices.Clone(check.Cells), func(c Cell) bool { return c.Path != path })
+			row := gridRow{Check: check, Subject: strings.Trim(check.Subject+", "+path, ", "), Cells: cells}
+			if len(cells) > mostColumns {
+				g.Wide = append(g.Wide, row)
+				continue
+			}
+			if !slices.Contains(names, check.Name) {
+				names = append(names, check.Name)
+			}
+			rows[check.Name] = append(rows[check.Name], row)
+			for _, cell := range cells {
+				if !slices.Contains(g.Threads, cell.Threads) {
+					g.Threads = append(g.Threads, cell.Threads)
+				}
+			}
+		}
+	}
+	slices.Sort(g.Threads)
+	for _, name := range names {
+		for i, row := range rows[name] {
+			own := row.Cells
+			row.Cells = make([]Cell, len(g.Threads))
+			for _, cell := range own {
+				row.Cells[slices.Index(g.Threads, cell.Threads)] = cell
+			}
+			if i == 0 {
+				row.First, row.Span = true, len(rows[name])
+			}
+			g.Rows = append(g.Rows, row)
+		}
+	}
+	return g
+}
+
+func paths(cells []Cell) []string {
+	var all []string
+	for _, cell := range cells {
+		if !slices.Contains(all, cell.Path) {
+			all = append(all, cell.Path)
+		}
+	}
+	return all
+}
+
+// text is a cell in few words, empty for one in which nothing ran.
+func (c Cell) text() string {
+	switch c.Outcome {
+	case "":
+		return ""
+	case Left:
+		return outcomeMarks[Left]
+	case Lived:
+		return fmt.Sprintf("%s %d/%d", outcomeMarks[Lived], c.Of, c.Of)
+	}
+	text := fmt.Sprintf("%s %d/%d", outcomeMarks[c.Outcome], c.Bad, c.Of)
+	if c.Signature != "" {
+		text += " (" + c.number() + ")"
+	}
+	return text
+}
+
+// number is that of the signature, whose name stands in a list beside the grid.
+func (c Cell) number() string {
+	number, _, _ := strings.Cut(c.Signature, " ")
+	return number
+}
+
+// signatures lists those of a grid's cells.
+func (g grid) signatures() string {
+	var all []string
+	for _, row := range slices.Concat(g.Rows, g.Wide) {
+		for _, cell := range row.Cells {
+			if cell.Signature != "" && !slices.Contains(all, cell.Signature) {
+				all = append(all, cell.Signature)
+			}
+		}
+	}
+	digits := func(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(digits(a), digits(b)), cmp.Compare(a, b)) })
+	if len(all) == 0 {
+		return ""
+	}
+	return "Signatures (mpsforge metal explain NUMBER tells more): " + strings.Join(all, ", ") + "."
+}
+
+// Marked tells whether to name the check's verdict in this row: of several paths only the bad ones are to blame.
+func (r gridRow) Marked() bool {
+	bad := func(c Cell) bool { return c.Bad > 0 }
+	return r.Check.Verdict == Skipped || r.Check.Verdict == Failed && (slices.ContainsFunc(r.Cells, bad) || !slices.ContainsFunc(r.Check.Cells, bad))
+}
+
+// cellRange is neighbouring cells that ended alike.
+type cellRange struct {
+	First, Last int // threads
+	Cell        Cell
+}
+
+func (r cellRange) threads() string {
+	if r.First == r.Last {
+		return fmt.Sprint(r.First)
+	}
+	return fmt.Sprintf("%d to %d", r.First, r.Last)
+}
+
+// ranges joins neighbours, so that 33 thread counts need no 33 columns.
+func ranges(cells []Cell) []cellRange {
+	var all []cellRange
+	for _, cell := range cells {
+		if n := len(all); n > 0 && all[n-1].Cell.text() == cell.text() {
+			all[n-1].Last = cell.Threads
+			continue
+		}
+		all = append(all, cellRange{cell.Threads, cell.Threads, cell})
+	}
+	return all
+}
+
+// comparison is one row of stock against patched.
+type comparison struct {
+	Name, Flavour  string
+	Stock, Patched *Check
+}
+
+// comparisons sets what ran on the stock sources beside the same on the patched ones.
+func (s *Stage) comparisons() []comparison {
+	var all []comparison
+	for i := range s.Checks {
+		check := &s.Checks[i]
+		side, flavour := check.side(), strings.TrimPrefix(strings.TrimPrefix(check.Subject, check.side()), ", ")
+		if side != "stock" && side != "patched" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(c comparison) bool { return c.Name == check.Name && c.Flavour == flavour })
+		if at < 0 {
+			at = len(all)
+			all = append(all, comparison{Name: check.Name, Flavour: flavour})
+		}
+		if side == "stock" {
+			all[at].Stock = check
+		} else {
+			all[at].Patched = check
+		}
+	}
+	// An old report has no cells; its tables hold what there is to compare.
+	return slices.DeleteFunc(all, func(c comparison) bool {
+		return c.Stock == nil || c.Patched == nil || len(c.Stock.Cells)+len(c.Patched.Cells) == 0
+	})
+}
+
+// side is what was checked, without the flavour.
+func (c *Check) side() string {
+	side, _, _ := strings.Cut(c.Subject, ", ")
+	return side
+}
+
+// ended tells how a check's processes ended, all together, with the outcome to show it by.
+func (c *Check) ended() (Outcome, string) {
+	if len(c.Cells) == 0 {
+		return map[Verdict]Outcome{Passed: Lived, Failed: Errors}[c.Verdict], c.Detail
+	}
+	if worst := slices.IndexFunc(c.Cells, func(cell Cell) bool { return cell.Bad > 0 }); worst >= 0 {
+		cell := c.Cells[worst]
+		text := fmt.Sprintf("%s %d of %d at %d threads", cell.Outcome, cell.Bad, cell.Of, cell.Threads)
+		return cell.Outcome, strings.TrimSuffix(text+": "+cmp.Or(cell.Signature, shorten(cell.Detail, 90)), ": ")
+	}
+	if c.Cells[0].Outcome == Left {
+		return Left, "skipped: " + c.Cells[0].Detail
+	}
+	of, counts := 0, []string{}
+	for _, cell := range c.Cells {
+		of += cell.Of
+		if text := fmt.Sprint(cell.Threads); !slices.Contains(counts, text) {
+			counts = append(counts, text)
+		}
+	}
+	if len(counts) > 8 {
+		counts = []string{counts[0] + " to " + counts[len(counts)-1]}
+	}
+	return Lived, fmt.Sprintf("passed %d of %d at %s threads", of, of, strings.Join(counts, ", "))
+}
+
+// shorten cuts a text to so many characters.
+func shorten(text string, most int) string {
+	letters := []rune(text)
+	if len(letters) <= most {
+		return text
+	}
+	return string(letters[:most-1]) + "…"
+}

@@ -1,0 +1,257 @@
+package reports
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Colours of the text form, numbers of ANSI's "select graphic rendition".
+const (
+	green  = "32"
+	red    = "31"
+	yellow = "33"
+	bold   = "1"
+)
+
+var verdictColours = map[Verdict]string{Passed: green, Failed: red, Skipped: yellow, NotRun: yellow}
+
+// textPage is the text form being written.
+type textPage struct {
+	strings.Builder
+	colour bool
+}
+
+func (t *textPage) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+
+func (t *textPage) head(title string) { t.line("\n%s", t.paint(bold, title)) }
+
+func (t *textPage) paint(colour, text string) string {
+	if !t.colour || colour == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// verdict is padded before it is painted: the terminal's codes have no width.
+func (t *textPage) verdict(verdict Verdict) string {
+	return t.paint(verdictColours[verdict], fmt.Sprintf("%s %-7s", marks[verdict], verdict))
+}
+
+// WriteText renders the report for a terminal, in colour if that is wanted: failures first, then stock against patched,
+// the thread grid, the charts, and what did not run.
+func (r *Report) WriteText(w io.Writer, colour bool) error {
+	t := &textPage{colour: colour}
+	t.line("%s", t.paint(verdictColours[r.Verdict], "mpsforge: "+marks[r.Verdict]+" "+r.summary()))
+	for _, row := range r.identity() {
+		t.line("  %-16s %s", row.Name, printable(row.Value))
+	}
+	t.head("Stages")
+	for _, stage := range r.Stages {
+		t.line("  %-12s %s %7.1f s  %s", stage.Name, t.verdict(stage.Verdict), stage.Seconds, printable(joined(stage.Reason, counts(stage.Counts))))
+	}
+	t.checks("Failed", r, Failed)
+	for i := range r.Stages {
+		t.stage(&r.Stages[i])
+	}
+	for _, plot := range r.plots() {
+		var bars strings.Builder
+		if plot.writeBars(&bars); bars.Len() > 0 {
+			t.head(plot.Title + " (" + plot.Unit + ")")
+			t.WriteString(bars.String())
+		}
+	}
+	t.checks("Skipped", r, Skipped)
+	t.head("What this run can not show")
+	for _, limit := range r.Limits {
+		t.paragraph("- ", limit)
+	}
+	if _, err := io.WriteString(w, t.String()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// checks lists those with a verdict, of all stages.
+func (t *textPage) checks(title string, r *Report, verdict Verdict) {
+	any := false
+	for _, stage := range r.Stages {
+		for _, check := range stage.Checks {
+			if check.Verdict != verdict {
+				continue
+			}
+			if !any {
+				t.head(title)
+				any = true
+			}
+			t.line("%s %s: %s", t.paint(verdictColours[verdict], marks[verdict]), stage.Name, printable(joined(check.Name, check.Subject)))
+			t.paragraph("    ", check.Detail)
+			if verdict != Failed {
+				continue
+			}
+			for _, found := range check.Findings {
+				t.paragraph("    ", found.text())
+			}
+			if check.Artifact != "" {
+				t.line("    kept: %s", printable(check.Artifact))
+			}
+			for _, line := range strings.Split(strings.TrimRight(check.Output, "\n"), "\n") {
+				if line != "" {
+					t.line("    | %s", printable(line))
+				}
+			}
+		}
+	}
+}
+
+// stage shows what a stage measured: stock against patched, the thread grid, its tables.
+func (t *textPage) stage(s *Stage) {
+	if rows := s.comparisons(); len(rows) > 0 {
+		t.head(s.Name + ": stock against patched")
+		cells := [][]string{{"check", "stock", "patched"}}
+		for _, row := range rows {
+			cells = append(cells, []string{joined(row.Name, row.Flavour), row.Stock.shown(), row.Patched.shown()})
+		}
+		t.table(cells)
+	}
+	if g := s.threadGrid(); len(g.Rows)+len(g.Wide) > 0 {
+		t.head(s.Name + ": thread grid")
+		t.paragraph("", legend())
+		t.paragraph("", g.signatures())
+		cells := [][]string{{"check", "on"}}
+		for _, threads := range g.Threads {
+			cells[0] = append(cells[0], fmt.Sprint(threads))
+		}
+		for _, row := range g.Rows {
+			line := []string{map[bool]string{true: row.Check.Name}[row.First], row.Subject}
+			for _, one := range row.Cells {
+				line = append(line, one.text())
+			}
+			cells = append(cells, line)
+		}
+		if len(cells) > 1 {
+			t.table(cells)
+		}
+		for _, row := range g.Wide {
+			t.paragraph("  ", joined(row.Check.Name, row.Subject)+": "+rangesText(row.Cells))
+		}
+	}
+	for _, table := range s.Tables {
+		t.head(s.Name + ": " + table.Title)
+		if table.Note != "" {
+			t.paragraph("", table.Note)
+		}
+		t.table(append([][]string{table.Columns}, table.Rows...))
+	}
+}
+
+// shown is a check's end with a mark.
+func (c *Check) shown() string {
+	outcome, text := c.ended()
+	mark := outcomeMarks[outcome]
+	if c.Verdict == Failed || mark == "" {
+		mark = marks[c.Verdict]
+	}
+	if c.Verdict != Passed {
+		text = joined(string(c.Verdict), text)
+	}
+	return mark + " " + text
+}
+
+// widest is a text column's width at most; longer texts go on below.
+const widest = 44
+
+// table aligns cells in columns.
+func (t *textPage) table(rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i, text := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			for _, line := range wrap(printable(text), widest) {
+				widths[i] = max(widths[i], utf8.RuneCountInString(line))
+			}
+		}
+	}
+	for i, row := range rows {
+		var cells [][]string
+		height := 1
+		for _, text := range row {
+			cells = append(cells, wrap(printable(text), widest))
+			height = max(height, len(cells[len(cells)-1]))
+		}
+		for y := range height {
+			line := " "
+			for x, cell := range cells {
+				text := ""
+				if y < len(cell) {
+					text = cell[y]
+				}
+				line += " " + text + strings.Repeat(" ", widths[x]-utf8.RuneCountInString(text)+1)
+			}
+			t.line("%s", strings.TrimRight(line, " "))
+		}
+		if i == 0 {
+			total := 0
+			for _, width := range widths {
+				total += width + 2
+			}
+			t.line("  %s", strings.Repeat("─", max(0, total-2)))
+		}
+	}
+}
+
+// paragraph writes a text in lines that fit a terminal.
+func (t *textPage) paragraph(indent, text string) {
+	if text == "" {
+		return
+	}
+	for i, line := range wrap(printable(text), 110) {
+		if i > 0 {
+			indent = strings.Repeat(" ", utf8.RuneCountInString(indent))
+		}
+		t.line("%s%s", indent, line)
+	}
+}
+
+// wrap breaks a text at blanks into lines of so many characters; a longer word stays whole.
+func wrap(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
+
+// plain takes out what is no text: what a tool said must not command the terminal that shows it.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// printable is plain text in one line.
+func printable(text string) string {
+	return strings.NewReplacer("\t", " ", "\n", " ").Replace(plain(text))
+}
+
+// joined puts a comma between two texts if there are both.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ", " + b
+}
