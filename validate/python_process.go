@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
 
@@ -133,6 +134,9 @@ func (r pythonRun) run(ctx context.Context) (pythonEnd, error) {
 		end.problem = "it wrote something that is no event: " + watched.garbage
 	case watched.stopped != "":
 		end.problem = watched.stopped
+		if strings.HasPrefix(watched.stopped, hungWord) {
+			end.outcome = events.Hung
+		}
 		if found, err := classify("stacks", []byte(watched.stacks)); err == nil && len(found.Matches) > 0 {
 			end.signature = found.Matches[0].Signature
 		}
@@ -149,6 +153,9 @@ func (r pythonRun) run(ctx context.Context) (pythonEnd, error) {
 		end.skipped = watched.skipped
 	default:
 		end.problem, end.signature = watched.result.problem()
+		if len(watched.result.Errors) == 0 && watched.result.Wrong > 0 {
+			end.outcome = events.WrongValues
+		}
 	}
 	return end, nil
 }
@@ -263,6 +270,9 @@ func (w *watch) take(line []byte) {
 	}
 }
 
+// hungWord begins what guard says of a process that gets nowhere.
+const hungWord = "hung"
+
 // guard waits until the process has ended or is to be ended, and says why. Time in which this program did not run itself,
 // because it was stopped or the machine slept, does not count.
 func (w *watch) guard(ctx context.Context, limits pythonLimits) string {
@@ -290,11 +300,11 @@ func (w *watch) guard(ctx context.Context, limits pythonLimits) string {
 		case memory > limits.memory:
 			return fmt.Sprintf("too much memory: %d MiB, the limit is %d MiB", memory>>20, limits.memory>>20)
 		case !known && still > limits.start:
-			return fmt.Sprintf("hung: it did not tell which torch it loaded in %s", limits.start)
+			return fmt.Sprintf(hungWord+": it did not tell which torch it loaded in %s", limits.start)
 		case known && still > limits.stall:
-			return fmt.Sprintf("hung: nothing done for %s", limits.stall)
+			return fmt.Sprintf(hungWord+": nothing done for %s", limits.stall)
 		case total > limits.total:
-			return fmt.Sprintf("hung: not done after %s", limits.total)
+			return fmt.Sprintf(hungWord+": not done after %s", limits.total)
 		}
 	}
 }

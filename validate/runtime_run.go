@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"mpsforge/fork/build"
+	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
 
@@ -45,15 +47,29 @@ type scenarioResult struct {
 // ending is how one process of a scenario ended, in the report's words. The zero value of problem means that it lived,
 // with right values, and that no checker found anything.
 type ending struct {
-	problem   string // one line
-	signature string // of the crash, when there is one that is known
-	missing   string // an operator that it needs and whose kernel the build does not have
-	races     int    // of ThreadSanitizer
-	onlyRaces bool   // they are the problem, and all else is well
+	problem   string         // one line
+	outcome   events.Outcome // what kind of problem; empty: another one than those that have a name, or none
+	signature string         // of the crash, when there is one that is known
+	missing   string         // an operator that it needs and whose kernel the build does not have
+	races     int            // of ThreadSanitizer
+	onlyRaces bool           // they are the problem, and all else is well
 	result    scenarioResult
 	output    string // the end of its standard error
 	seconds   float64
 }
+
+// finished tells the end of a process as a part of a step. Bad news may be expected, of stock sources and the like.
+func (e ending) finished(expected bool) events.PartFinished {
+	end := events.PartFinished{Outcome: events.OK, Signature: e.signature}
+	if e.problem != "" {
+		end.Outcome, end.Expected = cmp.Or(e.outcome, events.Failed), expected
+		end.Detail, _, _ = strings.Cut(e.problem, "\n")
+	}
+	return end
+}
+
+// threadsColumn is the column of a part with so many threads.
+func threadsColumn(threads int) string { return fmt.Sprintf("%d threads", threads) }
 
 // noKernel is what MPSFallback.mm says of an operator without a kernel for MPS.
 var noKernel = regexp.MustCompile(`The operator 'aten::([^']+)' is not currently implemented for the MPS device`)
@@ -134,7 +150,7 @@ func (h hostRun) run(ctx context.Context) (ending, error) {
 	sanitized := code == 66 && end.races > 0 && len(found.Stdout) > 0
 	switch {
 	case limited.Err() != nil:
-		end.problem = fmt.Sprintf("hung: not done after %s", h.limit)
+		end.problem, end.outcome = fmt.Sprintf("hung: not done after %s", h.limit), events.Hung
 		return end, nil
 	case err != nil && !sanitized:
 		end.crashed(err)
@@ -154,7 +170,7 @@ func (h hostRun) run(ctx context.Context) (ending, error) {
 			end.missing = match[1]
 		}
 	case r.Wrong > 0:
-		end.problem = fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong)
+		end.problem, end.outcome = fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong), events.WrongValues
 	case r.FindingCount > 0:
 		f := r.Findings[0]
 		end.problem = fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount, f.Message, f.First, f.Second)
@@ -175,12 +191,12 @@ func (e *ending) crashed(err error) {
 	if errors.As(err, &failure) {
 		e.problem = fmt.Sprintf("exit code %d", failure.ExitCode)
 		if signal := signalOf(failure.Err); signal != "" {
-			e.problem = "died by " + signal
+			e.problem, e.outcome = "died by "+signal, events.Crashed
 		}
 	}
 	for _, sanitizer := range []string{"AddressSanitizer", "ThreadSanitizer"} {
 		if line := lineWith(e.output, "ERROR: "+sanitizer); line != "" {
-			e.problem = "memory error by " + sanitizer + ": " + line
+			e.problem, e.outcome = "memory error by "+sanitizer+": "+line, events.Crashed
 		}
 	}
 	if found, err := classify("standard error", []byte(e.output)); err == nil && len(found.Matches) > 0 {
