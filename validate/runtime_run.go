@@ -69,7 +69,12 @@ func (e ending) finished(expected bool) events.PartFinished {
 }
 
 // threadsColumn is the column of a part with so many threads.
-func threadsColumn(threads int) string { return fmt.Sprintf("%d threads", threads) }
+func threadsColumn(threads int) string {
+	if threads == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%d threads", threads)
+}
 
 // noKernel is what MPSFallback.mm says of an operator without a kernel for MPS.
 var noKernel = regexp.MustCompile(`The operator 'aten::([^']+)' is not currently implemented for the MPS device`)

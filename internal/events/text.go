@@ -81,7 +81,9 @@ func partText(e PartFinished) string {
 	if e.Signature != "" {
 		text += ", signature " + e.Signature
 	}
-	if e.Detail != "" {
+	if strings.HasPrefix(e.Detail, string(e.Outcome)+":") { // it says so itself
+		text = e.Label() + ": " + e.Detail
+	} else if e.Detail != "" {
 		text += ": " + e.Detail
 	}
 	return text

@@ -1,9 +1,11 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/bubbles/key"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // The keys. Footer and help are made of these.
@@ -42,11 +44,15 @@ func footerKeys(p pane) []key.Binding {
 	return []key.Binding{keyUp, keyOpen, keyLog, keyFailures, keyFilter, keyHelp, keyQuit}
 }
 
-func footerText(p pane) string {
+// footerText names as many of them as there is room for; help and quit always.
+func footerText(p pane, width int) string {
 	var parts []string
 	for _, b := range footerKeys(p) {
 		word, _, _ := strings.Cut(b.Help().Desc, " ")
 		parts = append(parts, b.Help().Key+" "+strings.TrimRight(word, ",;:"))
+	}
+	for ansi.StringWidth(strings.Join(parts, " · ")) > width && len(parts) > 2 {
+		parts = slices.Delete(parts, len(parts)-3, len(parts)-2)
 	}
 	return strings.Join(parts, " · ")
 }

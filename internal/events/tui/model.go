@@ -337,6 +337,7 @@ func (m Model) rows() []row {
 	if step == nil {
 		return nil
 	}
+	beside := m.gridOf(step).beside
 	var single, grid []row
 	at := map[[2]string]int{}
 	for _, part := range step.Parts {
@@ -345,7 +346,7 @@ func (m Model) rows() []row {
 			continue
 		}
 		key := [2]string{"", part.Name}
-		if !m.abreast(step) {
+		if !beside {
 			key[0] = part.Subject
 		}
 		i, found := at[key]

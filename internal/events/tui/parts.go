@@ -62,7 +62,7 @@ func (m Model) tally(step *events.StepState) string {
 	for _, part := range step.Parts {
 		switch {
 		case part.Bad():
-			counts["bad"]++
+			counts["failed"]++
 		case part.Runs > 0 && part.Outcome == events.OK:
 			counts["ok"]++
 		case part.Runs > 0 && part.Outcome == events.Skipped:
@@ -72,7 +72,7 @@ func (m Model) tally(step *events.StepState) string {
 		}
 	}
 	var words []string
-	for _, name := range []string{"ok", "bad", "as expected", "skipped"} {
+	for _, name := range []string{"ok", "failed", "as expected", "skipped"} {
 		if counts[name] > 0 {
 			words = append(words, fmt.Sprintf("%d %s", counts[name], name))
 		}
@@ -114,37 +114,41 @@ func (m Model) progressLines(step *events.StepState, width int) []string {
 	return lines
 }
 
-// labelWidth is the room for names of rows in a grid.
-func labelWidth(step *events.StepState) int {
-	longest := 0
-	for _, part := range step.Parts {
-		if part.Column != "" {
-			longest = max(longest, ansi.StringWidth(part.Name))
-		}
-	}
-	return min(longest, 28) + 3
-}
-
 // columnWidth is that of a cell: the sign's three, and one between.
 const columnWidth = 4
 
-// abreast tells whether the subjects of a grid fit beside each other.
-func (m Model) abreast(step *events.StepState) bool {
-	width := m.width
-	if width >= 120 {
-		width -= clamp(m.width*2/5, 44, 76)
-	}
-	return labelWidth(step)+len(gridSubjects(step))*(len(step.Columns)*columnWidth+2) <= width
+// grid is how the parts with columns are laid out.
+type grid struct {
+	columns  []string
+	subjects []string
+	label    int   // width of the rows' names
+	blocks   []int // width of each subject's columns, when they stand beside each other
+	beside   bool  // there is room for that; else the subjects stand one above the other
 }
 
-func gridSubjects(step *events.StepState) []string {
-	var subjects []string
+func (m Model) gridOf(step *events.StepState) grid {
+	g := grid{columns: step.Columns}
 	for _, part := range step.Parts {
-		if part.Column != "" && !slices.Contains(subjects, part.Subject) {
-			subjects = append(subjects, part.Subject)
+		if part.Column == "" {
+			continue
+		}
+		g.label = max(g.label, min(ansi.StringWidth(part.Name), 28)+3)
+		if !slices.Contains(g.subjects, part.Subject) {
+			g.subjects = append(g.subjects, part.Subject)
 		}
 	}
-	return subjects
+	width := m.width
+	if width >= wideScreen {
+		width -= stepsWidth(width)
+	}
+	total := g.label
+	for _, subject := range g.subjects { // its name stands over its columns
+		block := max(len(g.columns)*columnWidth, ansi.StringWidth(subject)) + 2
+		g.blocks = append(g.blocks, block)
+		total += block
+	}
+	g.beside = total <= width
+	return g
 }
 
 // columnHeads shortens "1 thread", "4 threads" to 1 and 4, and gives the word.
@@ -162,18 +166,17 @@ func columnHeads(columns []string) (heads []string, word string) {
 // rowWindow shows the rows around one of them, under the heads of the columns.
 func (m Model) rowWindow(step *events.StepState, rows []row, at, height, width int) []string {
 	var lines, heads []string
-	subjects := gridSubjects(step)
-	beside := m.abreast(step)
-	if len(subjects) > 0 && height > 3 {
-		heads = m.gridHeads(step, subjects, beside)
-		height -= len(heads)
+	g := m.gridOf(step)
+	if heads = m.gridHeads(g); height-len(heads) < 2 {
+		heads = nil
 	}
+	height -= len(heads)
 	// In a grid of subjects one above the other each has a heading.
 	var shown []row
 	current := 0
 	for i, r := range rows {
 		isGrid := r.cells[0].Column != ""
-		if isGrid && !beside && (i == 0 || rows[i-1].cells[0].Column == "" || rows[i-1].subject != r.subject) {
+		if isGrid && !g.beside && (i == 0 || rows[i-1].cells[0].Column == "" || rows[i-1].subject != r.subject) {
 			shown = append(shown, row{name: r.subject, heading: true})
 		}
 		if i == at {
@@ -182,44 +185,43 @@ func (m Model) rowWindow(step *events.StepState, rows []row, at, height, width i
 		shown = append(shown, r)
 	}
 	first := window(current, len(shown), height)
+	headed := len(heads) == 0
 	for i := first; i < min(first+height, len(shown)); i++ {
+		if !headed && (shown[i].heading || shown[i].cells[0].Column != "") { // the grid begins
+			lines, headed = append(lines, heads...), true
+		}
 		mark := m.moreMark(i, first, height, len(shown))
 		chosen := i == current && m.pane == partsPane
 		if chosen {
 			mark = "›"
 		}
-		lines = append(lines, m.rowLine(mark, step, subjects, shown[i], chosen, beside, width))
-	}
-	// The heads stand over the grid only.
-	if len(heads) > 0 && slices.ContainsFunc(shown[first:min(first+height, len(shown))], func(r row) bool { return !r.heading && r.cells[0].Column != "" }) {
-		return append(heads, lines...)
+		lines = append(lines, m.rowLine(mark, g, shown[i], chosen, width))
 	}
 	return lines
 }
 
-func (m Model) gridHeads(step *events.StepState, subjects []string, beside bool) []string {
-	short, word := columnHeads(step.Columns)
-	var numbers strings.Builder
+func (m Model) gridHeads(g grid) []string {
+	if len(g.subjects) == 0 {
+		return nil
+	}
+	short, word := columnHeads(g.columns)
+	numbers := ""
 	for _, head := range short {
-		numbers.WriteString(fit(" "+head, columnWidth))
+		numbers += fit(" "+head, columnWidth)
 	}
-	label := fit(" "+word, labelWidth(step))
-	if !beside {
-		return []string{m.styles.dim.Render(label + numbers.String())}
+	label := fit(" "+word, g.label)
+	if !g.beside || len(g.subjects) == 1 && g.subjects[0] == "" {
+		return []string{m.styles.dim.Render(label + numbers)}
 	}
-	upper, lower := strings.Repeat(" ", labelWidth(step)), label
-	for _, subject := range subjects {
-		room := len(short) * columnWidth
-		upper += fit(" "+subject, room) + "  "
-		lower += numbers.String() + "  "
-	}
-	if len(subjects) == 1 && subjects[0] == "" {
-		return []string{m.styles.dim.Render(lower)}
+	upper, lower := strings.Repeat(" ", g.label), label
+	for i, subject := range g.subjects {
+		upper += fit(" "+subject, g.blocks[i])
+		lower += fit(numbers, g.blocks[i])
 	}
 	return []string{m.styles.dim.Render(upper), m.styles.dim.Render(lower)}
 }
 
-func (m Model) rowLine(mark string, step *events.StepState, subjects []string, r row, chosen, beside bool, width int) string {
+func (m Model) rowLine(mark string, g grid, r row, chosen bool, width int) string {
 	if r.heading {
 		return mark + m.styles.title.Render(r.name)
 	}
@@ -227,7 +229,7 @@ func (m Model) rowLine(mark string, step *events.StepState, subjects []string, r
 	if r.cells[0].Column == "" {
 		part := r.cells[0]
 		left := mark + m.styles.cell(part) + name
-		if part.Subject != "" && len(step.Subjects) > 1 {
+		if part.Subject != "" {
 			left += m.styles.dim.Render(", " + part.Subject)
 		}
 		if part.Signature != "" {
@@ -245,32 +247,34 @@ func (m Model) rowLine(mark string, step *events.StepState, subjects []string, r
 	if chosen {
 		name = m.styles.chosen.Render(name)
 	}
-	line := mark + " " + fit(name, labelWidth(step)-2)
-	if !beside {
-		subjects = []string{r.subject}
-	}
-	for i, subject := range subjects {
-		if i > 0 {
-			line += "  "
+	line := mark + " " + fit(name, g.label-2)
+	for i, subject := range g.subjects {
+		if !g.beside && subject != r.subject {
+			continue
 		}
-		for _, column := range step.Columns {
-			at := slices.IndexFunc(r.cells, func(p *events.PartState) bool { return p.Column == column && p.Subject == subject })
-			if at < 0 {
-				line += m.styles.cell(nil) + " "
-			} else {
-				line += m.styles.cell(r.cells[at]) + " "
+		block := ""
+		for _, column := range g.columns {
+			cell := m.styles.cell(nil)
+			if at := slices.IndexFunc(r.cells, func(p *events.PartState) bool { return p.Column == column && p.Subject == subject }); at >= 0 {
+				cell = m.styles.cell(r.cells[at])
 			}
+			block += cell + " "
 		}
-	}
-	if beside && len(subjects) > 1 {
-		return line
+		if g.beside {
+			block = fit(block, g.blocks[i])
+		}
+		line += block
 	}
 	// What room is left tells the worst of the row.
 	worst := slices.MaxFunc(r.cells, func(a, b *events.PartState) int { return badFirst(a) - badFirst(b) })
-	if badFirst(worst) > 0 {
-		line += " " + m.styles.outcome(worst.Outcome, worst.Expected).Render(worst.Column+": "+worstText(worst))
+	if room := width - ansi.StringWidth(line); badFirst(worst) > 0 && room >= 40 {
+		where := worst.Column
+		if g.beside && worst.Subject != "" {
+			where = worst.Subject + ", " + where
+		}
+		line += m.styles.outcome(worst.Outcome, worst.Expected).Render(where + ": " + worstText(worst))
 	}
-	return ansi.Truncate(line, width, "…")
+	return line
 }
 
 func badFirst(p *events.PartState) int {

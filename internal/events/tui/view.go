@@ -17,7 +17,7 @@ func (m Model) View() string {
 		return ""
 	}
 	if m.width < leastWidth || m.height < leastHeight {
-		text := fmt.Sprintf("%s %s; this terminal is %dx%d, the UI needs %dx%d", m.headline(), events.Clock(m.state.ElapsedAt(m.now)), m.width, m.height, leastWidth, leastHeight)
+		text := fmt.Sprintf("%dx%d is too small, %dx%d needed; %s %s", m.width, m.height, leastWidth, leastHeight, m.headline(), events.Clock(m.state.ElapsedAt(m.now)))
 		return ansi.Truncate(text, m.width, "…")
 	}
 	lines := []string{m.header()}
@@ -70,6 +70,11 @@ func (m Model) header() string {
 	return ends(left, " "+right, m.width)
 }
 
+// wideScreen is from where on steps and parts stand side by side.
+const wideScreen = 120
+
+func stepsWidth(width int) int { return clamp(width*2/5, 44, 76) }
+
 // panes puts steps, parts and log on the screen: side by side where it is wide, else one above the other.
 func (m Model) panes(height int) []string {
 	logHeight := 0
@@ -85,16 +90,16 @@ func (m Model) panes(height int) []string {
 	}
 	upper := height - logHeight
 	var lines []string
-	if m.width >= 120 {
-		left := clamp(m.width*2/5, 44, 76)
+	if m.width >= wideScreen {
+		left := stepsWidth(m.width)
 		steps := m.pad(m.stepLines(upper, left-1), upper)
 		parts := m.pad(m.partLines(upper, m.width-left-1), upper)
 		for i := range upper {
 			lines = append(lines, fit(steps[i], left-1)+m.styles.dim.Render(" │")+parts[i])
 		}
 	} else {
-		least := 7 // lines for the parts
-		if upper < 14 {
+		least := max(7, upper-4) // lines for the parts
+		if upper >= 14 {
 			least = upper / 2
 		}
 		steps := m.stepLines(upper-least, m.width)
@@ -168,6 +173,9 @@ func (m Model) stepLine(mark string, step *events.StepState, current bool, width
 	switch step.Phase {
 	case events.Running:
 		sign, style = spinner[m.spinner%len(spinner)], m.styles.busy
+		if m.ended() { // it was cut off
+			sign = signRunning
+		}
 	case events.Done:
 		sign, style = signs[step.Outcome], m.styles.outcome(step.Outcome, false)
 	}
@@ -269,18 +277,25 @@ func (m Model) footer() string {
 	if m.filterText() != "" {
 		right = m.styles.odd.Render(m.filterText() + " ")
 	}
-	return ends(m.styles.dim.Render(" "+footerText(m.pane)), right, m.width)
+	return ends(m.styles.dim.Render(" "+footerText(m.pane, m.width-2-ansi.StringWidth(right))), right, m.width)
 }
 
 func (m Model) helpLines() []string {
-	text := []string{""}
+	var text []string
 	for _, b := range helpKeys() {
 		text = append(text, fmt.Sprintf(" %-8s %s", b.Help().Key, b.Help().Desc))
 	}
-	legend := []string{signPending + " to come", signRunning + " at work"}
+	legend := []string{signPending + " to come, or not needed", signRunning + " at work"}
 	for _, outcome := range []events.Outcome{events.OK, events.Failed, events.WrongValues, events.Crashed, events.Hung, events.Skipped} {
 		legend = append(legend, signs[outcome]+" "+string(outcome))
 	}
-	text = append(text, "", " "+strings.Join(legend, "  "), " (!) as expected: stock sources, and what waits for a patch, may go wrong")
-	return text
+	line := ""
+	text = append(text, "")
+	for _, entry := range append(legend, "(!) wrong as expected: stock, what waits for a patch") {
+		if ansi.StringWidth(line+"   "+entry) > m.width-2 {
+			text, line = append(text, " "+line), ""
+		}
+		line = strings.TrimLeft(line+"   "+entry, " ")
+	}
+	return append(text, " "+line)
 }
