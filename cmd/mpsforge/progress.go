@@ -62,7 +62,7 @@ func openRenderer(std streams, f face) (events.Renderer, error) {
 		}
 	case progressPlain:
 	default:
-		return nil, usagef("--progress %s: there are auto, tty, plain and json", f.mode)
+		return nil, usagef("--progress %s: use auto, tty, plain or json", f.mode)
 	}
 	if f.quiet || f.mode == progressPlain {
 		return events.NewPlain(std.err, f.quiet), nil
