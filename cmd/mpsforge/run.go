@@ -12,6 +12,7 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/build"
 	"mpsforge/internal/events"
+	"mpsforge/validate"
 )
 
 func runCommand(std streams) *cli.Command {
@@ -31,6 +32,11 @@ for the stages python and bench, unless --python names an environment that has i
 			if c.IsSet("build") && c.Bool("build") && c.String("python") != "" {
 				return result{}, usagef("--build makes an environment, and --python names another")
 			}
+			steps := []string{"apply"}
+			if c.needsBuild() {
+				steps = append(steps, "build")
+			}
+			c.sink.Emit(events.Pipeline{Steps: append(steps, validate.Steps(list(c.String("stages")))...)})
 			if err := c.ensureCheckout(ctx); err != nil {
 				return result{}, err
 			}

@@ -99,6 +99,22 @@ func checkTerminalGivenBack(t *testing.T, text string) {
 	}
 }
 
+// freshSettings are those of a terminal that nobody has touched.
+func freshSettings(t *testing.T) *unix.Termios {
+	t.Helper()
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer slave.Close()
+	settings, err := unix.IoctlGetTermios(int(slave.Fd()), termiosRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return settings
+}
+
 // TestUIGivesTheTerminalBack plays a recorded run on a terminal, tries keys and a new size, and leaves it as it was, with a
 // summary on it.
 func TestUIGivesTheTerminalBack(t *testing.T) {
@@ -107,10 +123,7 @@ func TestUIGivesTheTerminalBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	command, terminal, shown := onTerminal(t, "replay", "--speed", "max", stream)
-	before, err := unix.IoctlGetTermios(int(terminal.Fd()), termiosRequest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := freshSettings(t)
 	waitFor(t, "the end of the stream", func() bool { return strings.Contains(shown(), "done") })
 	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 20, Cols: 70}); err != nil {
 		t.Fatal(err)
@@ -134,6 +147,32 @@ func TestUIGivesTheTerminalBack(t *testing.T) {
 	if summary := screens[len(screens)-1]; !strings.Contains(summary, "mpsforge apply") || !strings.Contains(summary, "patches: 13") {
 		t.Errorf("what stays on the terminal: %q", summary)
 	}
+}
+
+// TestKilledUIGivesTheTerminalBack kills the program while it draws.
+func TestKilledUIGivesTheTerminalBack(t *testing.T) {
+	stream, err := filepath.Abs("../../internal/events/tui/testdata/apply.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, terminal, shown := onTerminal(t, "replay", "--speed", "0.001", stream)
+	before := freshSettings(t)
+	waitFor(t, "the UI", func() bool { return strings.Contains(shown(), "at work") })
+	waitFor(t, "raw mode", func() bool {
+		now, err := unix.IoctlGetTermios(int(terminal.Fd()), termiosRequest)
+		return err == nil && *now != *before
+	})
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err == nil {
+		t.Error("it survived")
+	}
+	waitFor(t, "the terminal's settings", func() bool {
+		now, err := unix.IoctlGetTermios(int(terminal.Fd()), termiosRequest)
+		return err == nil && *now == *before && strings.Contains(shown(), "\x1b[?1049l")
+	})
+	checkTerminalGivenBack(t, shown())
 }
 
 // TestShortCommandsAskNothing runs a command that knows no UI, on a terminal that would answer.

@@ -214,7 +214,8 @@ func (m *Model) open() {
 	switch m.pane {
 	case stepsPane:
 		if m.chosen = m.current(); m.chosen != nil && len(m.rows()) > 0 {
-			m.pane, m.row = partsPane, m.newest()
+			m.pane = partsPane
+			m.row = m.newest()
 		}
 	case partsPane:
 		if len(m.rows()) > 0 {
@@ -361,24 +362,41 @@ func (m Model) rows() []row {
 	slices.SortStableFunc(grid, func(a, b row) int {
 		return slices.Index(step.Subjects, a.subject) - slices.Index(step.Subjects, b.subject)
 	})
+	if m.pane != partsPane && m.pane != detailPane { // what runs stays in sight; under a cursor nothing moves
+		slices.SortStableFunc(single, func(a, b row) int { return phase(a.cells[0]) - phase(b.cells[0]) })
+	}
 	return slices.DeleteFunc(append(single, grid...), func(r row) bool {
 		return m.failures && !r.bad() || m.filter != "" && !r.matches(m.filter)
 	})
 }
 
+// phase orders parts: ended, at work, to come.
+func phase(p *events.PartState) int {
+	switch {
+	case p.Running > 0:
+		return 1
+	case p.Runs == 0:
+		return 2
+	}
+	return 0
+}
+
 // newest is the row where something happens, or happened last.
 func (m Model) newest() int {
 	rows := m.rows()
-	best := 0
+	best, busy := 0, -1
 	for i, r := range rows {
 		for _, part := range r.cells {
 			if part.Running > 0 {
-				return i
+				busy = i
 			}
 			if part.Runs > 0 {
 				best = i
 			}
 		}
+	}
+	if busy >= 0 {
+		return busy
 	}
 	return best
 }

@@ -51,8 +51,10 @@ func Start(terminal Terminal, o Options) *UI {
 		options = append(options, tea.WithInput(nil))
 	}
 	u.program = tea.NewProgram(guarded{Model: New(o), failure: &u.failure}, options...)
+	release := guard(terminal.Output)
 	go func() {
 		defer close(u.ended)
+		defer release()
 		final, err := u.program.Run()
 		if model, ok := final.(guarded); ok {
 			u.last = model.Model
