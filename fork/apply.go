@@ -50,17 +50,48 @@ func (c *Checkout) Apply(ctx context.Context, series *patches.Series, options Op
 		applied := c.state.Applied[:count:count]
 		var names []string
 		head := c.repository.Head
+		sink.Emit(events.PartsPlanned{Step: "apply", Names: namesOf(series.Patches[min(count, target):target])})
 		for i := count; i < target; i++ {
 			sink.Emit(events.StepProgress{Step: "apply", Done: int64(i - count), Total: int64(target - count), Unit: "patches", Note: series.Patches[i].Name})
-			head, err = c.commitPatch(ctx, head, series.Patches[i])
+			head, err = c.commitWithEvents(ctx, head, series.Patches[i], sink)
 			if err != nil {
 				return "", nil, nil, err
 			}
 			applied = append(applied, Applied{Name: series.Patches[i].Name, SHA256: series.Patches[i].SHA256, Commit: head, Paths: series.Patches[i].Paths()})
 			names = append(names, series.Patches[i].Name)
 		}
+		if made := int64(len(names)); made > 0 {
+			sink.Emit(events.StepProgress{Step: "apply", Done: made, Total: made, Unit: "patches", Note: "write the files"})
+		}
 		return head, applied, names, nil
 	})
+}
+
+func namesOf(list []*patches.Patch) []string {
+	names := []string{}
+	for _, patch := range list {
+		names = append(names, patch.Name)
+	}
+	return names
+}
+
+// commitWithEvents is commitPatch as a part of the step apply.
+func (c *Checkout) commitWithEvents(ctx context.Context, parent string, patch *patches.Patch, sink events.Sink) (string, error) {
+	finish := events.RunPart(sink, events.Part{Step: "apply", Name: patch.Name})
+	head, err := c.commitPatch(ctx, parent, patch)
+	if err != nil {
+		finish(events.PartFinished{Outcome: events.Failed, Detail: firstLine(err.Error())})
+		return "", err
+	}
+	finish(events.PartFinished{Outcome: events.OK, Detail: counted(len(patch.Files), "file")})
+	return head, nil
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Unapply takes the series off again, last patch first. It needs no patch files: the commits are known.

@@ -48,6 +48,7 @@ type Fetched struct {
 func Fetch(ctx context.Context, series *patches.Series, options FetchOptions, sink events.Sink) (*Fetched, error) {
 	finish := events.Step(sink, "fetch")
 	defer finish(events.Failed, "")
+	sink = events.Under(sink, "fetch")
 	var fetched *Fetched
 	var err error
 	source := series.Baseline.Source

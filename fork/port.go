@@ -278,7 +278,9 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 	ours := &line{checkout: c, head: p.Target} // the version's own series, for patches that are kept
 	theirs := &line{checkout: c, head: c.state.Base, made: c.state.Applied}
 	onto := p.Target
+	sink.Emit(events.PartsPlanned{Step: "port", Names: namesOf(p.source.Patches)})
 	for i, patch := range p.source.Patches {
+		tell := events.RunPart(sink, events.Part{Step: "port", Name: patch.Name})
 		sink.Emit(events.StepProgress{Step: "port", Done: int64(i), Total: int64(len(p.source.Patches)), Unit: "patches", Note: patch.Name})
 		before, after, err := theirs.advance(ctx, patch)
 		if err != nil {
@@ -314,10 +316,12 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 				now.Outcome = PortKept
 			}
 			if len(conflicts) > 0 {
+				tell(events.PartFinished{Outcome: events.Failed, Detail: counted(len(conflicts), "conflict")})
 				result.Conflicts = conflicts
 				return p.stop(ctx, result, patch.Name)
 			}
 		}
+		tell(events.PartFinished{Outcome: events.OK, Detail: string(now.Outcome)})
 		p.Done = append(p.Done, now)
 		if now.Commit != "" {
 			onto = now.Commit

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,14 +48,30 @@ func (c *stageChecker) count(name string, n int64) {
 	c.counts[name] += n
 }
 
+// begin tells the world that a check runs now.
+func (c *stageChecker) begin(name string) {
+	c.sink.Emit(events.PartStarted{Part: events.Part{Step: stepName(c.stage), Name: name}})
+}
+
 // progress tells the world that a check is done and returns it.
 func (c *stageChecker) progress(check reports.Check) reports.Check {
 	c.mutex.Lock()
 	c.done++
 	done := c.done
 	c.mutex.Unlock()
-	c.sink.Emit(events.StepProgress{Step: "verify " + c.stage, Done: done, Unit: "checks", Note: check.Name})
+	c.sink.Emit(partOf(stepName(c.stage), check))
+	c.sink.Emit(events.StepProgress{Step: stepName(c.stage), Done: done, Unit: "checks", Note: check.Name})
 	return check
+}
+
+// partOf tells a finished check as a part of a step.
+func partOf(step string, check reports.Check) events.PartFinished {
+	outcome := map[reports.Verdict]events.Outcome{reports.Passed: events.OK, reports.Failed: events.Failed}[check.Verdict]
+	if outcome == "" {
+		outcome = events.Skipped
+	}
+	detail, _, _ := strings.Cut(check.Detail, "\n")
+	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: outcome, Detail: detail, Elapsed: time.Duration(check.Seconds * float64(time.Second))}
 }
 
 // runGroups runs groups of checks side by side and adds them to the stage in the order given.

@@ -99,6 +99,19 @@ func StageNames() []string {
 	return names
 }
 
+// Steps are the steps that Run will announce for the stages asked for.
+func Steps(asked []string) []string {
+	steps := []string{}
+	for _, s := range stages() {
+		if s.run != nil && (len(asked) == 0 || slices.Contains(asked, s.name)) {
+			steps = append(steps, stepName(s.name))
+		}
+	}
+	return steps
+}
+
+func stepName(stage string) string { return "verify " + stage }
+
 // CheckNames makes sure that every name is one of a stage.
 func CheckNames(names []string) error {
 	for _, name := range names {
@@ -119,6 +132,7 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 	if options.Seed == 0 {
 		options.Seed = uint64(started.UnixNano())
 	}
+	sink.Emit(events.Pipeline{Steps: Steps(options.Stages)})
 	p := &pipeline{Options: options, sink: sink}
 	p.report = &reports.Report{Schema: reports.Schema, Tool: options.Tool, Started: started.UTC(), Quick: options.Quick, Seed: options.Seed,
 		Identity: p.identity(), Machine: machine(ctx), Limits: slices.Clone(limits)}
@@ -135,6 +149,7 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 			result.Verdict, result.Reason = reports.Skipped, "not part of this version of mpsforge"
 		case stopped != "" && !options.KeepGoing:
 			result.Verdict, result.Reason = reports.NotRun, stopped+" failed"
+			events.Step(sink, stepName(s.name))(events.Skipped, "not run: "+result.Reason)
 		default:
 			if err := p.runStage(ctx, s, &result); err != nil {
 				return nil, err
@@ -155,10 +170,12 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 
 // runStage runs one stage and turns its error into a verdict. Only the end of the context is an error here.
 func (p *pipeline) runStage(ctx context.Context, s stage, result *reports.Stage) error {
-	finish := events.Step(p.sink, "verify "+s.name)
+	finish := events.Step(p.sink, stepName(s.name))
 	defer finish(events.Failed, "")
 	started := time.Now()
-	err := s.run(p, ctx, result)
+	inside := *p
+	inside.sink = events.Under(p.sink, stepName(s.name))
+	err := s.run(&inside, ctx, result)
 	result.Seconds = time.Since(started).Seconds()
 	var skip errSkip
 	switch {

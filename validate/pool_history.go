@@ -150,6 +150,7 @@ func (c *stageChecker) checkPoolHistories(ctx context.Context) []reports.Check {
 	for _, shape := range poolHistories() {
 		started := time.Now()
 		check := reports.Check{Name: "history: " + shape.name, Subject: c.subject, Rule: shape.rules, Verdict: reports.Passed}
+		c.begin(check.Name)
 		total := 0
 		for round := 0; round < rounds && check.Verdict == reports.Passed && ctx.Err() == nil; round++ {
 			seed := c.seed + uint64(round)

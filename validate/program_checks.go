@@ -226,6 +226,7 @@ func (c *stageChecker) repeat(options script.Options, problem, text string) stri
 func (c *stageChecker) checkProgram(ctx context.Context, check reports.Check, text string, want verdictOf, runs runsOf) reports.Check {
 	started := time.Now()
 	check.Subject = c.subject
+	c.begin(check.Name)
 	problem, detail, found := c.runProgram(ctx, text, want, runs)
 	check.Verdict, check.Detail, check.Findings = reports.Passed, detail, found
 	if problem != "" {

@@ -50,6 +50,7 @@ func (c *stageChecker) checkEngineSanitizers(ctx context.Context, tools compiler
 	}{{threadSanitizer, tools.thread}, {addressSanitizer, tools.address}} {
 		started := time.Now()
 		check := reports.Check{Name: s.name + " over engine and pool", Subject: c.subject, Rule: "all"}
+		c.begin(check.Name)
 		switch {
 		case tools.err != nil:
 			check.Verdict, check.Detail = reports.Skipped, tools.err.Error()

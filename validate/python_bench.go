@@ -59,7 +59,7 @@ func (p *pipeline) benchStage(ctx context.Context, stage *reports.Stage) error {
 	if len(jobs) == 0 {
 		return skipf("no test of this stage matches %q", p.Python.Only)
 	}
-	r := pythonStageRun{pipeline: p, stage: stage, step: "verify bench"}
+	r := pythonStageRun{pipeline: p, stage: stage, step: stepName(stage.Name)}
 	found, err := r.runAll(ctx, jobs)
 	if err != nil {
 		return err

@@ -134,7 +134,7 @@ func (r pythonRun) run(ctx context.Context) (pythonEnd, error) {
 		end.kind, end.problem = reports.Errors, "it wrote something that is no event: "+watched.garbage
 	case watched.stopped != "":
 		end.kind, end.problem = reports.Hung, watched.stopped
-		if !strings.HasPrefix(watched.stopped, "hung") { // too much memory
+		if !strings.HasPrefix(watched.stopped, hungWord) { // too much memory
 			end.kind = reports.Errors
 		}
 		if found, err := classify("stacks", []byte(watched.stacks)); err == nil && len(found.Matches) > 0 {
@@ -268,6 +268,9 @@ func (w *watch) take(line []byte) {
 	}
 }
 
+// hungWord begins what guard says of a process that gets nowhere.
+const hungWord = "hung"
+
 // guard waits until the process has ended or is to be ended, and says why. Time in which this program did not run itself,
 // because it was stopped or the machine slept, does not count.
 func (w *watch) guard(ctx context.Context, limits pythonLimits) string {
@@ -295,11 +298,11 @@ func (w *watch) guard(ctx context.Context, limits pythonLimits) string {
 		case memory > limits.memory:
 			return fmt.Sprintf("too much memory: %d MiB, the limit is %d MiB", memory>>20, limits.memory>>20)
 		case !known && still > limits.start:
-			return fmt.Sprintf("hung: it did not tell which torch it loaded in %s", limits.start)
+			return fmt.Sprintf(hungWord+": it did not tell which torch it loaded in %s", limits.start)
 		case known && still > limits.stall:
-			return fmt.Sprintf("hung: nothing done for %s", limits.stall)
+			return fmt.Sprintf(hungWord+": nothing done for %s", limits.stall)
 		case total > limits.total:
-			return fmt.Sprintf("hung: not done after %s", limits.total)
+			return fmt.Sprintf(hungWord+": not done after %s", limits.total)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (p *pipeline) pythonStage(ctx context.Context, stage *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	r := pythonStageRun{pipeline: p, stage: stage, step: "verify python"}
+	r := pythonStageRun{pipeline: p, stage: stage, step: stepName(stage.Name)}
 	var jobs []pythonOutcome
 	for _, t := range selected {
 		jobs = append(jobs, p.pythonJobs(t, patched)...)
@@ -192,6 +192,7 @@ type pythonStageRun struct {
 
 // runAll runs the jobs, two at once where there is more than one processor; noisy ones alone.
 func (r *pythonStageRun) runAll(ctx context.Context, jobs []pythonOutcome) ([]pythonOutcome, error) {
+	r.plan(jobs)
 	var noise sync.RWMutex
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -204,10 +205,13 @@ func (r *pythonStageRun) runAll(ctx context.Context, jobs []pythonOutcome) ([]py
 					lock, unlock = noise.Lock, noise.Unlock
 				}
 				lock()
+				tell := events.RunPart(r.sink, r.part(jobs[i]))
 				end, err := jobs[i].run.run(limited)
 				unlock()
 				if err != nil {
 					cancel(err)
+				} else {
+					tell(r.finished(jobs[i], end))
 				}
 				jobs[i].end = end
 				finished <- i
@@ -234,6 +238,46 @@ func (r *pythonStageRun) runAll(ctx context.Context, jobs []pythonOutcome) ([]py
 		return nil, context.Cause(limited)
 	}
 	return jobs, nil
+}
+
+// part is what a process is called in the events.
+func (r *pythonStageRun) part(o pythonOutcome) events.Part {
+	name := o.test.name
+	if path := o.path(); path != "" {
+		name += ", " + path
+	}
+	if o.run.warmup && o.test.section == coldSection {
+		name += ", warm"
+	}
+	return events.Part{Step: r.step, Subject: o.subject.name, Name: name, Column: threadsColumn(o.run.threads)}
+}
+
+// plan announces the processes.
+func (r *pythonStageRun) plan(jobs []pythonOutcome) {
+	var planned []events.PartsPlanned
+	for _, job := range jobs {
+		part := r.part(job)
+		at := slices.IndexFunc(planned, func(p events.PartsPlanned) bool { return p.Subject == part.Subject && p.Names[0] == part.Name })
+		if at < 0 {
+			at = len(planned)
+			planned = append(planned, events.PartsPlanned{Step: r.step, Subject: part.Subject, Names: []string{part.Name}})
+		}
+		if !slices.Contains(planned[at].Columns, part.Column) {
+			planned[at].Columns = append(planned[at].Columns, part.Column)
+		}
+	}
+	for _, p := range planned {
+		r.sink.Emit(p)
+	}
+}
+
+// finished tells a process's end. Stock may go wrong, and so may what waits for a patch.
+func (r *pythonStageRun) finished(o pythonOutcome, end pythonEnd) events.PartFinished {
+	if end.skipped != "" {
+		return events.PartFinished{Outcome: events.Skipped, Detail: end.skipped}
+	}
+	waits := len(r.missing(o.test)) > 0 && o.subject.device == "mps"
+	return end.finished(waits || o.subject.name == "stock" && o.test.stock != stockLives)
 }
 
 func problemsOf(outcomes []pythonOutcome) []pythonOutcome {

@@ -55,6 +55,7 @@ func (c *stageChecker) checkHandOver(ctx context.Context) []reports.Check {
 	for _, shape := range poolShapes {
 		started := time.Now()
 		check := reports.Check{Name: "hand-over: " + shape.name, Subject: c.subject, Rule: "16, 17", Verdict: reports.Passed}
+		c.begin(check.Name)
 		for i := range programs {
 			if ctx.Err() != nil || check.Verdict == reports.Failed {
 				break

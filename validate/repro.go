@@ -170,6 +170,11 @@ func render(name string, text any) ([]byte, error) {
 
 // measure runs the reproducer so often as asked for, each time in a new process.
 func (r *Repro) measure(ctx context.Context, options ReproOptions, text *reproText, sink events.Sink) error {
+	if options.Runs == 0 {
+		return nil
+	}
+	finish := events.Step(sink, "repro")
+	defer finish(events.Failed, "")
 	for i := range options.Runs {
 		limited, cancel := context.WithTimeout(ctx, options.Limit)
 		// The setting makes the software Metal end the process as Metal does, where it is one.

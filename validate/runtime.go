@@ -129,7 +129,7 @@ func (r *runtimeRun) build(ctx context.Context, source *fork.Snapshot, flavour b
 		return nil, err
 	}
 	return build.Host(ctx, build.HostOptions{Checkout: source.Dir, Identity: identity, Root: r.root, Torch: r.torch, Flavour: flavour, Jobs: r.Host.Jobs,
-		Cache: r.Cache, Native: veneer, Glue: glue}, r.sink)
+		Cache: r.Cache, Native: veneer, Glue: glue, Subject: r.subject(source.Patches)}, r.sink)
 }
 
 // describe puts what was compiled, and what not, into the report.
@@ -152,8 +152,49 @@ func (r *runtimeRun) describe(built *build.HostBuild, stage *reports.Stage) {
 
 func (r *runtimeRun) add(check reports.Check) {
 	r.done++
-	r.sink.Emit(events.StepProgress{Step: "verify runtime", Done: r.done, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	r.sink.Emit(events.StepProgress{Step: stepName(r.stage.Name), Done: r.done, Unit: "checks", Note: check.Name + ", " + check.Subject})
 	r.stage.Add(check)
+}
+
+// subject names sources by the patches on them.
+func (r *runtimeRun) subject(applied []string) string {
+	var without []string
+	for _, patch := range r.Series.Patches {
+		if !slices.Contains(applied, patch.Name) {
+			without = append(without, patch.Name)
+		}
+	}
+	switch {
+	case len(without) == 0:
+		return "patched"
+	case len(applied) == 0:
+		return "stock"
+	}
+	return "without " + strings.Join(without, ", ")
+}
+
+// part is what a process of a scenario is called in the events.
+func (r *runtimeRun) part(scenario string, built *build.HostBuild, threads int) events.Part {
+	return events.Part{Step: stepName(r.stage.Name), Subject: r.subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour), Name: scenario, Column: threadsColumn(threads)}
+}
+
+// plan announces the processes of a table of scenarios.
+func (r *runtimeRun) plan(scenarios []runtimeScenario, builds ...*build.HostBuild) {
+	for _, built := range builds {
+		if built == nil {
+			continue
+		}
+		for _, s := range scenarios {
+			if s.notThread != "" && built.Stamp.Flavour == build.Thread {
+				continue
+			}
+			planned := events.PartsPlanned{Step: stepName(r.stage.Name), Subject: r.part(s.name, built, 1).Subject, Names: []string{s.name}}
+			for _, threads := range s.threads(r.Quick) {
+				planned.Columns = append(planned.Columns, threadsColumn(threads))
+			}
+			r.sink.Emit(planned)
+		}
+	}
 }
 
 // operations compares each operation with the CPU, over random shapes, strides and types.
@@ -172,10 +213,14 @@ func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) err
 			continue
 		}
 		one := hostRun{built: built, tools: r.root, scenario: name, threads: 1, iterations: iterations, seed: r.Seed % 1_000_000_007, limit: patient}
+		part := r.part("values: "+name, built, 1)
+		part.Column = ""
+		tell := events.RunPart(r.sink, part)
 		end, err := one.run(ctx)
 		if err != nil {
 			return err
 		}
+		tell(end.finished(one.notRun(end) != ""))
 		check := reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Passed, Seconds: end.seconds,
 			Detail: fmt.Sprintf("values compared with the CPU: %d", end.result.Checked)}
 		if reason := one.notRun(end); reason != "" {
@@ -215,6 +260,7 @@ func (r *runtimeRun) waits(s runtimeScenario) []string {
 
 // scenarios fills the table: each scenario on stock, if it is built, and on the patched sources.
 func (r *runtimeRun) scenarios(ctx context.Context, stock, patched *build.HostBuild) error {
+	r.plan(runtimeScenarios(), stock, patched)
 	for _, s := range runtimeScenarios() {
 		if s.notThread != "" && patched.Stamp.Flavour == build.Thread {
 			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(build.Thread), Verdict: reports.Skipped, Detail: s.notThread})
@@ -287,10 +333,12 @@ func (r *runtimeRun) outcomes(ctx context.Context, s runtimeScenario, built *bui
 		}
 		for try := range tries {
 			one := r.hostRun(s, built, threads, try)
+			tell := events.RunPart(r.sink, r.part(s.name, built, threads))
 			end, err := one.run(ctx)
 			if err != nil {
 				return nil, err
 			}
+			tell(end.finished(one.notRun(end) != "" || r.mayFail(s, built, threads)))
 			r.stage.Count("processes run", 1)
 			r.stage.Count("values compared", end.result.Checked)
 			all = append(all, outcome{one, end})
@@ -300,6 +348,15 @@ func (r *runtimeRun) outcomes(ctx context.Context, s runtimeScenario, built *bui
 		}
 	}
 	return all, nil
+}
+
+// mayFail tells whether it is no news that a process goes wrong: of stock sources, of those with a patch left out, and of a
+// series that does not have the scenario's patches yet.
+func (r *runtimeRun) mayFail(s runtimeScenario, built *build.HostBuild, threads int) bool {
+	if len(built.Stamp.Patches) == 0 {
+		return s.stock != stockLives && threads >= max(1, s.least)
+	}
+	return len(built.Stamp.Patches) < len(r.Series.Patches) || len(r.waits(s)) > 0
 }
 
 // onPatched demands that every run lives with right values and that no checker finds anything.

@@ -58,6 +58,7 @@ func (r *runtimeRun) ablate(ctx context.Context) error {
 				return err
 			}
 			leftOut = without
+			r.plan(scenarios, built)
 			for _, s := range scenarios {
 				if slices.Contains(failing, s.name) || (s.notThread != "" && flavour == build.Thread) {
 					continue

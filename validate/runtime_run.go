@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"mpsforge/fork/build"
+	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 	"mpsforge/reports"
 )
@@ -55,6 +57,25 @@ type ending struct {
 	result    scenarioResult
 	output    string // the end of its standard error
 	seconds   float64
+}
+
+// finished tells the end of a process as a part of a step. Bad news may be expected, of stock sources and the like.
+func (e ending) finished(expected bool) events.PartFinished {
+	end := events.PartFinished{Outcome: events.OK, Signature: e.signature}
+	if e.problem != "" {
+		named := map[reports.Outcome]events.Outcome{reports.WrongValues: events.WrongValues, reports.Crashed: events.Crashed, reports.Hung: events.Hung}
+		end.Outcome, end.Expected = cmp.Or(named[e.kind], events.Failed), expected
+		end.Detail, _, _ = strings.Cut(e.problem, "\n")
+	}
+	return end
+}
+
+// threadsColumn is the column of a part with so many threads.
+func threadsColumn(threads int) string {
+	if threads == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%d threads", threads)
 }
 
 // noKernel is what MPSFallback.mm says of an operator without a kernel for MPS.

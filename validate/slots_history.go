@@ -81,6 +81,7 @@ func (c *stageChecker) checkHistories(ctx context.Context, subject *slots.Subjec
 		}
 		started := time.Now()
 		check := reports.Check{Name: "history: " + shape.name, Subject: c.subject, Rule: "2, 8", Verdict: reports.Passed}
+		c.begin(check.Name)
 		done := 0
 		var peak, full uint64
 		for round := 0; round < rounds && check.Verdict == reports.Passed && ctx.Err() == nil; round++ {

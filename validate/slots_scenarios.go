@@ -34,6 +34,7 @@ func (c *stageChecker) checkScenarios(ctx context.Context, subject *slots.Subjec
 			break
 		}
 		started := time.Now()
+		c.begin(scenario.name)
 		problems := perform(ctx, scenario, &trial{subject: subject, patience: c.patience})
 		check := reports.Check{Name: scenario.name, Subject: c.subject, Rule: scenario.rule, Verdict: reports.Passed, Seconds: time.Since(started).Seconds()}
 		if len(problems) > 0 {

@@ -93,6 +93,7 @@ func (c *stageChecker) checkSanitizers(ctx context.Context, tools compiler, subj
 	}{{threadSanitizer, tools.thread}, {addressSanitizer, tools.address}} {
 		started := time.Now()
 		check := reports.Check{Name: s.name, Subject: c.subject, Rule: "2, 8, 27"}
+		c.begin(check.Name)
 		finish := func(verdict reports.Verdict, detail string) {
 			check.Verdict, check.Detail, check.Seconds = verdict, detail, time.Since(started).Seconds()
 			checks = append(checks, c.progress(check))
@@ -151,6 +152,7 @@ func lastLines(text []byte) string { return run.LastLines(string(text), 60) }
 func (c *stageChecker) checkSchedules(ctx context.Context, builder subjectBuilder, header []byte) []reports.Check {
 	started := time.Now()
 	check := reports.Check{Name: "schedule search", Subject: c.subject, Rule: "2, 8, 26", Verdict: reports.Failed}
+	c.begin(check.Name)
 	preemptions := "2"
 	if !c.quick {
 		preemptions = "3"

@@ -14,7 +14,7 @@ import (
 
 func applyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "apply", usage: "put the series on the checkout, all or nothing",
+		name: "apply", usage: "put the series on the checkout, all or nothing", ui: workUI,
 		about: `Each patch becomes one commit with its author, date and message. Only files whose bytes change are
 written. When all patches are there already, nothing happens. A run that was cut off is mended by the next.
 
@@ -30,7 +30,7 @@ written. When all patches are there already, nothing happens. A run that was cut
 
 func unapplyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "unapply", usage: "take the series off the checkout again, last patch first",
+		name: "unapply", usage: "take the series off the checkout again, last patch first", ui: workUI,
 		about: `  mpsforge unapply                        back to the baseline
   mpsforge unapply --until stream-slots   take patches off up to and including that one
   mpsforge unapply --check                would it come off? writes nothing`,

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,8 +33,10 @@ type result struct {
 // call is one run of a command: its flags and where its events go.
 type call struct {
 	*cli.Context
-	sink events.Sink
-	std  streams
+	sink  events.Sink
+	std   streams
+	feed  *events.Feed // the sink, for replay
+	clock *streamClock // of replay
 }
 
 // commandError marks an error that the frame has printed.
@@ -51,6 +54,7 @@ type spec struct {
 	// argument names the positional argument: NAME is one, ONE TWO are two, NAME... one or more, [NAME] one or none; empty for none.
 	argument string
 	flags    []cli.Flag
+	ui       useOfUI
 	action   func(context.Context, call) (result, error)
 }
 
@@ -62,21 +66,48 @@ func newCommand(std streams, s spec) *cli.Command {
 		UsageText: strings.TrimSpace("mpsforge " + full + " [flags] " + s.argument),
 		Flags: append(s.flags,
 			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
-			&cli.StringFlag{Name: "progress", Value: string(events.Auto), Usage: "how to show progress on standard error: auto, tty, plain or json"},
+			&cli.StringFlag{Name: "progress", Value: progressAuto, Usage: "how to show progress on standard error: auto, tty, plain or json"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no messages but warnings"}),
 		Action: func(c *cli.Context) error {
 			if err := checkArguments(c, s); err != nil {
 				return err
 			}
-			renderer, err := events.New(events.Mode(c.String("progress")), std.err, std.errIsTerminal, c.Bool("quiet"))
-			if err != nil {
-				return err
-			}
-			found, err := s.action(c.Context, call{Context: c, sink: renderer, std: std})
-			renderer.Close()
-			return finish(c, std, full, found, err)
+			return perform(c, std, s)
 		},
 	}
+}
+
+// perform runs a command's action between the first and the last event of its stream.
+func perform(c *cli.Context, std streams, s spec) error {
+	full := strings.TrimSpace(s.parent + " " + s.name)
+	ctx, cancel := context.WithCancelCause(c.Context)
+	defer cancel(nil)
+	f := face{mode: c.String("progress"), quiet: c.Bool("quiet"), use: s.ui, now: time.Now, leave: ctx.Done(), interrupt: func() { cancel(nil) }}
+	f.quit = f.interrupt
+	clock := &streamClock{}
+	if s.ui == replayUI {
+		f.now, f.quit = clock.now, func() { cancel(errQuit) }
+	}
+	renderer, err := openRenderer(std, f)
+	if err != nil {
+		return err
+	}
+	feed := events.NewFeed(renderer, f.now)
+	defer feed.Close() // gives the terminal back when the action panics
+	defer tellStatus(feed)()
+	if s.ui != replayUI {
+		feed.Emit(events.Stream{Version: events.Version, Tool: version(), Command: full, Args: std.args[min(len(std.args), 1+len(strings.Fields(full))):]})
+	}
+	found, err := s.action(ctx, call{Context: c, sink: feed, std: std, feed: feed, clock: clock})
+	if s.ui != replayUI {
+		end := events.End{ExitCode: exitCode(err), Message: found.message}
+		if err != nil {
+			end.Message = err.Error()
+		}
+		feed.Emit(end)
+	}
+	feed.Close()
+	return finish(c, std, full, found, err)
 }
 
 // finish prints what a command found and how it ended.

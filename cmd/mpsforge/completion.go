@@ -13,8 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/internal/events"
 	"mpsforge/patches"
+	"mpsforge/reports"
 	"mpsforge/validate"
 )
 
@@ -269,7 +269,8 @@ func valueSets() map[string]valueSet {
 		"only":     {names: pythonTestNames},
 		"device":   {names: fixed("mps", "cpu")},
 		"launcher": {names: fixed("ccache", "sccache", "none")},
-		"progress": {names: fixed(string(events.Auto), string(events.Terminal), string(events.Plain), string(events.JSON))},
+		"format":   {names: fixed(append(reports.Formats(), "svg")...)},
+		"progress": {names: fixed(progressAuto, progressTTY, progressPlain, progressJSON)},
 	}
 }
 

@@ -63,7 +63,7 @@ func TestCompletionOffers(t *testing.T) {
 		{"verify --checkout=p", ":folders"},
 		{"verify --report ", ":files"},
 		{"fetch --from ", "debian :files"},
-		{"report ", "github :files"}, // a command below it, or its argument
+		{"report ", "diff github :files"}, // a command below it, or its argument
 		{"report a ", ""},            // it takes one
 		{"metal classify a ", ":files"},
 		{"repro lin", "linear"},

@@ -20,7 +20,6 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
-	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
@@ -46,14 +45,19 @@ func Main() int {
 	debug.SetGCPercent(800)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	stderrTerminal := term.IsTerminal(int(os.Stderr.Fd()))
-	return execute(ctx, os.Args, streams{out: os.Stdout, err: os.Stderr, errIsTerminal: stderrTerminal})
+	std := streams{out: os.Stdout, err: os.Stderr, outIsTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		std.errTerminal = os.Stderr
+	}
+	return execute(ctx, os.Args, std)
 }
 
 // streams is where a command writes: data to out, messages and progress to err.
 type streams struct {
 	out, err      io.Writer
-	errIsTerminal bool
+	outIsTerminal bool
+	errTerminal   *os.File // err, if it is a terminal
+	args          []string // the command line
 }
 
 // usageError is a wrong use of the command line.
@@ -91,7 +95,7 @@ func exitCode(err error) int {
 		return silent.code
 	case is(context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), is(events.ErrMode, fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, reports.ErrFormat, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions):
+	case errors.As(err, &usage), is(fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, reports.ErrFormat, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):
@@ -112,6 +116,7 @@ type outcome struct {
 
 // execute runs one command line.
 func execute(ctx context.Context, args []string, std streams) int {
+	std.args = args
 	app := newApp(std)
 	err := app.RunContext(ctx, args)
 	code := exitCode(err)
@@ -187,7 +192,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 		},
 		Commands: []*cli.Command{
 			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), exportCommand(std), portCommand(std), prCommand(std), lintCommand(std),
-			buildCommand(std), shellCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), doctorCommand(std), versionCommand(std),
+			buildCommand(std), shellCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), replayCommand(std), doctorCommand(std), versionCommand(std),
 			completionCommand(std), completeCommand(std), docsCommand(std),
 		},
 	}

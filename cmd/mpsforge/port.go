@@ -18,7 +18,7 @@ import (
 
 func portCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "port", usage: "carry the series to another PyTorch version",
+		name: "port", usage: "carry the series to another PyTorch version", ui: workUI,
 		about: `Three-way merges in the object store, one patch at a time, from the checkout's baseline to another version; HEAD and
 work tree stay as they are. Each patch turns out unchanged, moved (other line numbers only), merged, already upstream
 (left out), or a conflict: then both sides are shown and lie in files to mend, and --continue goes on. The patch files

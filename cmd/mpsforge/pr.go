@@ -18,7 +18,7 @@ import (
 
 func prCommand(std streams) *cli.Command {
 	command := newCommand(std, spec{
-		name: "pr", usage: "prepare the upstream pull-request stack",
+		name: "pr", usage: "prepare the upstream pull-request stack", ui: workUI,
 		about: `Makes of each patch a commit on a commit of upstream's, with a branch mpsforge/NN-NAME for it, and the text of its pull
 request: issue, checklist, test plan, evidence from a report, compatibility, and that AI assistance was used. Checks size and
 style as upstream does. Nothing is pushed or opened: the commands for that are printed. HEAD and the work tree stay as

@@ -14,7 +14,7 @@ import (
 
 func reproCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "repro", usage: "write a minimal reproducer and the text of a bug report", argument: "SCENARIO",
+		name: "repro", usage: "write a minimal reproducer and the text of a bug report", argument: "SCENARIO", ui: workUI,
 		about: `SCENARIO is one of: ` + strings.Join(validate.ReproScenarios(), ", ") + `.
 Writes one self-contained file, Python that needs torch alone, or Objective-C++ that needs Metal alone, and a report for
 PyTorch or Apple beside it. With --python the file is run, and versions, signature and rate are filled in; without,

@@ -12,11 +12,12 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/build"
 	"mpsforge/internal/events"
+	"mpsforge/validate"
 )
 
 func runCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "run", usage: "fetch, apply, build, verify and report in one go",
+		name: "run", usage: "fetch, apply, build, verify and report in one go", ui: workUI,
 		about: `Steps that are done already are left out. The exit code is that of the first step that fails. PyTorch is built on a Mac
 for the stages python and bench, unless --python names an environment that has it or --build=false says no, and elsewhere when
 --build asks for it; what was built is then what those stages run on.
@@ -31,6 +32,11 @@ for the stages python and bench, unless --python names an environment that has i
 			if c.IsSet("build") && c.Bool("build") && c.String("python") != "" {
 				return result{}, usagef("--build makes an environment, and --python names another")
 			}
+			steps := []string{"apply"}
+			if c.needsBuild() {
+				steps = append(steps, "build")
+			}
+			c.sink.Emit(events.Pipeline{Steps: append(steps, validate.Steps(list(c.String("stages")))...)})
 			if err := c.ensureCheckout(ctx); err != nil {
 				return result{}, err
 			}

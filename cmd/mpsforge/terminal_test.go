@@ -10,22 +10,22 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 )
 
-// onTerminal starts the real binary with a pseudo-terminal for everything and collects what it shows.
+// onTerminal starts the program, as TestMain has put it on the path, with a pseudo-terminal for everything and collects what
+// it shows.
 func onTerminal(t *testing.T, args ...string) (command *exec.Cmd, terminal *os.File, shown func() string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "mpsforge")
-	if output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, output)
-	}
-	command = exec.Command(binary, args...)
-	command.Env = append(os.Environ(), "MPSFORGE_CACHE="+filepath.Join(t.TempDir(), "cache"))
-	terminal, err := pty.Start(command)
+	command = exec.Command("mpsforge", args...)
+	// As on a user's terminal; a CI's own variable would change what termenv does.
+	command.Env = append(os.Environ(), "MPSFORGE_CACHE="+filepath.Join(t.TempDir(), "cache"), "TERM=xterm-256color", "CI=")
+	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 30, Cols: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +60,12 @@ func waitFor(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// TestCtrlCEndsAVerificationCleanly types Ctrl-C on a terminal while compiled checks run.
+// TestCtrlCEndsAVerificationCleanly types Ctrl-C on a terminal while compiled checks run under the terminal UI.
 func TestCtrlCEndsAVerificationCleanly(t *testing.T) {
 	command, terminal, shown := onTerminal(t, "verify", "--stages", "reference", "--checkout", filepath.Join(t.TempDir(), "nowhere"))
-	waitFor(t, "progress of the reference stage", func() bool { return strings.Contains(shown(), "verify reference: ") })
+	waitFor(t, "progress of the reference stage", func() bool {
+		return strings.Contains(shown(), "verify reference") && strings.Contains(shown(), "checks")
+	})
 	if _, err := io.WriteString(terminal, "\x03"); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +76,138 @@ func TestCtrlCEndsAVerificationCleanly(t *testing.T) {
 	// the program may end before its last words are read from the terminal
 	waitFor(t, "mpsforge: verify was interrupted", func() bool { return strings.Contains(shown(), "mpsforge: verify was interrupted") })
 	waitFor(t, "children to be gone", func() bool { return inSession(t, command.Process.Pid) == 0 })
+	checkTerminalGivenBack(t, shown())
+}
+
+// checkTerminalGivenBack looks for what the UI must have turned off again, and for questions to the terminal, whose answers
+// would be typed into the user's shell.
+func checkTerminalGivenBack(t *testing.T, text string) {
+	t.Helper()
+	for _, mode := range []string{"?1049", "?25", "?2004"} { // the other screen, no cursor, pasted text in brackets
+		on, off := "h", "l"
+		if mode == "?25" {
+			on, off = off, on
+		}
+		if last := strings.LastIndex(text, "\x1b["+mode+off); last < strings.LastIndex(text, "\x1b["+mode+on) || last < 0 {
+			t.Errorf("mode %s of the terminal is left on:\n%q", mode, text)
+		}
+	}
+	for _, question := range []string{"\x1b]1", "\x1b[6n", "\x1b[c", "\x1b[>", "\x1b[?u", "\x1bP+q"} {
+		if strings.Contains(text, question) {
+			t.Errorf("the terminal is asked %q:\n%q", question, text)
+		}
+	}
+}
+
+// freshSettings are those of a terminal that nobody has touched.
+func freshSettings(t *testing.T) *unix.Termios {
+	t.Helper()
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer slave.Close()
+	settings, err := unix.IoctlGetTermios(int(slave.Fd()), termiosRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return settings
+}
+
+// TestUIGivesTheTerminalBack plays a recorded run on a terminal, tries keys and a new size, and leaves it as it was, with a
+// summary on it.
+func TestUIGivesTheTerminalBack(t *testing.T) {
+	stream, err := filepath.Abs("../../internal/events/tui/testdata/apply.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, terminal, shown := onTerminal(t, "replay", "--speed", "max", stream)
+	before := freshSettings(t)
+	waitFor(t, "the end of the stream", func() bool { return strings.Contains(shown(), "done") })
+	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 20, Cols: 70}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"\r", "\x1b[B", "\x1b[A", "?", "x", "l", "l", "f", "f", "q"} {
+		time.Sleep(50 * time.Millisecond) // an escape and what follows are one key only when they come together
+		if _, err := io.WriteString(terminal, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := command.Wait(); err != nil {
+		t.Fatalf("%v\n%q", err, shown())
+	}
+	waitFor(t, "the summary", func() bool { return strings.HasSuffix(shown(), "\r\n") })
+	checkTerminalGivenBack(t, shown())
+	after, err := unix.IoctlGetTermios(int(terminal.Fd()), termiosRequest)
+	if err != nil || *after != *before {
+		t.Errorf("the terminal's settings were %+v and are %+v, %v", before, after, err)
+	}
+	screens := strings.Split(shown(), "\x1b[?1049l")
+	if summary := screens[len(screens)-1]; !strings.Contains(summary, "mpsforge apply") || !strings.Contains(summary, "patches: 13") {
+		t.Errorf("what stays on the terminal: %q", summary)
+	}
+}
+
+// TestKilledUIGivesTheTerminalBack kills the program while it draws.
+func TestKilledUIGivesTheTerminalBack(t *testing.T) {
+	stream, err := filepath.Abs("../../internal/events/tui/testdata/apply.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, terminal, shown := onTerminal(t, "replay", "--speed", "0.001", stream)
+	before := freshSettings(t)
+	waitFor(t, "the UI", func() bool { return strings.Contains(shown(), "at work") })
+	waitFor(t, "raw mode", func() bool {
+		now, err := unix.IoctlGetTermios(int(terminal.Fd()), termiosRequest)
+		return err == nil && *now != *before
+	})
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err == nil {
+		t.Error("it survived")
+	}
+	waitFor(t, "the terminal's settings", func() bool {
+		now, err := unix.IoctlGetTermios(int(terminal.Fd()), termiosRequest)
+		return err == nil && *now == *before && strings.Contains(shown(), "\x1b[?1049l")
+	})
+	checkTerminalGivenBack(t, shown())
+}
+
+// TestShortCommandsAskNothing runs a command that knows no UI, on a terminal that would answer.
+func TestShortCommandsAskNothing(t *testing.T) {
+	command, _, shown := onTerminal(t, "version")
+	if err := command.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the version", func() bool { return strings.Contains(shown(), "go1") })
+	if strings.Contains(shown(), "\x1b") {
+		t.Errorf("%q", shown())
+	}
+}
+
+// TestSignalTellsTheStatus sends SIGUSR1 to a command in each mode.
+func TestSignalTellsTheStatus(t *testing.T) {
+	for _, mode := range []string{"plain", "json", "tty"} {
+		command, terminal, shown := onTerminal(t, "verify", "--stages", "reference", "--progress", mode, "--checkout", filepath.Join(t.TempDir(), "nowhere"))
+		waitFor(t, "the reference stage", func() bool {
+			return strings.Contains(shown(), "verify reference") || strings.Contains(shown(), `"kind":"step-started"`)
+		})
+		if err := command.Process.Signal(syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, mode+": the status", func() bool {
+			return strings.Contains(shown(), "verify reference for 0:") && strings.Contains(shown(), "verify began")
+		})
+		if _, err := io.WriteString(terminal, "\x03"); err != nil {
+			t.Fatal(err)
+		}
+		var exit *exec.ExitError
+		if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+			t.Errorf("%s: ended with %v", mode, err)
+		}
+	}
 }
 
 // inSession counts the processes of a terminal session; children leave the process group, but not the session.

@@ -83,7 +83,10 @@ func (c *compiler) compile(ctx context.Context, units []unit) error {
 					cancel()
 				}
 				finished++
-				c.sink.Emit(events.StepProgress{Step: c.step, Done: int64(finished), Total: int64(len(units)), Note: u.path})
+				c.sink.Emit(events.StepProgress{Step: c.step, Done: int64(finished), Total: int64(len(units)), Unit: "sources", Note: u.path})
+				if err != nil && !errors.Is(err, context.Canceled) {
+					c.sink.Emit(events.PartFinished{Part: events.Part{Step: c.step, Name: u.path}, Outcome: events.Failed, Detail: firstErrorLine.FindString(err.Error())})
+				}
 				guard.Unlock()
 			}
 		})
@@ -123,6 +126,7 @@ func (c *compiler) compileOne(ctx context.Context, u unit) error {
 
 // link links objects into a shared library or a program.
 func (c *compiler) link(ctx context.Context, output string, objects, flags []string) error {
+	c.sink.Emit(events.StepProgress{Step: c.step, Note: "link " + filepath.Base(output)})
 	args := append([]string{"--driver-mode=g++", "--ld-path=" + c.root.Tool("ld.lld"), "-o", output}, objects...)
 	args = append(append(args, c.sanitizer(false)...), flags...)
 	if c.root.Dir() != "/" {

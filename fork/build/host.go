@@ -31,6 +31,8 @@ type HostOptions struct {
 	Flavour  Flavour
 	Jobs     int    // compilers at once; 0: one for each processor
 	Cache    string // folder
+	// Subject names the sources in the step's name, such as stock; may be empty.
+	Subject string
 	// Native is package native's sources, Glue those that stand in for PyTorch.
 	Native, Glue fs.FS
 	// Tests asks for the test programs of both, too.
@@ -88,8 +90,12 @@ func Host(ctx context.Context, options HostOptions, sink events.Sink) (*HostBuil
 		return nil, err
 	}
 	name := "build " + string(options.Flavour)
+	if options.Subject != "" {
+		name = "build " + options.Subject + ", " + string(options.Flavour)
+	}
 	finish := events.Step(sink, name)
 	defer finish(events.Failed, "")
+	sink = events.Under(sink, name)
 	h := host{HostOptions: options, compiler: compiler{root: options.Root, cache: options.Cache, flavour: options.Flavour, jobs: options.Jobs, sink: sink, step: name}}
 	built, err := h.build(ctx, sink)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,9 @@ type watcher struct {
 	kept      []byte
 	failed    bool
 	ran       int // commands of ninja that ended
+	lines     int // told in this second
+	leftOut   int // not told
+	second    time.Time
 }
 
 func newWatcher(log io.Writer, sink events.Sink, step string, e *estimator) *watcher {
@@ -63,6 +67,7 @@ func (w *watcher) take(line string) {
 	n, ok := parseNinja(line)
 	if !ok || w.estimator == nil {
 		w.keep(line)
+		w.tell(line)
 		if w.estimator == nil {
 			w.report(events.StepProgress{Step: w.step, Note: shorten(line, noteLimit)}, false)
 		}
@@ -71,17 +76,30 @@ func (w *watcher) take(line string) {
 	w.ran++
 	w.estimator.end(n.what)
 	elapsed := time.Since(w.started)
-	note := shorten(n.what, noteLimit)
-	if n.running > 0 {
-		note += fmt.Sprintf(", %d running", n.running)
+	left, _ := w.estimator.left(elapsed, n.done, n.total) // 0 if it is not known
+	w.report(events.StepProgress{Step: w.step, Done: int64(n.done), Total: int64(n.total), Unit: "commands", Note: shorten(n.what, noteLimit), Running: int64(n.running), Left: left},
+		n.done == n.total)
+}
+
+// linesASecond bounds the output that is told while it comes; the log on disk has all of it.
+const linesASecond = 100
+
+// tell tells a line of output, and a failed command of ninja's as a part of the step.
+func (w *watcher) tell(line string) {
+	if what, failed := strings.CutPrefix(line, "FAILED: "); failed && w.estimator != nil {
+		w.sink.Emit(events.PartFinished{Part: events.Part{Step: w.step, Name: shorten(strings.TrimSpace(what), noteLimit)}, Outcome: events.Failed})
 	}
-	if elapsed > time.Second {
-		note += fmt.Sprintf(", %.1f a second", float64(n.done)/elapsed.Seconds())
+	if now := time.Now(); now.Sub(w.second) >= time.Second {
+		if w.leftOut > 0 {
+			w.sink.Emit(events.StepLine{Step: w.step, Text: fmt.Sprintf("… %d lines more; the log has them", w.leftOut)})
+		}
+		w.second, w.lines, w.leftOut = now, 0, 0
 	}
-	if left, known := w.estimator.left(elapsed, n.done, n.total); known {
-		note += fmt.Sprintf(", %s left", left.Round(time.Second))
+	if w.lines++; w.lines > linesASecond {
+		w.leftOut++
+		return
 	}
-	w.report(events.StepProgress{Step: w.step, Done: int64(n.done), Total: int64(n.total), Note: note}, n.done == n.total)
+	w.sink.Emit(events.StepLine{Step: w.step, Text: shorten(line, 400)})
 }
 
 func (w *watcher) report(progress events.StepProgress, last bool) {

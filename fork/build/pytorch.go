@@ -49,7 +49,7 @@ func PyTorch(ctx context.Context, plan Plan, identity Stamp, tool string, sink e
 		return nil, err
 	}
 	defer lock.Close()
-	r := runner{plan: plan, own: own, lock: lock, sink: sink}
+	r := runner{plan: plan, own: own, lock: lock}
 	r.built = &Built{Targets: plan.Targets, Log: filepath.Join(own, "build.log")}
 	if r.built.Stamp, err = plan.pyTorchStamp(identity, tool); err != nil {
 		return nil, err
@@ -57,6 +57,14 @@ func PyTorch(ctx context.Context, plan Plan, identity Stamp, tool string, sink e
 	if err := writeStamp(plan.Recipe.Checkout, r.built.Stamp); err != nil {
 		return nil, r.failed("stamp", nil, err)
 	}
+	finish := events.Step(sink, "build")
+	defer finish(events.Failed, "")
+	r.sink = events.Under(sink, "build")
+	var steps []string
+	for _, step := range plan.Steps {
+		steps = append(steps, step.Name)
+	}
+	r.sink.Emit(events.Pipeline{Steps: steps})
 	log, err := os.Create(r.built.Log)
 	if err != nil {
 		return nil, r.failed("log", nil, err)
@@ -66,6 +74,9 @@ func PyTorch(ctx context.Context, plan Plan, identity Stamp, tool string, sink e
 	// Compilers that a killed ninja has left behind hold the lock as long as they write.
 	if !errors.Is(err, ErrKilled) {
 		err = errors.Join(err, syscall.Flock(int(lock.Fd()), syscall.LOCK_UN))
+	}
+	if err == nil {
+		finish(events.OK, "")
 	}
 	return r.built, err
 }
@@ -119,6 +130,7 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		if key != "" && key == have && r.stillThere(step) {
 			r.built.Skipped = append(r.built.Skipped, step.Name)
+			events.Step(r.sink, step.Name)(events.Skipped, "done already")
 			if err := r.after(step); err != nil {
 				return err
 			}

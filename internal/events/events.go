@@ -1,7 +1,3 @@
-// Package events defines what a running command tells the world, and the faces that show it.
-//
-// A command emits typed events into a Sink and knows nothing of terminals; renderers turn the same stream into plain
-// lines, JSON lines or a live status line. All faces write to standard error: standard output holds data only.
 package events
 
 import (
@@ -9,21 +5,77 @@ import (
 	"time"
 )
 
+// Version of the stream, see the package's comment.
+const Version = 1
+
 // Event is one of the types below.
 type Event interface{ kind() string }
 
-// StepStarted opens a step. Steps may nest; names are unique within one run of a command.
+// Stream opens a stream.
+type Stream struct {
+	Version int      `json:"version"`
+	Tool    string   `json:"tool"` // the program's version
+	Command string   `json:"command"`
+	Args    []string `json:"args"` // behind the command
+}
+
+// Pipeline announces steps, in the order in which they will start. Parent is empty for those of the command itself.
+type Pipeline struct {
+	Parent string   `json:"parent,omitempty"`
+	Steps  []string `json:"steps"`
+}
+
+// StepStarted opens a step.
 type StepStarted struct {
-	Step string `json:"step"`
+	Step   string `json:"step"`
+	Parent string `json:"parent,omitempty"` // the step that it is a part of
 }
 
 // StepProgress reports how far a step is. Total is 0 when it is not known; Unit is empty for a bare count.
 type StepProgress struct {
-	Step  string `json:"step"`
-	Done  int64  `json:"done"`
-	Total int64  `json:"total,omitempty"`
-	Unit  string `json:"unit,omitempty"`
-	Note  string `json:"note,omitempty"`
+	Step    string        `json:"step"`
+	Done    int64         `json:"done"`
+	Total   int64         `json:"total,omitempty"`
+	Unit    string        `json:"unit,omitempty"`
+	Note    string        `json:"note,omitempty"`    // what it does now, or has just done
+	Running int64         `json:"running,omitempty"` // how many at once
+	Left    time.Duration `json:"left_ns,omitempty"` // as the step itself reckons; 0: it does not
+}
+
+// PartsPlanned announces parts of a step: those called Names, each once for every column where there are columns.
+type PartsPlanned struct {
+	Step    string   `json:"step"`
+	Subject string   `json:"subject,omitempty"`
+	Names   []string `json:"names"`
+	Columns []string `json:"columns,omitempty"`
+}
+
+// Part names a part of a step.
+type Part struct {
+	Step    string `json:"step"`
+	Subject string `json:"subject,omitempty"` // what it is about, such as "stock, plain"
+	Name    string `json:"name"`
+	Column  string `json:"column,omitempty"` // such as "4 threads"
+}
+
+// PartStarted opens a run of a part.
+type PartStarted struct{ Part }
+
+// PartFinished closes it.
+type PartFinished struct {
+	Part
+	Outcome Outcome `json:"outcome"`
+	// Expected is set when a bad outcome is no bad news: unpatched sources that crash, a test that waits for a patch.
+	Expected  bool          `json:"expected,omitempty"`
+	Signature string        `json:"signature,omitempty"` // of a crash, number and name as "mpsforge metal explain" knows them
+	Detail    string        `json:"detail,omitempty"`
+	Elapsed   time.Duration `json:"elapsed_ns"`
+}
+
+// StepLine is a line of output of a step's program.
+type StepLine struct {
+	Step string `json:"step"`
+	Text string `json:"text"`
 }
 
 // StepFinished closes a step.
@@ -34,14 +86,17 @@ type StepFinished struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
-// Outcome is how a step ended.
+// Outcome is how a step or a part ended.
 type Outcome string
 
-// The outcomes of a step.
+// The outcomes. Steps know the first three only.
 const (
-	OK      Outcome = "ok"
-	Failed  Outcome = "failed"
-	Skipped Outcome = "skipped"
+	OK          Outcome = "ok"
+	Failed      Outcome = "failed"
+	Skipped     Outcome = "skipped"
+	WrongValues Outcome = "wrong values"
+	Crashed     Outcome = "crashed"
+	Hung        Outcome = "hung"
 )
 
 // Message is a line for the user outside any step's progress.
@@ -53,16 +108,30 @@ type Message struct {
 // Level ranks a Message.
 type Level string
 
-// The levels of a message. Quiet mode keeps warnings.
+// The levels of a message. Quiet mode keeps warnings, and what the user has asked for by a signal.
 const (
 	Info    Level = "info"
 	Warning Level = "warning"
+	Status  Level = "status"
 )
 
+// End closes a stream.
+type End struct {
+	ExitCode int    `json:"exit_code"`
+	Message  string `json:"message,omitempty"`
+}
+
+func (Stream) kind() string       { return "stream" }
+func (Pipeline) kind() string     { return "pipeline" }
 func (StepStarted) kind() string  { return "step-started" }
 func (StepProgress) kind() string { return "step-progress" }
+func (PartsPlanned) kind() string { return "parts-planned" }
+func (PartStarted) kind() string  { return "part-started" }
+func (PartFinished) kind() string { return "part-finished" }
+func (StepLine) kind() string     { return "step-line" }
 func (StepFinished) kind() string { return "step-finished" }
 func (Message) kind() string      { return "message" }
+func (End) kind() string          { return "end" }
 
 // Sink takes events. Implementations are safe for use by several goroutines and never block for long.
 type Sink interface{ Emit(Event) }
@@ -84,5 +153,39 @@ func Step(sink Sink, name string) func(Outcome, string) {
 		once.Do(func() {
 			sink.Emit(StepFinished{Step: name, Outcome: outcome, Detail: detail, Elapsed: time.Since(started)})
 		})
+	}
+}
+
+// Under gives a sink for the work inside a step: steps that start there, and know no parent, are parts of it.
+func Under(sink Sink, step string) Sink { return under{sink, step} }
+
+type under struct {
+	sink Sink
+	step string
+}
+
+func (u under) Emit(event Event) {
+	switch e := event.(type) {
+	case StepStarted:
+		if e.Parent == "" {
+			e.Parent = u.step
+		}
+		event = e
+	case Pipeline:
+		if e.Parent == "" {
+			e.Parent = u.step
+		}
+		event = e
+	}
+	u.sink.Emit(event)
+}
+
+// RunPart emits the start of a part's run and returns the function that emits its end.
+func RunPart(sink Sink, part Part) func(PartFinished) {
+	started := time.Now()
+	sink.Emit(PartStarted{part})
+	return func(end PartFinished) {
+		end.Part, end.Elapsed = part, time.Since(started)
+		sink.Emit(end)
 	}
 }

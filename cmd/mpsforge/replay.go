@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"mpsforge/internal/events"
+)
+
+func replayCommand(std streams) *cli.Command {
+	return newCommand(std, spec{
+		name: "replay", usage: "play an event stream again",
+		about: `FILE is what a command wrote to standard error with --progress json; - is standard input, so that a stream can be
+watched from another machine while it is made. On a terminal the UI stays at the end, for reading, until q.
+
+  mpsforge verify --progress json 2> events.jsonl
+  mpsforge replay events.jsonl                         as it was, in its own time
+  mpsforge replay --speed 20 events.jsonl              twenty times as fast
+  mpsforge replay --speed max events.jsonl             its end at once
+  mpsforge replay --progress plain --speed max events.jsonl
+  ssh mac mpsforge run --progress json 2>&1 >/dev/null | mpsforge replay --speed max -`,
+		argument: "FILE", ui: replayUI,
+		flags:  []cli.Flag{&cli.StringFlag{Name: "speed", Value: "1", Usage: "`N` times as fast as it was; max: without waiting"}},
+		action: replay,
+	})
+}
+
+// errQuit ends a replay at the user's wish.
+var errQuit = errors.New("the replay was left")
+
+func replay(ctx context.Context, c call) (result, error) {
+	speed := 0.0 // without waiting
+	if text := c.String("speed"); text != "max" {
+		var err error
+		if speed, err = strconv.ParseFloat(text, 64); err != nil || !(speed > 0) || speed > 1e6 {
+			return result{}, usagef("--speed %s: a number above 0, or max", text)
+		}
+	}
+	name := c.Args().First()
+	input := io.Reader(os.Stdin)
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return result{}, fmt.Errorf("replay: %w", err)
+		}
+		defer file.Close()
+		input = file
+	}
+	played, err := c.play(ctx, events.NewReader(input), speed)
+	if errors.Is(context.Cause(ctx), errQuit) {
+		return result{message: fmt.Sprintf("events played: %d", played)}, nil
+	}
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("replay %s: %w", name, err)
+	}
+	return result{value: struct {
+		Events int `json:"events"`
+	}{played}, message: fmt.Sprintf("events played: %d", played)}, err
+}
+
+// play hands the events on, each at its time.
+func (c call) play(ctx context.Context, reader *events.Reader, speed float64) (played int, err error) {
+	ended := false
+	for {
+		record, err := reader.Next()
+		switch {
+		case errors.Is(err, io.EOF) && !ended:
+			c.sink.Emit(events.Message{Level: events.Warning, Text: "the stream has no end: its command was killed, or still runs"})
+			return played, nil
+		case errors.Is(err, io.EOF):
+			return played, nil
+		case err != nil:
+			return played, err
+		}
+		if err := c.clock.wait(ctx, record.Time, speed); err != nil {
+			return played, err
+		}
+		c.feed.Put(record)
+		played++
+		_, ended = record.Event.(events.End)
+	}
+}
+
+// streamClock is the time of a stream that is played again.
+type streamClock struct {
+	mutex sync.Mutex
+	last  time.Time // of the event before
+	at    time.Time // when that was played
+	speed float64
+}
+
+// now is the stream's time: between two events it goes on at the speed.
+func (s *streamClock) now() time.Time {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.last.IsZero() {
+		return time.Now()
+	}
+	return s.last.Add(time.Duration(float64(time.Since(s.at)) * s.speed))
+}
+
+// wait waits until it is the time of an event.
+func (s *streamClock) wait(ctx context.Context, event time.Time, speed float64) error {
+	if speed > 0 && !s.last.IsZero() {
+		due := s.at.Add(time.Duration(float64(event.Sub(s.last)) / speed))
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Until(due)):
+		}
+	}
+	s.mutex.Lock()
+	s.last, s.at, s.speed = event, time.Now(), speed
+	s.mutex.Unlock()
+	return ctx.Err()
+}

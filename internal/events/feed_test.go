@@ -1,0 +1,115 @@
+package events_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mpsforge/internal/events"
+)
+
+// slow is a renderer that blocks until it is let go, as a stopped terminal does.
+type slow struct {
+	release chan struct{}
+	mutex   sync.Mutex
+	got     []events.Record
+	closed  bool
+}
+
+func (s *slow) Show(records []events.Record) {
+	<-s.release
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.got = append(s.got, records...)
+}
+
+func (s *slow) Close() { s.closed = true }
+
+// The work goes on while the terminal stands still. Then it gets all that counts; progress and output only in part, and
+// it is told how much was left out.
+func TestSlowTerminalDoesNotSlowTheWork(t *testing.T) {
+	terminal := &slow{release: make(chan struct{})}
+	feed := events.NewFeed(terminal, time.Now)
+	const n = 20000
+	started := time.Now()
+	for i := range n {
+		feed.Emit(events.StepProgress{Step: "compile", Done: int64(i)})
+		feed.Emit(events.StepLine{Step: "compile", Text: "output"})
+		if i%100 == 0 {
+			feed.Emit(events.PartFinished{Part: events.Part{Step: "compile", Name: fmt.Sprint(i)}, Outcome: events.Failed})
+		}
+	}
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("%d events took %s", n, took)
+	}
+	close(terminal.release)
+	feed.Close()
+	feed.Close() // a second time does nothing
+	feed.Emit(events.End{})
+	parts, lines, told := 0, 0, 0
+	var last int64
+	for _, record := range terminal.got {
+		switch e := record.Event.(type) {
+		case events.PartFinished:
+			parts++
+		case events.StepLine:
+			lines++
+		case events.StepProgress:
+			last = e.Done
+		case events.Message:
+			if _, err := fmt.Sscanf(e.Text, "lines of output left out here, as they came too fast: %d", &told); err != nil {
+				t.Errorf("%q: %v", e.Text, err)
+			}
+		}
+	}
+	if parts != n/100 || lines+told != n || told == 0 || last != n-1 || !terminal.closed {
+		t.Errorf("parts %d, lines %d and %d left out, last progress %d, closed %t, of %d events", parts, lines, told, last, terminal.closed, len(terminal.got))
+	}
+	if len(terminal.got) > 3*n/2 {
+		t.Errorf("%d events were kept", len(terminal.got))
+	}
+}
+
+// A step that is left early ends as failed, and only once; the step of work inside it names it as its parent.
+func TestStepEndsOnceAndKnowsItsParent(t *testing.T) {
+	var out bytes.Buffer
+	feed := events.NewFeed(events.NewJSON(&out), func() time.Time { return start })
+	func() {
+		finish := events.Step(feed, "one")
+		defer finish(events.Failed, "")
+		inside := events.Under(events.Under(feed, "one"), "two")
+		inside.Emit(events.Pipeline{Steps: []string{"three"}})
+		events.Step(inside, "three")(events.OK, "done")
+	}()
+	feed.Close()
+	var shape []string
+	for line := range strings.Lines(out.String()) {
+		kind := strings.Split(line, `"`)[3]
+		if strings.Contains(line, `"parent":"two"`) {
+			kind += " in two"
+		}
+		shape = append(shape, kind)
+	}
+	if got, want := strings.Join(shape, ", "), "step-started, pipeline in two, step-started in two, step-finished, step-finished"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// The status names what runs, how far it is, and since when.
+func TestStatus(t *testing.T) {
+	state := events.NewState()
+	for _, record := range at(
+		0.0, events.Stream{Version: 1, Command: "verify"},
+		1.0, events.StepStarted{Step: "verify runtime"},
+		2.0, events.StepStarted{Step: "build", Parent: "verify runtime"},
+		3.0, events.StepProgress{Step: "build", Done: 3, Total: 9, Note: "a.mm"},
+	) {
+		state.Apply(record)
+	}
+	if got, want := state.Status(start.Add(75*time.Second)), "build for 1:13: 3/9 a.mm; verify began 1:15 ago"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,97 @@
+package tui
+
+import (
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/muesli/termenv"
+
+	"mpsforge/internal/events"
+)
+
+// styles of a frame. Whatever they say is said by a sign or a word as well, for terminals without colours.
+type styles struct {
+	title, dim, good, bad, odd, busy, chosen lipgloss.Style
+}
+
+// newStyles takes the colours that a terminal's user has set up for 16; where there are 256, grey is one that stands out
+// from a dark and from a light background. The terminal is not asked for its background: what it answers can end up in the
+// user's shell.
+func newStyles(profile termenv.Profile) styles {
+	renderer := lipgloss.NewRenderer(io.Discard)
+	renderer.SetColorProfile(profile)
+	renderer.SetHasDarkBackground(true)
+	colour := func(basic, of256 string) lipgloss.Style {
+		return renderer.NewStyle().Foreground(lipgloss.CompleteColor{TrueColor: of256, ANSI256: of256, ANSI: basic})
+	}
+	return styles{
+		title: renderer.NewStyle().Bold(true), dim: colour("8", "244"), good: colour("2", "2"), bad: colour("1", "1").Bold(true),
+		odd: colour("3", "3"), busy: colour("6", "6"), chosen: renderer.NewStyle().Bold(true),
+	}
+}
+
+// Signs of parts and steps; each is one column wide.
+const (
+	signPending = "·"
+	signRunning = "▸"
+	signNone    = " "
+)
+
+var signs = map[events.Outcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.WrongValues: "≠", events.Crashed: "!", events.Hung: "∞"}
+
+var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+func (s styles) outcome(outcome events.Outcome, expected bool) lipgloss.Style {
+	switch {
+	case outcome == events.OK:
+		return s.good
+	case outcome == events.Skipped:
+		return s.dim
+	case expected:
+		return s.odd
+	}
+	return s.bad
+}
+
+// cell is the sign of a part, three columns wide: parentheses stand around what was expected to go wrong.
+func (s styles) cell(part *events.PartState) string {
+	switch {
+	case part == nil:
+		return "   "
+	case part.Running > 0:
+		return s.busy.Render(" " + signRunning + " ")
+	case part.Runs == 0:
+		return s.dim.Render(" " + signPending + " ")
+	}
+	text := " " + signs[part.Outcome] + " "
+	if part.Expected && part.Outcome != events.OK && part.Outcome != events.Skipped {
+		text = "(" + signs[part.Outcome] + ")"
+	}
+	return s.outcome(part.Outcome, part.Expected).Render(text)
+}
+
+// fit cuts a line to a width and fills it up.
+func fit(text string, width int) string {
+	text = ansi.Truncate(text, max(0, width), "…")
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
+}
+
+// ends puts one text to the left and one to the right of a line; the left one is cut where there is no room for both.
+func ends(left, right string, width int) string {
+	room := width - ansi.StringWidth(right)
+	if room < 8 {
+		return fit(left, width)
+	}
+	return fit(left, room) + right
+}
+
+// bar draws a part of a whole.
+func bar(done, total int64, width int) string {
+	filled := 0
+	if total > 0 {
+		filled = int(float64(width) * float64(min(done, total)) / float64(total))
+	}
+	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
+}
