@@ -30,7 +30,9 @@ func newLate() (late *lateUI, ui *told, log *[]string) {
 	return late, ui, log
 }
 
-func record(event events.Event) []events.Record { return []events.Record{{Time: time.Now(), Event: event}} }
+func record(event events.Event) []events.Record {
+	return []events.Record{{Time: time.Now(), Event: event}}
+}
 
 // What is done in a moment is told in lines; no UI flashes up.
 func TestQuickCommandHasNoUI(t *testing.T) {
