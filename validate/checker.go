@@ -53,8 +53,11 @@ func (c *stageChecker) begin(name string) {
 	c.sink.Emit(events.PartStarted{Part: events.Part{Step: stepName(c.stage), Name: name}})
 }
 
-// progress tells the world that a check is done and returns it.
-func (c *stageChecker) progress(check reports.Check) reports.Check {
+// progress tells the world that a check is done and returns it. One that was cut off is not done.
+func (c *stageChecker) progress(ctx context.Context, check reports.Check) reports.Check {
+	if ctx.Err() != nil {
+		return check
+	}
 	c.mutex.Lock()
 	c.done++
 	done := c.done

@@ -180,6 +180,7 @@ func (p *pipeline) runStage(ctx context.Context, s stage, result *reports.Stage)
 	var skip errSkip
 	switch {
 	case ctx.Err() != nil:
+		finish(events.Failed, "interrupted")
 		return ctx.Err()
 	case errors.As(err, &skip) && result.Verdict == "":
 		result.Verdict, result.Reason = reports.Skipped, skip.reason

@@ -166,7 +166,7 @@ func (c *stageChecker) checkPoolHistories(ctx context.Context) []reports.Check {
 		}
 		check.Seconds = time.Since(started).Seconds()
 		c.count("operations", int64(total))
-		checks = append(checks, c.progress(check))
+		checks = append(checks, c.progress(ctx, check))
 	}
 	return checks
 }

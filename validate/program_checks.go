@@ -233,7 +233,7 @@ func (c *stageChecker) checkProgram(ctx context.Context, check reports.Check, te
 		check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
 	}
 	check.Seconds = time.Since(started).Seconds()
-	return c.progress(check)
+	return c.progress(ctx, check)
 }
 
 // checkMetal runs the corpus of the checker and the programs that break a rule each.

@@ -60,7 +60,7 @@ func (c *stageChecker) checkEngineSanitizers(ctx context.Context, tools compiler
 			check.Verdict, check.Detail, check.Output = c.runSanitized(ctx, tools, s.sanitizer)
 		}
 		check.Seconds = time.Since(started).Seconds()
-		checks = append(checks, c.progress(check))
+		checks = append(checks, c.progress(ctx, check))
 	}
 	return checks
 }

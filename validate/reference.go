@@ -69,7 +69,7 @@ func (c *stageChecker) checkHandOver(ctx context.Context) []reports.Check {
 			check.Detail = fmt.Sprintf("%d programs, %d runs each", programs, runs.free+runs.drawn)
 		}
 		check.Seconds = time.Since(started).Seconds()
-		checks = append(checks, c.progress(check))
+		checks = append(checks, c.progress(ctx, check))
 	}
 	c.count("hand-over programs", int64(programs*len(checks)))
 	return checks

@@ -107,7 +107,7 @@ func (c *stageChecker) checkHistories(ctx context.Context, subject *slots.Subjec
 		check.Seconds = time.Since(started).Seconds()
 		c.count("operations", int64(done))
 		c.count("history shapes", 1)
-		checks = append(checks, c.progress(check))
+		checks = append(checks, c.progress(ctx, check))
 	}
 	return checks
 }

@@ -41,7 +41,7 @@ func (c *stageChecker) checkScenarios(ctx context.Context, subject *slots.Subjec
 			check.Verdict, check.Detail = reports.Failed, strings.Join(problems, "; ")
 		}
 		c.count("scenarios", 1)
-		checks = append(checks, c.progress(check))
+		checks = append(checks, c.progress(ctx, check))
 	}
 	return checks
 }

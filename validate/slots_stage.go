@@ -96,7 +96,7 @@ func (c *stageChecker) checkSanitizers(ctx context.Context, tools compiler, subj
 		c.begin(check.Name)
 		finish := func(verdict reports.Verdict, detail string) {
 			check.Verdict, check.Detail, check.Seconds = verdict, detail, time.Since(started).Seconds()
-			checks = append(checks, c.progress(check))
+			checks = append(checks, c.progress(ctx, check))
 		}
 		if tools.err != nil {
 			finish(reports.Skipped, tools.err.Error())
@@ -159,7 +159,7 @@ func (c *stageChecker) checkSchedules(ctx context.Context, builder subjectBuilde
 	}
 	finish := func(detail string) []reports.Check {
 		check.Detail, check.Seconds = detail, time.Since(started).Seconds()
-		return []reports.Check{c.progress(check)}
+		return []reports.Check{c.progress(ctx, check)}
 	}
 	target, err := scheduleSearch(header)
 	if err != nil {

@@ -13,9 +13,9 @@ const plainInterval = 2 * time.Second
 // liveInterval is the least time between two updates of the live line.
 const liveInterval = 100 * time.Millisecond
 
-// lines writes a line for each change, with the time since the start: the start of a step that runs for longer, progress
-// every now and then, parts whose end is bad news, the end of a step, messages. When live, progress is one line that is
-// written over, and no times stand there: it is for commands that are done in a moment.
+// lines writes a line for each change, with the time since the start: progress every now and then, parts whose end is bad
+// news, the end of a step, messages. When live, progress is one line that is written over, and no times stand there: it is
+// for commands that are done in a moment.
 type lines struct {
 	w        io.Writer
 	quiet    bool
@@ -50,12 +50,10 @@ func (l *lines) show(record Record) {
 		l.shown[e.Step] = record.Time
 		l.status(e.Step + " …")
 	case StepProgress:
-		l.progress(record.Time, e.Step, ProgressText(e))
+		l.progress(record.Time, e)
 	case PartFinished:
-		if e.Bad() {
+		if e.Bad() { // the others show in the step's progress
 			l.print(record.Time, e.Step+": "+partText(e))
-		} else {
-			l.progress(record.Time, e.Step, partText(e))
 		}
 	case StepFinished:
 		l.print(record.Time, finishedText(e))
@@ -68,16 +66,16 @@ func (l *lines) show(record Record) {
 	}
 }
 
-func (l *lines) progress(at time.Time, step, text string) {
+func (l *lines) progress(at time.Time, p StepProgress) {
 	interval := plainInterval
 	if l.live {
 		interval = liveInterval
 	}
-	if at.Sub(l.shown[step]) < interval {
+	if at.Sub(l.shown[p.Step]) < interval {
 		return
 	}
-	l.shown[step] = at
-	if text = step + ": " + text; l.live {
+	l.shown[p.Step] = at
+	if text := p.Step + ": " + ProgressText(p); l.live {
 		l.status(text)
 	} else {
 		l.print(at, text)

@@ -124,6 +124,11 @@ func (s *State) Apply(record Record) {
 		s.log(LogLine{Time: record.Time, Bad: e.Level == Warning, Asked: e.Level == Status, Text: messageText(e)})
 	case End:
 		s.End, s.Ended = &e, record.Time
+		if e.ExitCode != 0 {
+			for line := range strings.SplitSeq(e.Message, "\n") {
+				s.log(LogLine{Time: record.Time, Bad: true, Text: line})
+			}
+		}
 	}
 }
 

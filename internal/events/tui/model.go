@@ -94,6 +94,7 @@ func (m Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 			m.state.Apply(record)
 			m.now = record.Time
 		}
+		m.asking = m.asking && m.state.End == nil
 	case closing:
 		m.over = true
 		if !m.stay || m.stopping {

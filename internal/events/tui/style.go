@@ -41,7 +41,7 @@ const (
 
 var signs = map[events.Outcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.WrongValues: "≠", events.Crashed: "!", events.Hung: "∞"}
 
-var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+var spinner = []string{"◐", "◓", "◑", "◒"}
 
 func (s styles) outcome(outcome events.Outcome, expected bool) lipgloss.Style {
 	switch {

@@ -34,7 +34,8 @@ func (m Model) Summary() string {
 		lines = append(lines, fmt.Sprintf("  and %d more", bad-summaryFailures))
 	}
 	for _, line := range m.state.Log {
-		if line.Step == "" && (line.Bad || line.Asked) { // warnings, and what was asked for
+		// Warnings, and what was asked for. Why the command failed is printed behind the summary.
+		if line.Step == "" && (line.Bad || line.Asked) && (m.state.End == nil || line.Time.Before(m.state.Ended)) {
 			lines = append(lines, "  "+m.styles.odd.Render(line.Text))
 		}
 	}

@@ -89,6 +89,15 @@ func stream(all ...events.Event) []events.Record {
 	return records
 }
 
+// later is a stream's end, so long after its start.
+func later(after time.Duration, all ...events.Event) []events.Record {
+	records := stream(all...)
+	for i := range records {
+		records[i].Time = records[i].Time.Add(after)
+	}
+	return records
+}
+
 // failing is a verification that goes wrong: a step inside a step, lists and grids, each outcome, a program's output, foreign
 // escape codes.
 func failing() []events.Record {
@@ -169,7 +178,7 @@ func TestFrames(t *testing.T) {
 	compare(t, "asking", press(m, "q").View())
 	compare(t, "stopping", press(m, "q", "y").View())
 	compare(t, "too-small", screen(50, 10, termenv.Ascii, failing()).View())
-	ended := append(failing(), stream(events.StepFinished{Step: "verify runtime", Outcome: events.Failed, Detail: "linear: wrong values", Elapsed: time.Minute}, events.End{ExitCode: 4, Message: "verification failed"})...)
+	ended := append(failing(), later(time.Minute, events.StepFinished{Step: "verify runtime", Outcome: events.Failed, Detail: "linear: wrong values", Elapsed: time.Minute}, events.End{ExitCode: 4, Message: "verification failed"})...)
 	compare(t, "ended", screen(80, 24, termenv.Ascii, ended).View())
 	compare(t, "summary", screen(80, 24, termenv.Ascii, ended).Summary())
 	compare(t, "summary-runtime", screen(80, 24, termenv.Ascii, runtime).Summary())

@@ -102,6 +102,9 @@ func (m Model) panes(height int) []string {
 		if upper >= 14 {
 			least = upper / 2
 		}
+		if step := m.current(); step == nil || len(step.Parts) == 0 {
+			least = 5
+		}
 		steps := m.stepLines(upper-least, m.width)
 		lines = append(lines, steps...)
 		lines = append(lines, m.pad(m.partLines(upper-len(steps), m.width), upper-len(steps))...)

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"mpsforge/internal/events"
+)
+
+// told is a renderer that notes what it was shown.
+type told struct {
+	name   string
+	log    *[]string
+	events int
+}
+
+func (s *told) Show(records []events.Record) {
+	s.events += len(records)
+	*s.log = append(*s.log, s.name)
+}
+func (s *told) Close() { *s.log = append(*s.log, s.name+" closed") }
+
+func newLate() (late *lateUI, ui *told, log *[]string) {
+	log = &[]string{}
+	ui = &told{name: "ui", log: log}
+	late = &lateUI{plain: &told{name: "plain", log: log}, timer: time.NewTimer(time.Hour)}
+	late.start = func() events.Renderer { return ui }
+	return late, ui, log
+}
+
+func record(event events.Event) []events.Record {
+	return []events.Record{{Time: time.Now(), Event: event}}
+}
+
+// What is done in a moment is told in lines; no UI flashes up.
+func TestQuickCommandHasNoUI(t *testing.T) {
+	late, _, log := newLate()
+	late.Show(record(events.Stream{}))
+	late.Show(record(events.StepStarted{Step: "apply"}))
+	late.Close()
+	if got := strings.Join(*log, ", "); got != "plain, plain closed" {
+		t.Error(got)
+	}
+}
+
+// The UI starts when a step is at work and the delay is over, whichever comes last, and gets all that was before.
+func TestUIStartsLate(t *testing.T) {
+	late, ui, log := newLate()
+	late.Show(record(events.Stream{}))
+	late.due()
+	if len(*log) > 0 {
+		t.Errorf("before any step: %v", *log)
+	}
+	late.Show(record(events.StepStarted{Step: "apply"}))
+	late.Show(record(events.End{}))
+	late.Close()
+	if got := strings.Join(*log, ", "); got != "ui, ui, ui closed" || ui.events != 3 {
+		t.Errorf("%s; events shown: %d", got, ui.events)
+	}
+}
+
+// Without a terminal there is no mode that makes a UI.
+func TestNoUIWithoutATerminal(t *testing.T) {
+	for _, mode := range []string{progressAuto, progressPlain, progressJSON, progressTTY, "fancy"} {
+		for _, use := range []useOfUI{noUI, workUI, replayUI} {
+			renderer, err := openRenderer(streams{err: &bytes.Buffer{}, outIsTerminal: true}, face{mode: mode, use: use, now: time.Now})
+			if _, isLate := renderer.(*lateUI); isLate || (err != nil) != (mode == progressTTY || mode == "fancy") {
+				t.Errorf("%s, use %d: %T, %v", mode, use, renderer, err)
+			}
+		}
+	}
+}
