@@ -95,10 +95,11 @@ func (p Plot) drawBars(d *drawing) {
 func (p Plot) drawLines(d *drawing) {
 	var counts []float64
 	var most float64
-	name := 0
+	name, spread := 0, false
 	for _, line := range p.Lines {
 		name = max(name, len([]rune(line.Name)))
 		for _, point := range line.Points {
+			spread = spread || len(point.Samples) > 1
 			most = max(most, point.Y, slices.Max(append([]float64{0}, point.Samples...)))
 			if !slices.Contains(counts, point.X) {
 				counts = append(counts, point.X)
@@ -135,7 +136,11 @@ func (p Plot) drawLines(d *drawing) {
 		free = x(count)
 		d.text(free, chartHeight-26, "quiet", "middle", number(count))
 	}
-	d.text((left+right)/2, chartHeight-8, "quiet", "middle", p.X)
+	label := p.X
+	if spread {
+		label += "; upright: least to most measured"
+	}
+	d.text((left+right)/2, chartHeight-8, "quiet", "middle", label)
 	ends := make([]float64, len(p.Lines))
 	for i, line := range p.Lines {
 		class := fmt.Sprintf("s%d", i%6)

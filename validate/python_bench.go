@@ -95,6 +95,9 @@ func scalingTable(all []pythonOutcome, names []string, note string) reports.Tabl
 		table.Columns = append(table.Columns, fmt.Sprintf("%d threads", count))
 	}
 	for _, name := range names {
+		if len(outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == name })) == 0 {
+			continue // not selected
+		}
 		row := []string{name}
 		var alone float64
 		for _, count := range counts {
@@ -110,9 +113,7 @@ func scalingTable(all []pythonOutcome, names []string, note string) reports.Tabl
 			}
 			row = append(row, text)
 		}
-		if len(strings.Join(row[1:], "")) > 0 {
-			table.Rows = append(table.Rows, row)
-		}
+		table.Rows = append(table.Rows, row)
 	}
 	return table
 }
