@@ -1,0 +1,69 @@
+package validate
+
+import (
+	"testing"
+
+	"mpsforge/fork/build"
+	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+	"mpsforge/patches"
+	"mpsforge/reports"
+)
+
+// The end of a process is told as what it was; that stock goes wrong is told as expected.
+func TestEndingsAreToldByKind(t *testing.T) {
+	_, killed := run.Command{Name: "sh", Args: []string{"-c", "kill -ABRT $$"}}.Run(t.Context())
+	crash := ending{output: "second.mm:1: failed assertion `A command encoder is already encoding to this command buffer'\n"}
+	crash.crashed(killed)
+	for name, c := range map[string]struct {
+		end  ending
+		want events.Outcome
+	}{
+		"lived":        {ending{}, events.OK},
+		"crashed":      {crash, events.Crashed},
+		"hung":         {ending{problem: "hung: not done", outcome: events.Hung}, events.Hung},
+		"wrong values": {ending{problem: "wrong values: 1 of 2", outcome: events.WrongValues}, events.WrongValues},
+		"races":        {ending{problem: "data races by ThreadSanitizer: 1"}, events.Failed},
+	} {
+		for _, expected := range []bool{true, false} {
+			got := c.end.finished(expected)
+			if got.Outcome != c.want || got.Expected != (expected && c.want != events.OK) || got.Detail != c.end.problem {
+				t.Errorf("%s, expected %t: %+v", name, expected, got)
+			}
+		}
+	}
+	if got := crash.finished(false).Signature; got != "5 second-encoder" {
+		t.Errorf("signature %q", got)
+	}
+}
+
+// Which bad ends are no news: stock where it must or may fail, a series without the scenario's patches; never the whole
+// series, and never stock where one queue orders everything.
+func TestWhichRunsMayFail(t *testing.T) {
+	series := &patches.Series{Patches: []*patches.Patch{{Name: "stream-discipline"}, {Name: "hand-over"}}}
+	r := &runtimeRun{pipeline: &pipeline{Options: Options{Series: series}, report: &reports.Report{}}}
+	r.report.Identity.Patches = []string{"stream-discipline", "hand-over"}
+	whole := []string{"stream-discipline", "hand-over"}
+	for name, c := range map[string]struct {
+		scenario runtimeScenario
+		applied  []string
+		threads  int
+		want     bool
+	}{
+		"stock that must fail":               {runtimeScenario{stock: stockFails, least: 2}, nil, 2, true},
+		"stock with one thread":              {runtimeScenario{stock: stockFails, least: 2}, nil, 1, false},
+		"stock that must live":               {runtimeScenario{stock: stockLives}, nil, 4, false},
+		"the whole series":                   {runtimeScenario{stock: stockFails, patches: []string{"hand-over"}}, whole, 4, false},
+		"a patch that the series has not":    {runtimeScenario{stock: stockFails, patches: []string{"thread-leases"}}, whole, 4, true},
+		"a patch that was left out on trial": {runtimeScenario{stock: stockFails, patches: []string{"hand-over"}}, whole[:1], 4, true},
+	} {
+		if got := r.mayFail(c.scenario, &build.HostBuild{Stamp: build.Stamp{Patches: c.applied}}, c.threads); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	for want, applied := range map[string][]string{"stock": nil, "patched": whole, "without hand-over": whole[:1]} {
+		if got := r.subject(applied); got != want {
+			t.Errorf("%v is called %q, want %q", applied, got, want)
+		}
+	}
+}
