@@ -152,8 +152,8 @@ type Check struct {
 
 // Cell is one cell of the thread grid: the processes of a check with the same number of threads.
 type Cell struct {
-	Threads   int     `json:"threads"`
-	Path      string  `json:"path,omitempty"` // which of several ways through the same test, such as "graph" or "warm"
+	Threads   int     `json:"threads"`        // with path "processes" so many processes
+	Path      string  `json:"path,omitempty"` // which of several ways through the same test, such as "graph", "warm" or "processes"
 	Outcome   Outcome `json:"outcome"`        // of the first process that did not pass, else Lived
 	Bad       int     `json:"bad"`            // processes that ended so or otherwise badly
 	Of        int     `json:"of"`             // processes that ran

@@ -321,6 +321,9 @@ func (r *pythonStageRun) grid(check *reports.Check, all []pythonOutcome) {
 		if o.test.section == coldSection && !r.Python.Warmup {
 			path = map[bool]string{true: "warm", false: "cold"}[o.run.warmup]
 		}
+		if o.test.name == "processes" {
+			path = o.test.name // one thread in each
+		}
 		processes = append(processes, oneProcess{threads: o.run.threads, path: path, end: o.end.ending, skipped: o.end.skipped})
 	}
 	check.Cells, check.Findings = cellsOf(processes), findingsOf(processes)
