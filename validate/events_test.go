@@ -21,8 +21,8 @@ func TestEndingsAreToldByKind(t *testing.T) {
 	}{
 		"lived":        {ending{}, events.OK},
 		"crashed":      {crash, events.Crashed},
-		"hung":         {ending{problem: "hung: not done", outcome: events.Hung}, events.Hung},
-		"wrong values": {ending{problem: "wrong values: 1 of 2", outcome: events.WrongValues}, events.WrongValues},
+		"hung":         {ending{problem: "hung: not done", kind: reports.Hung}, events.Hung},
+		"wrong values": {ending{problem: "wrong values: 1 of 2", kind: reports.WrongValues}, events.WrongValues},
 		"races":        {ending{problem: "data races by ThreadSanitizer: 1"}, events.Failed},
 	} {
 		for _, expected := range []bool{true, false} {

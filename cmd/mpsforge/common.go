@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -96,13 +97,17 @@ func perform(c *cli.Context, std streams, s spec) error {
 	defer feed.Close() // gives the terminal back when the action panics
 	defer tellStatus(feed)()
 	if s.ui != replayUI {
-		feed.Emit(events.Stream{Version: events.Version, Tool: version(), Command: full, Args: std.args[min(len(std.args), 1+len(strings.Fields(full))):]})
+		shown := []string{}
+		for _, arg := range std.args[min(len(std.args), 1+len(strings.Fields(full))):] {
+			shown = append(shown, withoutPasswords(arg))
+		}
+		feed.Emit(events.Stream{Version: events.Version, Tool: version(), Command: full, Args: shown})
 	}
 	found, err := s.action(ctx, call{Context: c, sink: feed, std: std, feed: feed, clock: clock})
 	if s.ui != replayUI {
 		end := events.End{ExitCode: exitCode(err), Message: found.message}
 		if err != nil {
-			end.Message = err.Error()
+			end.Message = withoutPasswords(err.Error())
 		}
 		feed.Emit(end)
 	}
@@ -110,13 +115,19 @@ func perform(c *cli.Context, std streams, s spec) error {
 	return finish(c, std, full, found, err)
 }
 
+// userInfo is the name and password in an address.
+var userInfo = regexp.MustCompile(`://[^/@\s]+@`)
+
+// withoutPasswords is text that others may see: streams, logs and error messages are passed on.
+func withoutPasswords(text string) string { return userInfo.ReplaceAllString(text, "://***@") }
+
 // finish prints what a command found and how it ended.
 func finish(c *cli.Context, std streams, name string, found result, err error) error {
 	code := exitCode(err)
 	if c.Bool("json") {
 		message := found.message
 		if err != nil {
-			message = err.Error()
+			message = withoutPasswords(err.Error())
 		}
 		printJSON(std.out, outcome{Command: name, ExitCode: code, Message: message, Result: found.value})
 	} else if found.text != nil {

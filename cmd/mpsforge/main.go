@@ -128,7 +128,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 		return code // printed by the command's own frame
 	}
 	if wantsJSON(args) {
-		printJSON(std.out, outcome{Command: commandName(args), ExitCode: code, Message: err.Error()})
+		printJSON(std.out, outcome{Command: commandName(args), ExitCode: code, Message: withoutPasswords(err.Error())})
 	}
 	printError(std.err, err)
 	return code
@@ -159,7 +159,7 @@ func printJSON(w io.Writer, value any) {
 
 func printError(w io.Writer, err error) {
 	var usage usageError
-	fmt.Fprintf(w, "mpsforge: %v\n", err)
+	fmt.Fprintf(w, "mpsforge: %s\n", withoutPasswords(err.Error()))
 	if errors.As(err, &usage) {
 		fmt.Fprintln(w, "hint: mpsforge help, or mpsforge COMMAND --help, shows the use by example")
 	}
