@@ -91,6 +91,7 @@ const branchFolder = "mpsforge"
 // Prepare makes the stack of commits, checks them, and writes a text for each pull request, and the branches or mails. On
 // an error nothing is written but objects.
 func Prepare(ctx context.Context, checkout *fork.Checkout, series *patches.Series, options Options, sink events.Sink) (*Prepared, error) {
+	sink = events.OrDiscard(sink)
 	finish := events.Step(sink, "pr")
 	defer finish(events.Failed, "")
 	if err := options.check(series); err != nil {

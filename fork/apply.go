@@ -38,6 +38,7 @@ type Change struct {
 // Apply puts the series on the checkout, each patch as one commit, all or nothing. Patches that are on it already are
 // left alone; when all are, nothing happens and the change lists no patches.
 func (c *Checkout) Apply(ctx context.Context, series *patches.Series, options Options, sink events.Sink) (*Change, error) {
+	sink = events.OrDiscard(sink)
 	return c.change(ctx, "apply", series, options, sink, func() (string, []Applied, []string, error) {
 		count, err := c.checkApplied(series)
 		if err != nil {
@@ -96,6 +97,7 @@ func counted(n int, what string) string {
 
 // Unapply takes the series off again, last patch first. It needs no patch files: the commits are known.
 func (c *Checkout) Unapply(ctx context.Context, series *patches.Series, options Options, sink events.Sink) (*Change, error) {
+	sink = events.OrDiscard(sink)
 	return c.change(ctx, "unapply", series, options, sink, func() (string, []Applied, []string, error) {
 		count := c.applied()
 		if count < 0 {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"mpsforge/fork"
-	"mpsforge/internal/events"
 	"mpsforge/patches"
 )
 
@@ -29,7 +28,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer checkout.Close()
-	applied, err := checkout.Apply(ctx, series, fork.Options{}, events.Discard)
+	applied, err := checkout.Apply(ctx, series, fork.Options{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +38,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println("status:", status.Condition)
-	removed, err := checkout.Unapply(ctx, series, fork.Options{}, events.Discard)
+	removed, err := checkout.Unapply(ctx, series, fork.Options{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

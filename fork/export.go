@@ -60,6 +60,7 @@ func (p ExportedPatch) Changed() bool { return p.New || p.Old != "" || !p.None()
 // Export turns the commits on top of the baseline into the patch files of the series. It looks at commits alone; the
 // work tree plays no part.
 func (c *Checkout) Export(ctx context.Context, series *patches.Series, options ExportOptions, sink events.Sink) (*Exported, error) {
+	sink = events.OrDiscard(sink)
 	finish := events.Step(sink, "export")
 	defer finish(events.Failed, "")
 	if !options.Check {

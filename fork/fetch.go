@@ -46,6 +46,7 @@ type Fetched struct {
 // Fetch gets a checkout of the series' baseline: a git work tree whose base commit is verified and recorded. A run that
 // was cut off goes on where it stopped when it is started again.
 func Fetch(ctx context.Context, series *patches.Series, options FetchOptions, sink events.Sink) (*Fetched, error) {
+	sink = events.OrDiscard(sink)
 	finish := events.Step(sink, "fetch")
 	defer finish(events.Failed, "")
 	sink = events.Under(sink, "fetch")

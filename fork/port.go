@@ -108,6 +108,7 @@ func (c *Checkout) StoppedPort() (PortOptions, error) {
 // target is the version's baseline with the series it has now. Neither HEAD nor the work tree is touched. At a conflict
 // the port stops, and ContinuePort takes it up; the patch files are written when all patches are through.
 func (c *Checkout) Port(ctx context.Context, series, target *patches.Series, options PortOptions, sink events.Sink) (*Ported, error) {
+	sink = events.OrDiscard(sink)
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
 		if stopped := c.state.Port; stopped != nil && !options.Check {
 			return nil, fmt.Errorf("%w: the port to %s at %s, in %s; go on with mpsforge port --continue, or give it up: mpsforge port --abort", ErrPortStopped, stopped.To, stopped.Stopped, c.Dir())
@@ -119,6 +120,7 @@ func (c *Checkout) Port(ctx context.Context, series, target *patches.Series, opt
 
 // ContinuePort takes up the port that stopped at a conflict, which must be mended in the files below Ported.Mend.
 func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Series, sink events.Sink) (*Ported, error) {
+	sink = events.OrDiscard(sink)
 	options, err := c.StoppedPort()
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 
-	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/validate"
 )
@@ -23,7 +22,7 @@ func Example() {
 	report, err := validate.Run(context.Background(), validate.Options{
 		Series: series, Lint: linted, NoCheckout: "this example has none",
 		Stages: []string{"series", "checkout"}, Require: []string{"checkout"}, Quick: true,
-	}, events.Discard)
+	}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

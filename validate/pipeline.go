@@ -125,6 +125,7 @@ func CheckNames(names []string) error {
 // Run verifies and gives the report. A failed verification is not an error: the report's verdict says it. An error
 // means that there is no report, or that the context ended.
 func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Report, error) {
+	sink = events.OrDiscard(sink)
 	if err := CheckNames(append(slices.Clone(options.Stages), options.Require...)); err != nil {
 		return nil, err
 	}

@@ -78,6 +78,7 @@ type reproText struct {
 // WriteRepro writes a self-contained reproducer and the text of a bug report, filled in from runs where there is
 // something to run it with.
 func WriteRepro(ctx context.Context, options ReproOptions, sink events.Sink) (*Repro, error) {
+	sink = events.OrDiscard(sink)
 	if !slices.Contains(ReproScenarios(), options.Scenario) {
 		return nil, fmt.Errorf("%w for %q; there are: %s", ErrNoReproducer, options.Scenario, strings.Join(ReproScenarios(), ", "))
 	}

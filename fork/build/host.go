@@ -81,6 +81,7 @@ var wrappedFunctions = []string{
 
 // Host builds the MPS backend's sources for this Linux machine.
 func Host(ctx context.Context, options HostOptions, sink events.Sink) (*HostBuild, error) {
+	sink = events.OrDiscard(sink)
 	checkout, err := filepath.Abs(options.Checkout)
 	if err != nil {
 		return nil, err

@@ -37,6 +37,7 @@ type Built struct {
 
 // PyTorch runs a plan. What an earlier run has done is not done again, however that run ended.
 func PyTorch(ctx context.Context, plan Plan, identity Stamp, tool string, sink events.Sink) (*Built, error) {
+	sink = events.OrDiscard(sink)
 	if err := Gaps(plan.Preflight()); err != nil {
 		return nil, err
 	}

@@ -77,6 +77,7 @@ func HaveRoot(cache string) bool { return exists(filepath.Join(cache, "roots", D
 // OpenRoot gives the root in dir; an empty dir stands for the one in the cache, which is made of Debian's packages if it
 // is not there: some 330 MB to download, 1.7 GB on disk.
 func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, error) {
+	sink = events.OrDiscard(sink)
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%w: host builds run on Linux; this is %s. On a Mac, build the real thing instead: mpsforge build", ErrEnvironment, runtime.GOOS)
 	}

@@ -143,6 +143,14 @@ type discard struct{}
 
 func (discard) Emit(Event) {}
 
+// OrDiscard is the sink, or Discard for none.
+func OrDiscard(sink Sink) Sink {
+	if sink == nil {
+		return Discard
+	}
+	return sink
+}
+
 // Step emits the start of a step and returns the function that emits its end. Calling that function a second time does
 // nothing, so it can be deferred as a guard for early returns.
 func Step(sink Sink, name string) func(Outcome, string) {
