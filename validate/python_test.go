@@ -2,6 +2,7 @@ package validate
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -76,4 +77,32 @@ func runPythonTests(t *testing.T, built *build.HostBuild, file string) run.Resul
 		t.Fatalf("no test ran: %s", found.Stderr)
 	}
 	return found
+}
+
+// A second build of the same sources leaves what others may run on as it is: a stage ends with a failure when the library that
+// it tests changes underneath it.
+func TestSecondHostBuildChangesNoFile(t *testing.T) {
+	built, _ := hostBuild(t.Context(), t, build.Plain, true, false)
+	extensions, err := filepath.Glob(filepath.Join(filepath.Dir(built.Python), "python", "*.so"))
+	if err != nil || len(extensions) != 1 {
+		t.Fatalf("extensions: %v, %v", extensions, err)
+	}
+	files := []string{built.Library, built.Driver, built.Metal, built.Python, extensions[0]}
+	state := func() (all []os.FileInfo) {
+		for _, file := range files {
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, info)
+		}
+		return all
+	}
+	before := state()
+	hostBuild(t.Context(), t, build.Plain, true, false)
+	for i, after := range state() {
+		if !os.SameFile(before[i], after) || !before[i].ModTime().Equal(after.ModTime()) {
+			t.Errorf("%s was written again", files[i])
+		}
+	}
 }

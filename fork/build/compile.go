@@ -2,6 +2,8 @@ package build
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -124,16 +126,42 @@ func (c *compiler) compileOne(ctx context.Context, u unit) error {
 	return compileError(u.path, err)
 }
 
-// link links objects into a shared library or a program.
+// link links objects, unless the output was linked from the same ones. The file changes all at once, as another process may
+// have it loaded. The caller holds the cache's lock.
 func (c *compiler) link(ctx context.Context, output string, objects, flags []string) error {
-	c.sink.Emit(events.StepProgress{Step: c.step, Note: "link " + filepath.Base(output)})
-	args := append([]string{"--driver-mode=g++", "--ld-path=" + c.root.Tool("ld.lld"), "-o", output}, objects...)
+	args := append([]string{"--driver-mode=g++", "--ld-path=" + c.root.Tool("ld.lld"), "-o", output + ".new"}, objects...)
 	args = append(append(args, c.sanitizer(false)...), flags...)
 	if c.root.Dir() != "/" {
 		args = append(args, "-Wl,--dynamic-linker="+c.root.loader())
 	}
-	_, err := run.Command{Name: c.root.Tool("clang"), Args: args}.Run(ctx)
-	return compileError(filepath.Base(output), err)
+	key, err := filesDigest(args, objects...)
+	if err != nil {
+		return err
+	}
+	record := output + ".linked"
+	if have, err := readText(record); err != nil || have == key && exists(output) {
+		return err
+	}
+	c.sink.Emit(events.StepProgress{Step: c.step, Note: "link " + filepath.Base(output)})
+	if _, err := (run.Command{Name: c.root.Tool("clang"), Args: args}).Run(ctx); err != nil {
+		return compileError(filepath.Base(output), err)
+	}
+	return errors.Join(os.Rename(output+".new", output), os.WriteFile(record, []byte(key), 0o644))
+}
+
+// filesDigest is a digest of words and of the contents of files.
+func filesDigest(words []string, files ...string) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q", words)
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(hash, "%q %d ", path, len(data))
+		hash.Write(data)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // ErrSources is returned, wrapped, when a compiler or linker refuses what it is given.

@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -100,39 +101,65 @@ func (h *host) buildPython(ctx context.Context, dir, glue, objects string, inclu
 		return "", "", err
 	}
 	site := filepath.Join(dir, "python")
+	information := filepath.Join(site, "mpsforge_hostmps-1.dist-info")
+	extension := filepath.Join(site, "_mpsforge_hostmps"+p.suffix)
+	module, err := os.ReadFile(filepath.Join(glue, "python/mpsforge_hostmps.py"))
+	if err != nil {
+		return "", "", err
+	}
+	script = filepath.Join(dir, "python3")
+	texts := []struct{ path, text string }{
+		{filepath.Join(site, "mpsforge_hostmps.py"), string(module)},
+		{filepath.Join(information, "METADATA"), "Metadata-Version: 2.1\nName: mpsforge_hostmps\nVersion: 1\n"},
+		{filepath.Join(information, "entry_points.txt"), "[torch.backends]\nmps = mpsforge_hostmps:load\n"},
+		{script, h.pythonScript(p.interpreter, script, site)},
+	}
+	// What is there from the same sources stays as it is: another process may run on it.
+	packaged, err := filesBelow(filepath.Join(h.Checkout, pythonPackage))
+	if err != nil {
+		return "", "", err
+	}
+	key, err := filesDigest([]string{fmt.Sprint(texts), extension}, append(packaged, objectsOf(units)...)...)
+	if err != nil {
+		return "", "", err
+	}
+	record := filepath.Join(dir, "python.done")
+	if have, err := readText(record); err != nil || have == key && exists(extension) {
+		return script, "", err
+	}
 	// Only whole folders of this build: what another version of mpsforge put there must not be found.
-	for _, folder := range []string{site, filepath.Join(dir, "torch")} {
-		if err := os.RemoveAll(folder); err != nil {
+	for _, old := range []string{record, site, filepath.Join(dir, "torch")} {
+		if err := os.RemoveAll(old); err != nil {
 			return "", "", err
 		}
 	}
-	information := filepath.Join(site, "mpsforge_hostmps-1.dist-info")
 	if err := os.MkdirAll(information, 0o755); err != nil {
 		return "", "", err
 	}
-	extension := filepath.Join(site, "_mpsforge_hostmps"+p.suffix)
 	if err := h.compiler.link(ctx, extension, objectsOf(units), slices.Concat([]string{"-shared", "-Wl,-Bsymbolic", "-lhostmps", "-ltorch_python", "-ltorch"}, libraries)); err != nil {
 		return "", "", err
 	}
 	if err := os.CopyFS(filepath.Join(dir, pythonPackage), os.DirFS(filepath.Join(h.Checkout, pythonPackage))); err != nil {
 		return "", "", err
 	}
-	module, err := os.ReadFile(filepath.Join(glue, "python/mpsforge_hostmps.py"))
-	if err != nil {
-		return "", "", err
-	}
-	script = filepath.Join(dir, "python3")
-	for path, text := range map[string]string{
-		filepath.Join(site, "mpsforge_hostmps.py"):     string(module),
-		filepath.Join(information, "METADATA"):         "Metadata-Version: 2.1\nName: mpsforge_hostmps\nVersion: 1\n",
-		filepath.Join(information, "entry_points.txt"): "[torch.backends]\nmps = mpsforge_hostmps:load\n",
-		script: h.pythonScript(p.interpreter, script, site),
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	for _, file := range texts {
+		if err := os.WriteFile(file.path, []byte(file.text), 0o755); err != nil {
 			return "", "", err
 		}
 	}
-	return script, "", nil
+	return script, "", os.WriteFile(record, []byte(key), 0o644)
+}
+
+// filesBelow lists the files in a folder and in those below it, in order.
+func filesBelow(folder string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
 }
 
 func (h *host) pythonScript(interpreter, script, site string) string {
