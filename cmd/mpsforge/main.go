@@ -21,7 +21,6 @@ import (
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
 	"mpsforge/patches"
-	"mpsforge/reports"
 	"mpsforge/validate"
 )
 
@@ -95,7 +94,7 @@ func exitCode(err error) int {
 		return silent.code
 	case is(context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), is(fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, reports.ErrFormat, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions):
+	case errors.As(err, &usage), is(fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):

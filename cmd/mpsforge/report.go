@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,8 @@ func (c call) report() (result, error) {
 		return result{}, usagef("report needs FILE")
 	case c.Bool("open") && format != "" && format != "html":
 		return result{}, usagef("--open shows the HTML page, not %s", format)
+	case format != "" && format != "svg" && !slices.Contains(reports.Formats(), format):
+		return result{}, usagef("--format %s: there are %s and svg", format, strings.Join(reports.Formats(), ", "))
 	case format == "svg" && output == "":
 		return result{}, usagef("--format svg writes a file for each chart: name a folder with --output")
 	}
