@@ -24,6 +24,8 @@ if [ $code = 5 ]; then
 elif [ $code != 0 ]; then
   exit $code
 fi
+# An earlier demo has left its series on the tree, which may be another one by now.
+"$mpsforge" unapply --baseline $baseline --checkout "$trees/$baseline" --quiet >/dev/null
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 require=series,checkout,reference,conformance
