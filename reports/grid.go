@@ -147,9 +147,17 @@ type cellRange struct {
 
 func (r cellRange) threads() string {
 	if r.First == r.Last {
-		return fmt.Sprint(r.First)
+		return inThreads(fmt.Sprint(r.First))
 	}
-	return fmt.Sprintf("%d to %d", r.First, r.Last)
+	return inThreads(fmt.Sprintf("%d to %d", r.First, r.Last))
+}
+
+// inThreads puts the noun to a count, or to several.
+func inThreads(counts string) string {
+	if counts == "1" {
+		return "1 thread"
+	}
+	return counts + " threads"
 }
 
 // ranges joins neighbours, so that 33 thread counts need no 33 columns.
@@ -210,7 +218,7 @@ func (c *Check) ended() (Outcome, string) {
 	}
 	if worst := slices.IndexFunc(c.Cells, func(cell Cell) bool { return cell.Bad > 0 }); worst >= 0 {
 		cell := c.Cells[worst]
-		text := fmt.Sprintf("%s %d of %d at %d threads", cell.Outcome, cell.Bad, cell.Of, cell.Threads)
+		text := fmt.Sprintf("%s %d of %d at %s", cell.Outcome, cell.Bad, cell.Of, inThreads(fmt.Sprint(cell.Threads)))
 		return cell.Outcome, strings.TrimSuffix(text+": "+cmp.Or(cell.Signature, shorten(cell.Detail, 90)), ": ")
 	}
 	if c.Cells[0].Outcome == Left {
@@ -226,7 +234,7 @@ func (c *Check) ended() (Outcome, string) {
 	if len(counts) > 8 {
 		counts = []string{counts[0] + " to " + counts[len(counts)-1]}
 	}
-	return Lived, fmt.Sprintf("passed %d of %d at %s threads", of, of, strings.Join(counts, ", "))
+	return Lived, fmt.Sprintf("passed %d of %d at %s", of, of, inThreads(strings.Join(counts, ", ")))
 }
 
 // shorten cuts a text to so many characters.

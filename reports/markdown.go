@@ -117,7 +117,7 @@ func (s *Stage) section(b *strings.Builder) {
 func (f Finding) text() string {
 	text := f.Kind
 	if f.Threads > 0 {
-		text += fmt.Sprintf(" at %d threads", f.Threads)
+		text += " at " + inThreads(fmt.Sprint(f.Threads))
 	}
 	text += ": " + cell(f.Message)
 	for _, side := range [][2]string{{"first", f.First}, {"second", f.Second}, {"signature", f.Signature}} {
@@ -180,7 +180,7 @@ func (g grid) markdown(b *strings.Builder) {
 func rangesText(cells []Cell) string {
 	var parts []string
 	for _, one := range ranges(cells) {
-		parts = append(parts, one.threads()+" threads "+one.Cell.text())
+		parts = append(parts, one.threads()+" "+one.Cell.text())
 	}
 	return strings.Join(parts, "; ")
 }
