@@ -2,8 +2,6 @@ package build
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -147,21 +145,6 @@ func (c *compiler) link(ctx context.Context, output string, objects, flags []str
 		return compileError(filepath.Base(output), err)
 	}
 	return errors.Join(os.Rename(output+".new", output), os.WriteFile(record, []byte(key), 0o644))
-}
-
-// filesDigest is a digest of words and of the contents of files.
-func filesDigest(words []string, files ...string) (string, error) {
-	hash := sha256.New()
-	fmt.Fprintf(hash, "%q", words)
-	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(hash, "%q %d ", path, len(data))
-		hash.Write(data)
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // ErrSources is returned, wrapped, when a compiler or linker refuses what it is given.

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mpsforge/internal/events"
@@ -30,18 +30,11 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 	}
 	digest := sha256.New()
 	for _, folder := range []string{filepath.Join(source, "native/native_functions.yaml"), filepath.Join(source, "native/tags.yaml"), filepath.Join(source, "templates"), filepath.Join(torch.pythonPath, "torchgen")} {
-		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || strings.HasSuffix(path, ".pyc") {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			relative, err := filepath.Rel(filepath.Dir(folder), path)
-			fmt.Fprintf(digest, "%s %d\n%s", relative, len(data), data)
-			return err
-		})
+		files, err := filesBelow(folder)
+		if err == nil {
+			files = slices.DeleteFunc(files, func(path string) bool { return strings.HasSuffix(path, ".pyc") })
+			err = hashFiles(digest, filepath.Dir(folder), files)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: torchgen's input: %w", ErrEnvironment, err)
 		}

@@ -465,32 +465,6 @@ func dropOldBuilds(dir string) error {
 	return nil
 }
 
-// sourcesDigest is Stamp.Sources of the checkout.
-func sourcesDigest(checkout string) (string, error) {
-	hash := sha256.New()
-	for _, folder := range []string{"aten/src/ATen/mps", "aten/src/ATen/native/mps", filepath.Dir(pythonBindings), pythonPackage} {
-		if !exists(filepath.Join(checkout, folder)) {
-			continue // of a checkout that is part of one; where it is needed, that is told there
-		}
-		err := filepath.WalkDir(filepath.Join(checkout, folder), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			relative, err := filepath.Rel(checkout, path)
-			fmt.Fprintf(hash, "%s %d\n%s", relative, len(data), data)
-			return err
-		})
-		if err != nil {
-			return "", err
-		}
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
 // eachSource calls visit for every C++ and Objective-C++ source, by path.
 func eachSource(files fs.FS, visit func(path string)) error {
 	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -507,11 +481,6 @@ func objectsOf(units []unit) []string {
 		objects = append(objects, u.object)
 	}
 	return objects
-}
-
-func digestOf(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:])
 }
 
 func exists(path string) bool {

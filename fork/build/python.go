@@ -3,7 +3,6 @@ package build
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -148,18 +147,6 @@ func (h *host) buildPython(ctx context.Context, dir, glue, objects string, inclu
 		}
 	}
 	return script, "", os.WriteFile(record, []byte(key), 0o644)
-}
-
-// filesBelow lists the files in a folder and in those below it, in order.
-func filesBelow(folder string) ([]string, error) {
-	var files []string
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			files = append(files, path)
-		}
-		return err
-	})
-	return files, err
 }
 
 func (h *host) pythonScript(interpreter, script, site string) string {
