@@ -198,7 +198,7 @@ func (c *Comparison) cells(stage string, was, is *Check, sameForm bool) {
 	var gone []string
 	for _, old := range was.Cells {
 		at := slices.IndexFunc(is.Cells, func(cell Cell) bool { return cell.Threads == old.Threads && cell.Path == old.Path })
-		where := joined(inThreads(fmt.Sprint(old.Threads)), old.Path)
+		where := joined(old.inThreads(), old.Path)
 		if at < 0 {
 			if old.Outcome == Lived {
 				gone = append(gone, where)

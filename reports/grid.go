@@ -152,6 +152,8 @@ func (r cellRange) threads() string {
 	return inThreads(fmt.Sprintf("%d to %d", r.First, r.Last))
 }
 
+func (c Cell) inThreads() string { return inThreads(fmt.Sprint(c.Threads)) }
+
 // inThreads puts the noun to a count, or to several.
 func inThreads(counts string) string {
 	if counts == "1" {
@@ -218,7 +220,7 @@ func (c *Check) ended() (Outcome, string) {
 	}
 	if worst := slices.IndexFunc(c.Cells, func(cell Cell) bool { return cell.Bad > 0 }); worst >= 0 {
 		cell := c.Cells[worst]
-		text := fmt.Sprintf("%s %d of %d at %s", cell.Outcome, cell.Bad, cell.Of, inThreads(fmt.Sprint(cell.Threads)))
+		text := fmt.Sprintf("%s %d of %d at %s", cell.Outcome, cell.Bad, cell.Of, cell.inThreads())
 		return cell.Outcome, strings.TrimSuffix(text+": "+cmp.Or(cell.Signature, shorten(cell.Detail, 90)), ": ")
 	}
 	if c.Cells[0].Outcome == Left {

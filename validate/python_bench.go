@@ -182,11 +182,7 @@ func batches(all []pythonOutcome) []batch {
 	for _, threads := range threadCounts(outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "mlp" })) {
 		same := outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "mlp" && o.run.threads == threads })
 		// One operation of test mlp is a batch of 16.
-		name := fmt.Sprintf("samples/s of %d threads, batches of 16", threads)
-		if threads == 1 {
-			name = "samples/s of 1 thread, batches of 16"
-		}
-		found = append(found, batch{name, 16 * speed(same)})
+		found = append(found, batch{fmt.Sprintf("samples/s of %s, batches of 16", threadsColumn(threads)), 16 * speed(same)})
 	}
 	return found
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"mpsforge/reports"
 )
@@ -78,7 +77,7 @@ func (c call) report() (result, error) {
 	switch {
 	case c.Bool("open"):
 		format, output = "html", cmp.Or(output, reports.PathOf(path, "html"))
-	case output == "" && isTerminal(c.std.out):
+	case output == "" && c.std.outIsTerminal:
 		format = cmp.Or(format, "text")
 		colour = format == "text" && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	default:
@@ -106,11 +105,6 @@ func (c call) report() (result, error) {
 		return found, open(output)
 	}
 	return found, nil
-}
-
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // browserPatience is how long a failure to show the page is waited for; the browser itself may stay for hours.

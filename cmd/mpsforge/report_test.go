@@ -56,7 +56,7 @@ func onPty(t *testing.T, args []string) string {
 		}
 		shown <- text.String()
 	}()
-	code := execute(t.Context(), args, streams{out: terminal, err: io.Discard})
+	code := execute(t.Context(), args, streams{out: terminal, outIsTerminal: true, err: io.Discard})
 	if _, err := io.WriteString(terminal, end); err != nil {
 		t.Fatal(err)
 	}

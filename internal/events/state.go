@@ -139,7 +139,7 @@ func (s *State) children(parent *StepState) *[]*StepState {
 	return &parent.Children
 }
 
-// addStep puts a step behind those that have begun when it begins itself, and at the end when it is announced.
+// addStep puts a step at the end.
 func (s *State) addStep(parent *StepState, name string) *StepState {
 	step := &StepState{Name: name, Parent: parent, parts: map[Part]*PartState{}}
 	list := s.children(parent)
