@@ -34,6 +34,10 @@ type stageChecker struct {
 	done   int64
 }
 
+func optionsOf(env *Env) stageOptions {
+	return stageOptions{cache: env.Cache, artifacts: env.Artifacts, seed: env.Seed, quick: env.Quick, sink: env.Sink}
+}
+
 func newStageChecker(o stageOptions, stage *reports.Stage, subject string) *stageChecker {
 	if o.patience == 0 {
 		o.patience = 20 * time.Second
@@ -50,7 +54,7 @@ func (c *stageChecker) count(name string, n int64) {
 
 // begin tells the world that a check runs now.
 func (c *stageChecker) begin(name string) {
-	c.sink.Emit(events.PartStarted{Part: events.Part{Step: stepName(c.stage), Name: name}})
+	c.sink.Emit(events.PartStarted{Part: events.Part{Step: StepName(c.stage), Name: name}})
 }
 
 // progress tells the world that a check is done and returns it. One that was cut off is not done.
@@ -62,8 +66,8 @@ func (c *stageChecker) progress(ctx context.Context, check reports.Check) report
 	c.done++
 	done := c.done
 	c.mutex.Unlock()
-	c.sink.Emit(partOf(stepName(c.stage), check))
-	c.sink.Emit(events.StepProgress{Step: stepName(c.stage), Done: done, Unit: "checks", Note: check.Name})
+	c.sink.Emit(partOf(StepName(c.stage), check))
+	c.sink.Emit(events.StepProgress{Step: StepName(c.stage), Done: done, Unit: "checks", Note: check.Name})
 	return check
 }
 

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,13 @@ import (
 
 // Diagnosis is what this machine can and can not do.
 type Diagnosis struct {
-	Needs     []Need     `json:"needs"`
-	Stages    []CanRun   `json:"stages"`
-	Variables []Variable `json:"variables"`
+	Needs     []Requirement `json:"needs"`
+	Stages    []CanRun      `json:"stages"`
+	Variables []Variable    `json:"variables"`
 }
 
-// Need is something that a command needs.
-type Need struct {
+// Requirement is something that a command needs.
+type Requirement struct {
 	Name    string `json:"name"`
 	Present bool   `json:"present"`
 	Found   string `json:"found"` // what was found, or why it does not do
@@ -102,7 +103,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		if err != nil {
 			found = err.Error()
 		}
-		d.Needs = append(d.Needs, Need{Name: name, Present: err == nil, Found: strings.SplitN(found, "\n", 2)[0], For: what, Mend: mend})
+		d.Needs = append(d.Needs, Requirement{Name: name, Present: err == nil, Found: strings.SplitN(found, "\n", 2)[0], For: what, Mend: mend})
 		return err == nil
 	}
 	installer := func(debian, macos string) string {
@@ -140,22 +141,31 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		_, err = exec.LookPath("sample")
 	}
 	add("debugger", err, "present", "native stacks of a hung Python test; without one there are only Python's", installer("gdb", "xcode-select --install"))
-	needsTorch := func(stage string) bool { return stage == "runtime" || stage == "python" || stage == "bench" }
-	for _, s := range stages() {
-		can := CanRun{Name: s.name}
-		switch {
-		case s.run == nil:
+	why := map[Need]string{}
+	for _, need := range []struct {
+		name    Need
+		have    bool
+		missing string
+	}{
+		{NeedsCheckout, haveCheckout, "no checkout"}, {NeedsRoot, haveRoot, "no Debian root"},
+		{NeedsCompiler, haveCompiler, "no C++17 compiler"}, {NeedsReference, haveReference, "built without cgo"},
+	} {
+		if !need.have {
+			why[need.name] = need.missing
+		}
+	}
+	if runtime.GOOS == "darwin" {
+		why[NeedsTorch] = "name the Python of the built torch: verify --python PYTHON"
+	} else {
+		why[NeedsTorch] = cmp.Or(why[NeedsCheckout], why[NeedsRoot]) // a host build's
+	}
+	for _, s := range Stages() {
+		can := CanRun{Name: s.Name}
+		if s.Run == nil {
 			can.Why = "not part of this version of mpsforge"
-		case (s.name == "python" || s.name == "bench") && runtime.GOOS == "darwin":
-			can.Why = "name the Python of the built torch: verify --python PYTHON"
-		case (s.name == "checkout" || s.name == "conformance" || needsTorch(s.name)) && !haveCheckout:
-			can.Why = "no checkout"
-		case needsTorch(s.name) && !haveRoot:
-			can.Why = "no Debian root"
-		case s.name == "conformance" && !haveCompiler:
-			can.Why = "no C++17 compiler"
-		case (s.name == "reference" || s.name == "conformance") && !haveReference:
-			can.Why = "built without cgo"
+		}
+		for _, need := range s.Needs {
+			can.Why = cmp.Or(can.Why, why[need])
 		}
 		d.Stages = append(d.Stages, can)
 	}

@@ -41,8 +41,8 @@ func TestEndingsAreToldByKind(t *testing.T) {
 // series, and never stock where one queue orders everything.
 func TestWhichRunsMayFail(t *testing.T) {
 	series := &patches.Series{Patches: []*patches.Patch{{Name: "stream-discipline"}, {Name: "hand-over"}}}
-	r := &runtimeRun{pipeline: &pipeline{Options: Options{Series: series}, report: &reports.Report{}}}
-	r.report.Identity.Patches = []string{"stream-discipline", "hand-over"}
+	r := &runtimeRun{env: &Env{Options: Options{Series: series}, Identity: &reports.Identity{}}}
+	r.env.Identity.Patches = []string{"stream-discipline", "hand-over"}
 	whole := []string{"stream-discipline", "hand-over"}
 	for name, c := range map[string]struct {
 		scenario runtimeScenario
@@ -62,7 +62,7 @@ func TestWhichRunsMayFail(t *testing.T) {
 		}
 	}
 	for want, applied := range map[string][]string{"stock": nil, "patched": whole, "without hand-over": whole[:1]} {
-		if got := r.subject(applied); got != want {
+		if got := (&hostBuilder{env: r.env}).subject(applied); got != want {
 			t.Errorf("%v is called %q, want %q", applied, got, want)
 		}
 	}

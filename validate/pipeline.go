@@ -17,59 +17,25 @@ import (
 	"strings"
 	"time"
 
-	"mpsforge/fork"
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
-	"mpsforge/patches"
 	"mpsforge/reports"
 )
 
 // ErrUnknownStage is returned, wrapped, for a stage name that does not exist.
 var ErrUnknownStage = errors.New("no such stage")
 
-// Options choose what a verification does.
-type Options struct {
-	Series *patches.Series
-	Lint   *patches.LintResult
-	// Checkout is nil when there is none; NoCheckout then says why.
-	Checkout   *fork.Checkout
-	NoCheckout string
-	Stages     []string // empty: all
-	Require    []string // stages that must run
-	Quick      bool
-	KeepGoing  bool
-	Seed       uint64 // 0: taken from the clock
-	Cache      string // folder for compiled subjects
-	Artifacts  string // folder for what a failure leaves
-	Tool       reports.Tool
-	Host       HostOptions // of the runtime stage
-	Python     PythonOptions
-}
-
-// pipeline is one run.
-type pipeline struct {
-	Options
-	sink   events.Sink
-	report *reports.Report
-}
-
-// stage is one step of the pipeline.
-type stage struct {
-	name, question string
-	run            func(*pipeline, context.Context, *reports.Stage) error
-}
-
-// stages lists the pipeline in its order. A stage without a function is named in the design but not in this version.
-func stages() []stage {
-	return []stage{
-		{"series", "is the series well-formed and exact for its baseline?", (*pipeline).seriesStage},
-		{"checkout", "is the checkout the baseline plus exactly this series?", (*pipeline).checkoutStage},
-		{"reference", "does the reference pool obey SPEC-pool, race-free?", (*pipeline).referenceStage},
-		{"conformance", "does the slot allocator taken from the checkout behave as the reference?", (*pipeline).conformanceStage},
-		{"runtime", "do the checkout's real MPS sources behave, stock and patched?", (*pipeline).runtimeStage},
-		{"device", "the same scenarios on real Metal", nil},
-		{"python", "do the Python parallel tests pass on device mps?", (*pipeline).pythonStage},
-		{"bench", "what do threads, processes and batches gain?", (*pipeline).benchStage},
+// Stages lists the pipeline in its order. A stage without a Run is named in the design but not in this version.
+func Stages() []Stage {
+	return []Stage{
+		{"series", "is the series well-formed and exact for its baseline?", nil, seriesStage},
+		{"checkout", "is the checkout the baseline plus exactly this series?", []Need{NeedsCheckout}, checkoutStage},
+		{"reference", "does the reference pool obey SPEC-pool, race-free?", []Need{NeedsReference}, referenceStage},
+		{"conformance", "does the slot allocator taken from the checkout behave as the reference?", []Need{NeedsCheckout, NeedsCompiler, NeedsReference}, conformanceStage},
+		{"runtime", "do the checkout's real MPS sources behave, stock and patched?", []Need{NeedsCheckout, NeedsRoot}, runtimeStage},
+		{"device", "the same scenarios on real Metal", nil, nil},
+		{"python", "do the Python parallel tests pass on device mps?", []Need{NeedsTorch}, pythonStage},
+		{"bench", "what do threads, processes and batches gain?", []Need{NeedsTorch}, benchStage},
 	}
 }
 
@@ -83,18 +49,11 @@ var limits = []string{
 	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
 }
 
-// errSkip ends a stage without a verdict; its text is the reason.
-type errSkip struct{ reason string }
-
-func (e errSkip) Error() string { return e.reason }
-
-func skipf(format string, args ...any) error { return errSkip{fmt.Sprintf(format, args...)} }
-
 // StageNames lists the stages in their order.
 func StageNames() []string {
 	var names []string
-	for _, s := range stages() {
-		names = append(names, s.name)
+	for _, s := range Stages() {
+		names = append(names, s.Name)
 	}
 	return names
 }
@@ -102,15 +61,13 @@ func StageNames() []string {
 // Steps are the steps that Run will announce for the stages asked for.
 func Steps(asked []string) []string {
 	steps := []string{}
-	for _, s := range stages() {
-		if s.run != nil && (len(asked) == 0 || slices.Contains(asked, s.name)) {
-			steps = append(steps, stepName(s.name))
+	for _, s := range Stages() {
+		if s.Run != nil && (len(asked) == 0 || slices.Contains(asked, s.Name)) {
+			steps = append(steps, StepName(s.Name))
 		}
 	}
 	return steps
 }
-
-func stepName(stage string) string { return "verify " + stage }
 
 // CheckNames makes sure that every name is one of a stage.
 func CheckNames(names []string) error {
@@ -134,57 +91,55 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 		options.Seed = uint64(started.UnixNano())
 	}
 	sink.Emit(events.Pipeline{Steps: Steps(options.Stages)})
-	p := &pipeline{Options: options, sink: sink}
-	p.report = &reports.Report{Schema: reports.Schema, Tool: options.Tool, Started: started.UTC(), Quick: options.Quick, Seed: options.Seed,
-		Identity: p.identity(), Machine: machine(ctx), Limits: slices.Clone(limits)}
+	report := &reports.Report{Schema: reports.Schema, Tool: options.Tool, Started: started.UTC(), Quick: options.Quick, Seed: options.Seed,
+		Identity: identity(options), Machine: machine(ctx), Limits: slices.Clone(limits)}
 	stopped := ""
-	for _, s := range stages() {
+	for _, s := range Stages() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		result := reports.Stage{Name: s.name, Question: s.question}
+		result := reports.Stage{Name: s.Name, Question: s.Question}
 		switch {
-		case len(options.Stages) > 0 && !slices.Contains(options.Stages, s.name):
+		case len(options.Stages) > 0 && !slices.Contains(options.Stages, s.Name):
 			result.Verdict, result.Reason = reports.NotRun, "not asked for"
-		case s.run == nil:
+		case s.Run == nil:
 			result.Verdict, result.Reason = reports.Skipped, "not part of this version of mpsforge"
 		case stopped != "" && !options.KeepGoing:
 			result.Verdict, result.Reason = reports.NotRun, stopped+" failed"
-			events.Step(sink, stepName(s.name))(events.Skipped, "not run: "+result.Reason)
+			events.Step(sink, StepName(s.Name))(events.Skipped, "not run: "+result.Reason)
 		default:
-			if err := p.runStage(ctx, s, &result); err != nil {
+			env := Env{Options: options, Sink: events.Under(sink, StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine}
+			if err := runStage(ctx, s, &env, sink, &result); err != nil {
 				return nil, err
 			}
 			if result.Verdict == reports.Failed && stopped == "" {
-				stopped = s.name
+				stopped = s.Name
 			}
 		}
-		p.report.Stages = append(p.report.Stages, result)
+		report.Stages = append(report.Stages, result)
 	}
 	if runtime.GOOS != "darwin" {
-		p.report.Limits = append(p.report.Limits, "Nothing in this report was run on a Mac.")
+		report.Limits = append(report.Limits, "Nothing in this report was run on a Mac.")
 	}
-	p.report.Seconds = time.Since(started).Seconds()
-	p.report.Conclude(options.Require)
-	return p.report, nil
+	report.Seconds = time.Since(started).Seconds()
+	report.Conclude(options.Require)
+	return report, nil
 }
 
 // runStage runs one stage and turns its error into a verdict. Only the end of the context is an error here.
-func (p *pipeline) runStage(ctx context.Context, s stage, result *reports.Stage) error {
-	finish := events.Step(p.sink, stepName(s.name))
+func runStage(ctx context.Context, s Stage, env *Env, sink events.Sink, result *reports.Stage) error {
+	finish := events.Step(sink, StepName(s.Name))
 	defer finish(events.Failed, "")
 	started := time.Now()
-	inside := *p
-	inside.sink = events.Under(p.sink, stepName(s.name))
-	err := s.run(&inside, ctx, result)
+	err := s.Run(ctx, env, result)
 	result.Seconds = time.Since(started).Seconds()
-	var skip errSkip
+	reason, skipped := SkipReason(err)
 	switch {
 	case ctx.Err() != nil:
 		finish(events.Failed, "interrupted")
 		return ctx.Err()
-	case errors.As(err, &skip) && result.Verdict == "":
-		result.Verdict, result.Reason = reports.Skipped, skip.reason
+	case skipped && result.Verdict == "":
+		result.Verdict, result.Reason = reports.Skipped, reason
 	case err != nil:
 		result.Verdict, result.Reason = reports.Failed, err.Error()
 	case result.Verdict == "":
@@ -198,14 +153,14 @@ func (p *pipeline) runStage(ctx context.Context, s stage, result *reports.Stage)
 	return nil
 }
 
-func (p *pipeline) identity() reports.Identity {
-	identity := reports.Identity{Baseline: p.Series.Baseline.Name, SeriesDigest: p.Series.Digest(), Patches: []string{}}
-	for _, patch := range p.Series.Patches {
+func identity(options Options) reports.Identity {
+	identity := reports.Identity{Baseline: options.Series.Baseline.Name, SeriesDigest: options.Series.Digest(), Patches: []string{}}
+	for _, patch := range options.Series.Patches {
 		identity.Patches = append(identity.Patches, patch.Name)
 	}
-	if p.Checkout != nil {
-		identity.Checkout = p.Checkout.Dir()
-		identity.BaseCommit, identity.BaseProof = p.Checkout.Base()
+	if options.Checkout != nil {
+		identity.Checkout = options.Checkout.Dir()
+		identity.BaseCommit, identity.BaseProof = options.Checkout.Base()
 	}
 	return identity
 }
@@ -217,50 +172,3 @@ func machine(ctx context.Context) reports.Machine {
 	return m
 }
 
-// seriesStage lints the series.
-func (p *pipeline) seriesStage(_ context.Context, stage *reports.Stage) error {
-	stage.Facts = append(stage.Facts, reports.Fact{Name: "series digest", Value: p.Series.Digest()})
-	stage.Count("patches", int64(p.Lint.Patches))
-	stage.Count("hunks", int64(p.Lint.Hunks))
-	stage.Count("hunks verified", int64(p.Lint.Verified))
-	stage.Count("hunks unverified", int64(p.Lint.Unverified))
-	bad := 0
-	for _, finding := range p.Lint.Findings {
-		if finding.Severity == patches.SeverityError {
-			bad++
-			stage.Add(reports.Check{Name: finding.Rule, Subject: fmt.Sprintf("patches/%s:%d", finding.File, finding.Line), Verdict: reports.Failed, Detail: finding.String()})
-		}
-	}
-	if bad > 0 {
-		return nil
-	}
-	if p.Lint.Patches == 0 {
-		return skipf("the series of %s has no patches", p.Series.Baseline.Name)
-	}
-	stage.Add(reports.Check{Name: "lint", Subject: "series", Verdict: reports.Passed, Detail: fmt.Sprintf("patches: %d, hunks exact by digest: %d of %d", p.Lint.Patches, p.Lint.Verified, p.Lint.Hunks)})
-	return nil
-}
-
-// checkoutStage compares the checkout with the baseline plus the series.
-func (p *pipeline) checkoutStage(ctx context.Context, stage *reports.Stage) error {
-	if p.Checkout == nil {
-		return skipf("%s", p.NoCheckout)
-	}
-	exact, err := p.Checkout.CheckExact(ctx, p.Series)
-	if err != nil {
-		return err
-	}
-	identity := &p.report.Identity
-	identity.BaseCommit, identity.BaseProof = exact.BaseCommit, exact.BaseProof
-	identity.HeadCommit, identity.HeadTree = exact.HeadCommit, exact.HeadTree
-	stage.Facts = append(stage.Facts,
-		reports.Fact{Name: "base commit", Value: exact.BaseCommit}, reports.Fact{Name: "base tree", Value: exact.BaseTree},
-		reports.Fact{Name: "HEAD tree", Value: exact.HeadTree}, reports.Fact{Name: "expected tree", Value: exact.ExpectedTree})
-	for _, deviation := range exact.Deviations {
-		stage.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Failed, Detail: deviation})
-	}
-	if len(exact.Deviations) == 0 {
-		stage.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Passed, Detail: "the tree of HEAD is the baseline's with the series applied once more; index and tracked files equal HEAD"})
-	}
-	return checkQueueUses(p.Checkout.Dir(), stage)
-}

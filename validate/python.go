@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -24,18 +25,6 @@ import (
 //go:embed python/*.py
 var pythonSources embed.FS
 
-// PythonOptions are of the stages python and bench.
-type PythonOptions struct {
-	Interpreter string // a Python with the torch to be tested; empty: the host build's on Linux
-	Stock       string // a Python with an unpatched torch, for comparison; empty: the host build's on Linux
-	Device      string // mps or cpu; empty: mps
-	Only        string // a regular expression over names of tests; empty: all
-	Threads     []int  // thread counts instead of each test's own
-	Repeat      int    // processes for each test, thread count and path; 0: one in the short form, else three
-	// Warmup lets one thread use the device before the others. It hides what a cold start shows.
-	Warmup bool
-}
-
 // pythonSubject is a Python with a torch that tests run on.
 type pythonSubject struct {
 	name        string // patched, stock or cpu
@@ -46,13 +35,6 @@ type pythonSubject struct {
 	wanted      wantedTorch
 	patches     []string // that the torch has
 	limits      pythonLimits
-}
-
-func (p *pipeline) pythonDevice() string {
-	if p.Python.Device == "" {
-		return "mps"
-	}
-	return p.Python.Device
 }
 
 // unpackPython writes the embedded tests into the cache, into a folder named after their contents.
@@ -102,45 +84,45 @@ func unpackPython(cache string) (string, error) {
 }
 
 // pythonSubjects gives the torch to be tested and, where there is one, the unpatched one.
-func (p *pipeline) pythonSubjects(ctx context.Context, stage *reports.Stage) (patched, stock *pythonSubject, err error) {
-	scripts, err := unpackPython(p.Cache)
+func pythonSubjects(ctx context.Context, env *Env, stage *reports.Stage) (patched, stock *pythonSubject, err error) {
+	scripts, err := unpackPython(env.Cache)
 	if err != nil {
 		return nil, nil, err
 	}
 	subject := func(name, interpreter string, patches []string) *pythonSubject {
-		return &pythonSubject{name: name, interpreter: interpreter, device: p.pythonDevice(), scripts: scripts, patches: patches, limits: defaultPythonLimits,
-			environment: []string{"PYTHONPYCACHEPREFIX=" + filepath.Join(p.Cache, "pycache"), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "UCX_ERROR_SIGNALS=SIGBUS", "PYTORCH_ENABLE_MPS_FALLBACK=0"}}
+		return &pythonSubject{name: name, interpreter: interpreter, device: cmp.Or(env.Python.Device, "mps"), scripts: scripts, patches: patches, limits: defaultPythonLimits,
+			environment: []string{"PYTHONPYCACHEPREFIX=" + filepath.Join(env.Cache, "pycache"), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "UCX_ERROR_SIGNALS=SIGBUS", "PYTORCH_ENABLE_MPS_FALLBACK=0"}}
 	}
-	if p.Python.Stock != "" {
-		stock = subject("stock", p.Python.Stock, nil)
-		stock.wanted = wantedTorch{version: strings.TrimPrefix(p.Series.Baseline.Name, "v"), stock: true}
+	if env.Python.Stock != "" {
+		stock = subject("stock", env.Python.Stock, nil)
+		stock.wanted = wantedTorch{version: strings.TrimPrefix(env.Series.Baseline.Name, "v"), stock: true}
 	}
 	switch {
-	case p.pythonDevice() == "cpu":
-		interpreter, err := p.harnessPython(ctx)
+	case cmp.Or(env.Python.Device, "mps") == "cpu":
+		interpreter, err := harnessPython(ctx, env)
 		if err != nil {
 			return nil, nil, err
 		}
 		patched = subject("cpu", interpreter, nil)
 		patched.wanted.any = true
 		return patched, nil, nil
-	case p.Python.Interpreter != "":
-		patched = subject("patched", p.Python.Interpreter, p.report.Identity.Patches)
-		patched.wanted = wantedTorch{version: strings.TrimPrefix(p.Series.Baseline.Name, "v"), series: p.Series.Digest()}
+	case env.Python.Interpreter != "":
+		patched = subject("patched", env.Python.Interpreter, env.Identity.Patches)
+		patched.wanted = wantedTorch{version: strings.TrimPrefix(env.Series.Baseline.Name, "v"), series: env.Series.Digest()}
 		return patched, stock, nil
 	case runtime.GOOS == "darwin":
-		return nil, nil, skipf("needs a Python with the built torch: name it with --python; --device cpu tries the harness alone")
+		return nil, nil, Skipf("needs a Python with the built torch: name it with --python; --device cpu tries the harness alone")
 	}
-	return p.hostPythons(ctx, stage, subject)
+	return hostPythons(ctx, env, stage, subject)
 }
 
 // harnessPython is a Python whose torch need not have device mps.
-func (p *pipeline) harnessPython(ctx context.Context) (string, error) {
-	if p.Python.Interpreter != "" {
-		return p.Python.Interpreter, nil
+func harnessPython(ctx context.Context, env *Env) (string, error) {
+	if env.Python.Interpreter != "" {
+		return env.Python.Interpreter, nil
 	}
-	if runtime.GOOS == "linux" && (p.Host.Root != "" || build.HaveRoot(p.Cache)) {
-		root, err := build.OpenRoot(ctx, p.Host.Root, p.Cache, p.sink)
+	if runtime.GOOS == "linux" && (env.Host.Root != "" || build.HaveRoot(env.Cache)) {
+		root, err := build.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
 		if err != nil {
 			return "", err
 		}
@@ -148,50 +130,50 @@ func (p *pipeline) harnessPython(ctx context.Context) (string, error) {
 	}
 	path, err := exec.LookPath("python3")
 	if err != nil {
-		return "", skipf("needs a Python with torch; there is no python3: name one with --python")
+		return "", Skipf("needs a Python with torch; there is no python3: name one with --python")
 	}
 	return path, nil
 }
 
 // hostPythons builds the checkout's sources, patched and stock, and gives the Pythons over them.
-func (p *pipeline) hostPythons(ctx context.Context, stage *reports.Stage, subject func(name, interpreter string, patches []string) *pythonSubject) (patched, stock *pythonSubject, err error) {
-	if p.Checkout == nil {
-		return nil, nil, skipf("%s", p.NoCheckout)
+func hostPythons(ctx context.Context, env *Env, stage *reports.Stage, subject func(name, interpreter string, patches []string) *pythonSubject) (patched, stock *pythonSubject, err error) {
+	if env.Checkout == nil {
+		return nil, nil, Skipf("%s", env.NoCheckout)
 	}
-	r, err := p.newRuntime(ctx, stage)
+	hosts, err := newHostBuilder(ctx, env, stage)
 	if errors.Is(err, build.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
-		return nil, nil, skipf("%v", err)
+		return nil, nil, Skipf("%v", err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	over := func(name string, source *fork.Snapshot) (*pythonSubject, error) {
-		built, err := r.build(ctx, source, build.Plain)
+		built, err := hosts.build(ctx, source, build.Plain)
 		if err != nil {
 			return nil, err
 		}
 		if built.Python == "" {
-			return nil, skipf("the host build has no Python: %s", built.NoPython)
+			return nil, Skipf("the host build has no Python: %s", built.NoPython)
 		}
 		s := subject(name, built.Python, source.Patches)
-		s.environment = append(s.environment, hostRun{built: built, tools: r.root, seed: p.Seed % 1_000_000_007}.environment()...)
+		s.environment = append(s.environment, hostRun{built: built, tools: hosts.root, seed: env.Seed % 1_000_000_007}.environment()...)
 		if s.wanted.stamp, err = built.Stamp.Text(); err != nil {
 			return nil, err
 		}
-		s.wanted.library, s.wanted.version = built.Library, r.torch.Version
+		s.wanted.library, s.wanted.version = built.Library, hosts.torch.Version
 		return s, nil
 	}
-	source, err := p.Checkout.Patched(ctx, p.Series, p.Cache)
+	source, err := env.Checkout.Patched(ctx, env.Series, env.Cache)
 	if err != nil {
 		return nil, nil, err
 	}
 	if patched, err = over("patched", source); err != nil {
 		return nil, nil, err
 	}
-	if p.Python.Stock != "" {
+	if env.Python.Stock != "" {
 		return nil, nil, fmt.Errorf("--stock names a Python of another build than the patched one: give --python, too")
 	}
-	if source, err = p.Checkout.Stock(ctx, p.Cache); err != nil {
+	if source, err = env.Checkout.Stock(ctx, env.Cache); err != nil {
 		return nil, nil, err
 	}
 	stock, err = over("stock", source)

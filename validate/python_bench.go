@@ -15,22 +15,23 @@ var benchTests = []string{"basic", "linear", "mlp", "transformer"}
 
 // benchStage measures operations a second against threads, processes and batch size. Each result is compared, so that a
 // speed of wrong numbers is none.
-func (p *pipeline) benchStage(ctx context.Context, stage *reports.Stage) error {
+func benchStage(ctx context.Context, env *Env, stage *reports.Stage) error {
 	names, counts, iterations := benchTests, []int{1, 2, 4, 8, 16}, 100
-	if p.Quick {
+	if env.Quick {
 		names, counts, iterations = benchTests[1:3], []int{1, 2, 4}, 30
 	}
-	if len(p.Python.Threads) > 0 {
-		counts = p.Python.Threads
+	if len(env.Python.Threads) > 0 {
+		counts = env.Python.Threads
 	}
-	all, err := selectTests(pythonTests(), p.Python.Only)
+	all, err := selectTests(pythonTests(), env.Python.Only)
 	if err != nil {
 		return err
 	}
-	patched, _, err := p.provenPythons(ctx, stage)
+	patched, _, err := provenPythons(ctx, env, stage)
 	if err != nil {
 		return err
 	}
+	r := pythonStageRun{env: env, stage: stage, step: StepName(stage.Name)}
 	var jobs []pythonOutcome
 	add := func(name string, counts []int, iterations int) {
 		i := slices.IndexFunc(all, func(t pythonTest) bool { return t.name == name })
@@ -40,8 +41,8 @@ func (p *pipeline) benchStage(ctx context.Context, stage *reports.Stage) error {
 		t := all[i]
 		t.noisy, t.graph = true, false // one process at a time: it is measured
 		for _, count := range counts {
-			for range p.repeats() {
-				job := p.pythonJob(t, patched, count, false)
+			for range r.repeats() {
+				job := r.pythonJob(t, patched, count, false)
 				job.run.iterations = iterations
 				// No delays: they widen windows, and are no part of a speed.
 				job.run.more = append(slices.Clone(job.run.more), "MPSFORGE_METAL_MAX_DELAY_US=0")
@@ -53,13 +54,12 @@ func (p *pipeline) benchStage(ctx context.Context, stage *reports.Stage) error {
 		add(name, counts, iterations)
 	}
 	processes, _ := pythonTestNamed("processes")
-	add("processes", p.threadsOf(processes), iterations)
+	add("processes", r.threadsOf(processes), iterations)
 	batching, _ := pythonTestNamed("batching")
-	add("batching", []int{1}, p.iterationsOf(batching))
+	add("batching", []int{1}, r.iterationsOf(batching))
 	if len(jobs) == 0 {
-		return skipf("no test of this stage matches %q", p.Python.Only)
+		return Skipf("no test of this stage matches %q", env.Python.Only)
 	}
-	r := pythonStageRun{pipeline: p, stage: stage, step: stepName(stage.Name)}
 	found, err := r.runAll(ctx, jobs)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (p *pipeline) benchStage(ctx context.Context, stage *reports.Stage) error {
 		}
 	}
 	note := "Operations a second, median; efficiency is that of one thread times their number. Nothing is promised: there is no bound."
-	if !p.report.Machine.MetalRan {
+	if !env.Machine.MetalRan {
 		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
 	}
 	stage.Tables = append(stage.Tables, scalingTable(found, names, note), batchingTable(found, note))
@@ -85,7 +85,7 @@ func (p *pipeline) benchStage(ctx context.Context, stage *reports.Stage) error {
 	if table := processTable(found, patched); len(table.Rows) > 0 {
 		stage.Tables = append(stage.Tables, table)
 	}
-	return p.harnessOnly(patched, stage)
+	return harnessOnly(patched, stage)
 }
 
 func scalingTable(all []pythonOutcome, names []string, note string) reports.Table {

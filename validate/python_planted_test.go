@@ -19,16 +19,16 @@ func harnessSubject(t *testing.T) *pythonSubject {
 	if testing.Short() {
 		t.Skip("starts Python with torch")
 	}
-	p := pipeline{Options: Options{Cache: t.TempDir(), Python: PythonOptions{Device: "cpu"}}, sink: events.Discard}
+	env := &Env{Options: Options{Cache: t.TempDir(), Python: PythonOptions{Device: "cpu"}}, Sink: events.Discard}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The root is in the user's cache, where it is kept for all runs.
 	if cache := filepath.Join(home, ".cache", "mpsforge"); runtime.GOOS == "linux" && build.HaveRoot(cache) {
-		p.Cache = cache
+		env.Cache = cache
 	}
-	interpreter, err := p.harnessPython(t.Context())
+	interpreter, err := harnessPython(t.Context(), env)
 	if err != nil {
 		t.Skipf("SKIP Python with torch: %v", err)
 	}

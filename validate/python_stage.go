@@ -33,25 +33,25 @@ func (o pythonOutcome) path() string {
 }
 
 // pythonStage runs the Python parallel tests.
-func (p *pipeline) pythonStage(ctx context.Context, stage *reports.Stage) error {
-	selected, err := selectTests(pythonTests(), p.Python.Only)
+func pythonStage(ctx context.Context, env *Env, stage *reports.Stage) error {
+	selected, err := selectTests(pythonTests(), env.Python.Only)
 	if err != nil {
 		return err
 	}
 	selected = slices.DeleteFunc(selected, func(t pythonTest) bool { return t.section == benchSection })
 	if len(selected) == 0 {
-		return skipf("no test of this stage matches %q", p.Python.Only)
+		return Skipf("no test of this stage matches %q", env.Python.Only)
 	}
-	patched, stock, err := p.provenPythons(ctx, stage)
+	patched, stock, err := provenPythons(ctx, env, stage)
 	if err != nil {
 		return err
 	}
-	r := pythonStageRun{pipeline: p, stage: stage, step: stepName(stage.Name)}
+	r := pythonStageRun{env: env, stage: stage, step: StepName(stage.Name)}
 	var jobs []pythonOutcome
 	for _, t := range selected {
-		jobs = append(jobs, p.pythonJobs(t, patched)...)
+		jobs = append(jobs, r.pythonJobs(t, patched)...)
 		if stock != nil {
-			jobs = append(jobs, p.stockJobs(t, stock)...)
+			jobs = append(jobs, r.stockJobs(t, stock)...)
 		}
 	}
 	all, err := r.runAll(ctx, jobs)
@@ -70,17 +70,17 @@ func (p *pipeline) pythonStage(ctx context.Context, stage *reports.Stage) error 
 		}
 	}
 	stage.Tables = append(stage.Tables, pythonTables(all, patched, stock)...)
-	return p.harnessOnly(patched, stage)
+	return harnessOnly(patched, stage)
 }
 
 // provenPythons gives the subjects after each has proven which torch it loads.
-func (p *pipeline) provenPythons(ctx context.Context, stage *reports.Stage) (patched, stock *pythonSubject, err error) {
-	patched, stock, err = p.pythonSubjects(ctx, stage)
+func provenPythons(ctx context.Context, env *Env, stage *reports.Stage) (patched, stock *pythonSubject, err error) {
+	patched, stock, err = pythonSubjects(ctx, env, stage)
 	if err != nil {
 		return nil, nil, err
 	}
 	if runtime.GOOS == "darwin" && patched.device == "mps" {
-		p.report.Machine.MetalRan = true
+		env.Machine.MetalRan = true
 	}
 	for _, s := range []*pythonSubject{patched, stock} {
 		if s == nil {
@@ -98,65 +98,65 @@ func (p *pipeline) provenPythons(ctx context.Context, stage *reports.Stage) (pat
 }
 
 // harnessOnly takes the verdict away from a stage that ran without device mps, unless it failed.
-func (p *pipeline) harnessOnly(patched *pythonSubject, stage *reports.Stage) error {
+func harnessOnly(patched *pythonSubject, stage *reports.Stage) error {
 	if patched.device != "cpu" || stage.Verdict == reports.Failed {
 		return nil
 	}
 	stage.Verdict = ""
-	return skipf("device cpu: the tests and their runner work; of device mps this says nothing")
+	return Skipf("device cpu: the tests and their runner work; of device mps this says nothing")
 }
 
 // iterationsOf a test, and its thread counts, as this run wants them.
-func (p *pipeline) iterationsOf(t pythonTest) int {
-	if p.Quick {
+func (r *pythonStageRun) iterationsOf(t pythonTest) int {
+	if r.env.Quick {
 		return t.quickIterations
 	}
 	return t.iterations
 }
 
-func (p *pipeline) threadsOf(t pythonTest) []int {
+func (r *pythonStageRun) threadsOf(t pythonTest) []int {
 	switch {
-	case len(p.Python.Threads) > 0 && len(t.environment) == 0 && t.section != benchSection:
-		return p.Python.Threads
-	case p.Quick:
+	case len(r.env.Python.Threads) > 0 && len(t.environment) == 0 && t.section != benchSection:
+		return r.env.Python.Threads
+	case r.env.Quick:
 		return t.quick
 	}
 	return t.threads
 }
 
-func (p *pipeline) repeats() int {
+func (r *pythonStageRun) repeats() int {
 	switch {
-	case p.Python.Repeat > 0:
-		return p.Python.Repeat
-	case p.Quick:
+	case r.env.Python.Repeat > 0:
+		return r.env.Python.Repeat
+	case r.env.Quick:
 		return 1
 	}
 	return 3
 }
 
-func (p *pipeline) pythonJob(t pythonTest, s *pythonSubject, threads int, graph bool) pythonOutcome {
-	return pythonOutcome{test: t, subject: s, run: pythonRun{subject: s, test: t.name, threads: threads, iterations: p.iterationsOf(t), graph: graph,
-		warmup: p.Python.Warmup, more: t.environment, limits: s.limits}}
+func (r *pythonStageRun) pythonJob(t pythonTest, s *pythonSubject, threads int, graph bool) pythonOutcome {
+	return pythonOutcome{test: t, subject: s, run: pythonRun{subject: s, test: t.name, threads: threads, iterations: r.iterationsOf(t), graph: graph,
+		warmup: r.env.Python.Warmup, more: t.environment, limits: s.limits}}
 }
 
 // pythonJobs are all processes of a test: each thread count, each path, so often as asked for.
-func (p *pipeline) pythonJobs(t pythonTest, s *pythonSubject) []pythonOutcome {
+func (r *pythonStageRun) pythonJobs(t pythonTest, s *pythonSubject) []pythonOutcome {
 	var jobs []pythonOutcome
-	for _, threads := range p.threadsOf(t) {
+	for _, threads := range r.threadsOf(t) {
 		for _, graph := range []bool{false, true} {
 			if graph && !t.graph {
 				continue
 			}
-			for range p.repeats() {
-				job := p.pythonJob(t, s, threads, graph)
-				if len(p.missing(t)) > 0 {
+			for range r.repeats() {
+				job := r.pythonJob(t, s, threads, graph)
+				if len(r.missing(t)) > 0 {
 					job.run.limits.stall = impatient // it waits for a patch: that it hangs is no news
 				}
 				jobs = append(jobs, job)
 			}
 			// A cold start is compared with a warm one.
-			if t.section == coldSection && !p.Python.Warmup {
-				warm := p.pythonJob(t, s, threads, graph)
+			if t.section == coldSection && !r.env.Python.Warmup {
+				warm := r.pythonJob(t, s, threads, graph)
 				warm.run.warmup, warm.run.limits.stall = true, impatient
 				jobs = append(jobs, warm)
 			}
@@ -166,10 +166,10 @@ func (p *pipeline) pythonJobs(t pythonTest, s *pythonSubject) []pythonOutcome {
 }
 
 // stockJobs are fewer in the short form: where stock is known to die, the largest thread count, some chances.
-func (p *pipeline) stockJobs(t pythonTest, s *pythonSubject) []pythonOutcome {
-	jobs := p.pythonJobs(t, s)
-	if p.Quick {
-		most := slices.Max(p.threadsOf(t))
+func (r *pythonStageRun) stockJobs(t pythonTest, s *pythonSubject) []pythonOutcome {
+	jobs := r.pythonJobs(t, s)
+	if r.env.Quick {
+		most := slices.Max(r.threadsOf(t))
 		jobs = slices.DeleteFunc(jobs, func(o pythonOutcome) bool { return o.run.threads != most || o.run.graph || t.stock != stockFails })
 	}
 	for i := range jobs {
@@ -179,13 +179,13 @@ func (p *pipeline) stockJobs(t pythonTest, s *pythonSubject) []pythonOutcome {
 }
 
 // missing tells which patches a test waits for.
-func (p *pipeline) missing(t pythonTest) []string {
-	return slices.DeleteFunc(slices.Clone(t.patches), func(name string) bool { return slices.Contains(p.report.Identity.Patches, name) })
+func (r *pythonStageRun) missing(t pythonTest) []string {
+	return slices.DeleteFunc(slices.Clone(t.patches), func(name string) bool { return slices.Contains(r.env.Identity.Patches, name) })
 }
 
 // pythonStageRun is one run of a stage with Python processes.
 type pythonStageRun struct {
-	*pipeline
+	env *Env
 	stage *reports.Stage
 	step  string
 }
@@ -205,7 +205,7 @@ func (r *pythonStageRun) runAll(ctx context.Context, jobs []pythonOutcome) ([]py
 					lock, unlock = noise.Lock, noise.Unlock
 				}
 				lock()
-				tell := events.RunPart(r.sink, r.part(jobs[i]))
+				tell := events.RunPart(r.env.Sink, r.part(jobs[i]))
 				end, err := jobs[i].run.run(limited)
 				unlock()
 				if err != nil {
@@ -226,7 +226,7 @@ func (r *pythonStageRun) runAll(ctx context.Context, jobs []pythonOutcome) ([]py
 	}()
 	for done := range len(jobs) {
 		i := <-finished
-		r.sink.Emit(events.StepProgress{Step: r.step, Done: int64(done + 1), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].test.name + ", " + jobs[i].subject.name})
+		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(done + 1), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].test.name + ", " + jobs[i].subject.name})
 		r.stage.Count("processes run", 1)
 		r.stage.Count("operations", jobs[i].end.counted.Operations)
 		r.stage.Count("values compared", jobs[i].end.counted.Values)
@@ -267,7 +267,7 @@ func (r *pythonStageRun) plan(jobs []pythonOutcome) {
 		}
 	}
 	for _, p := range planned {
-		r.sink.Emit(p)
+		r.env.Sink.Emit(p)
 	}
 }
 
@@ -318,7 +318,7 @@ func (r *pythonStageRun) grid(check *reports.Check, all []pythonOutcome) {
 	var processes []oneProcess
 	for _, o := range all {
 		path := o.path()
-		if o.test.section == coldSection && !r.Python.Warmup {
+		if o.test.section == coldSection && !r.env.Python.Warmup {
 			path = map[bool]string{true: "warm", false: "cold"}[o.run.warmup]
 		}
 		if o.test.name == "processes" {
@@ -333,7 +333,7 @@ func (r *pythonStageRun) grid(check *reports.Check, all []pythonOutcome) {
 func (r *pythonStageRun) judge(t pythonTest, all []pythonOutcome) error {
 	check := reports.Check{Name: t.name, Subject: all[0].subject.name, Verdict: reports.Passed}
 	r.grid(&check, all)
-	if t.section == coldSection && !r.Python.Warmup {
+	if t.section == coldSection && !r.env.Python.Warmup {
 		all = slices.DeleteFunc(slices.Clone(all), func(o pythonOutcome) bool { return o.run.warmup })
 	}
 	check.Detail = pythonSummary(all)
@@ -362,7 +362,7 @@ func (r *pythonStageRun) judge(t pythonTest, all []pythonOutcome) error {
 		check.Detail = fmt.Sprintf("%s; the first: %s; again: %s", pythonSummary(all), first.problemText(), first.run.again())
 		check.Output = run.LastLines(first.end.output, 30)
 		var err error
-		if check.Artifact, err = first.end.keep(r.Artifacts, fmt.Sprintf("python %s %s %d %s", t.name, first.subject.name, first.run.threads, first.path())); err != nil {
+		if check.Artifact, err = first.end.keep(r.env.Artifacts, fmt.Sprintf("python %s %s %d %s", t.name, first.subject.name, first.run.threads, first.path())); err != nil {
 			return err
 		}
 	case skipped >= 0 && all[0].subject.device == "mps":
@@ -371,7 +371,7 @@ func (r *pythonStageRun) judge(t pythonTest, all []pythonOutcome) error {
 	case skipped >= 0:
 		check.Verdict = reports.Skipped
 		check.Detail = all[skipped].end.skipped
-	case r.Python.Warmup:
+	case r.env.Python.Warmup:
 		check.Detail += "; after a first use by one thread"
 	}
 	r.stage.Add(check)

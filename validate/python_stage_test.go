@@ -111,8 +111,7 @@ func TestNewCrashReport(t *testing.T) {
 
 // stageRun is a stage with a series of these patches.
 func stageRun(patches ...string) *pythonStageRun {
-	p := &pipeline{report: &reports.Report{Identity: reports.Identity{Patches: patches}}}
-	return &pythonStageRun{pipeline: p, stage: &reports.Stage{}}
+	return &pythonStageRun{env: &Env{Identity: &reports.Identity{Patches: patches}}, stage: &reports.Stage{}}
 }
 
 func outcomeOf(test pythonTest, subject *pythonSubject, threads int, problem, signature string) pythonOutcome {

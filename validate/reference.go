@@ -9,20 +9,16 @@ import (
 	"mpsforge/reports"
 )
 
-func (p *pipeline) stageOptions() stageOptions {
-	return stageOptions{cache: p.Cache, artifacts: p.Artifacts, seed: p.Seed, quick: p.Quick, sink: p.sink}
-}
-
 // referenceStage judges the judges: the software Metal, the reference pool, and the reference slot allocator that the
 // checkout's is compared with.
-func (p *pipeline) referenceStage(ctx context.Context, stage *reports.Stage) error {
-	return checkReference(ctx, p.stageOptions(), stage)
+func referenceStage(ctx context.Context, env *Env, stage *reports.Stage) error {
+	return checkReference(ctx, optionsOf(env), stage)
 }
 
 func checkReference(ctx context.Context, o stageOptions, stage *reports.Stage) error {
 	reference, err := slots.Reference()
 	if err != nil {
-		return skipf("%v", err)
+		return Skipf("%v", err)
 	}
 	subject, err := referenceSubject()
 	if err != nil {

@@ -14,44 +14,31 @@ import (
 	"mpsforge/reports"
 )
 
-// HostOptions say with what the runtime stage builds PyTorch's sources.
-type HostOptions struct {
-	Root  string // a Debian trixie system's top folder; empty: one in the cache
-	Torch string // a folder with torch/; empty: Debian's
-	Jobs  int
-	// Ablate names patches, without each of which the series is built and run, too; AllPatches stands for all.
-	Ablate []string
-	// Flavours to build: empty stands for plain and tsan.
-	Flavours []build.Flavour
-}
-
-// AllPatches in HostOptions.Ablate stands for each patch of the series.
-const AllPatches = "all"
-
 // runtimeStage runs the scenarios on PyTorch's real sources, stock and patched.
-func (p *pipeline) runtimeStage(ctx context.Context, stage *reports.Stage) error {
-	if p.Checkout == nil {
-		return skipf("%s", p.NoCheckout)
+func runtimeStage(ctx context.Context, env *Env, stage *reports.Stage) error {
+	if env.Checkout == nil {
+		return Skipf("%s", env.NoCheckout)
 	}
-	r, err := p.newRuntime(ctx, stage)
+	hosts, err := newHostBuilder(ctx, env, stage)
 	if errors.Is(err, build.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
-		return skipf("%v", err)
+		return Skipf("%v", err)
 	}
 	if err != nil {
 		return err
 	}
-	stock, err := p.Checkout.Stock(ctx, p.Cache)
+	r := runtimeRun{env: env, hosts: hosts, stage: stage}
+	stock, err := env.Checkout.Stock(ctx, env.Cache)
 	if err != nil {
 		return err
 	}
-	patched, err := p.Checkout.Patched(ctx, p.Series, p.Cache)
+	patched, err := env.Checkout.Patched(ctx, env.Series, env.Cache)
 	if err != nil {
 		return err
 	}
-	stage.Facts = append(stage.Facts, reports.Fact{Name: "libtorch", Value: r.torch.Version},
+	stage.Facts = append(stage.Facts, reports.Fact{Name: "libtorch", Value: hosts.torch.Version},
 		reports.Fact{Name: "stock tree", Value: stock.Tree}, reports.Fact{Name: "patched tree", Value: patched.Tree})
 	for i, flavour := range r.flavours() {
-		builtPatched, err := r.build(ctx, patched, flavour)
+		builtPatched, err := hosts.build(ctx, patched, flavour)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, build.ErrEnvironment) {
 				return err
@@ -68,8 +55,8 @@ func (p *pipeline) runtimeStage(ctx context.Context, stage *reports.Stage) error
 		}
 		// In the short form stock is run in one flavour: that it dies is seen there.
 		var builtStock *build.HostBuild
-		if i == 0 || !p.Quick {
-			if builtStock, err = r.build(ctx, stock, flavour); err != nil {
+		if i == 0 || !env.Quick {
+			if builtStock, err = hosts.build(ctx, stock, flavour); err != nil {
 				return err
 			}
 		}
@@ -83,53 +70,19 @@ func (p *pipeline) runtimeStage(ctx context.Context, stage *reports.Stage) error
 	return r.ablate(ctx)
 }
 
-// runtime is one run of the stage.
+// runtimeRun is one run of the stage.
 type runtimeRun struct {
-	*pipeline
+	env   *Env
+	hosts *hostBuilder
 	stage *reports.Stage
-	root  *build.Root
-	torch *build.Torch
 	done  int64
 }
 
-func (p *pipeline) newRuntime(ctx context.Context, stage *reports.Stage) (*runtimeRun, error) {
-	if p.Host.Torch == "" && p.Series.Baseline.Name != build.DebianBaseline {
-		return nil, skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", p.Series.Baseline.Name, strings.TrimPrefix(p.Series.Baseline.Name, "v"))
-	}
-	asked := slices.Contains(p.Stages, stage.Name) || slices.Contains(p.Require, stage.Name)
-	if !asked && p.Host.Root == "" && !build.HaveRoot(p.Cache) {
-		return nil, skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages %s", build.DebianSuite, stage.Name)
-	}
-	root, err := build.OpenRoot(ctx, p.Host.Root, p.Cache, p.sink)
-	if err != nil {
-		return nil, err
-	}
-	torch, err := build.OpenTorch(root, p.Host.Torch)
-	if err != nil {
-		return nil, err
-	}
-	stage.Seeds = append(stage.Seeds, p.Seed)
-	return &runtimeRun{pipeline: p, stage: stage, root: root, torch: torch}, nil
-}
-
 func (r *runtimeRun) flavours() []build.Flavour {
-	if len(r.Host.Flavours) > 0 {
-		return r.Host.Flavours
+	if len(r.env.Host.Flavours) > 0 {
+		return r.env.Host.Flavours
 	}
 	return []build.Flavour{build.Plain, build.Thread}
-}
-
-func (r *runtimeRun) build(ctx context.Context, source *fork.Snapshot, flavour build.Flavour) (*build.HostBuild, error) {
-	identity := build.Stamp{Baseline: r.Series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
-	if len(source.Patches) == len(r.Series.Patches) {
-		identity.Series = r.Series.Digest()
-	}
-	veneer, glue, err := HostBuildSources()
-	if err != nil {
-		return nil, err
-	}
-	return build.Host(ctx, build.HostOptions{Checkout: source.Dir, Identity: identity, Root: r.root, Torch: r.torch, Flavour: flavour, Jobs: r.Host.Jobs,
-		Cache: r.Cache, Native: veneer, Glue: glue, Subject: r.subject(source.Patches)}, r.sink)
 }
 
 // describe puts what was compiled, and what not, into the report.
@@ -152,30 +105,13 @@ func (r *runtimeRun) describe(built *build.HostBuild, stage *reports.Stage) {
 
 func (r *runtimeRun) add(check reports.Check) {
 	r.done++
-	r.sink.Emit(events.StepProgress{Step: stepName(r.stage.Name), Done: r.done, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	r.env.Sink.Emit(events.StepProgress{Step: StepName(r.stage.Name), Done: r.done, Unit: "checks", Note: check.Name + ", " + check.Subject})
 	r.stage.Add(check)
-}
-
-// subject names sources by the patches on them.
-func (r *runtimeRun) subject(applied []string) string {
-	var without []string
-	for _, patch := range r.Series.Patches {
-		if !slices.Contains(applied, patch.Name) {
-			without = append(without, patch.Name)
-		}
-	}
-	switch {
-	case len(without) == 0:
-		return "patched"
-	case len(applied) == 0:
-		return "stock"
-	}
-	return "without " + strings.Join(without, ", ")
 }
 
 // part is what a process of a scenario is called in the events.
 func (r *runtimeRun) part(scenario string, built *build.HostBuild, threads int) events.Part {
-	return events.Part{Step: stepName(r.stage.Name), Subject: r.subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour), Name: scenario, Column: threadsColumn(threads)}
+	return events.Part{Step: StepName(r.stage.Name), Subject: r.hosts.subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour), Name: scenario, Column: threadsColumn(threads)}
 }
 
 // plan announces the processes of a table of scenarios.
@@ -188,11 +124,11 @@ func (r *runtimeRun) plan(scenarios []runtimeScenario, builds ...*build.HostBuil
 			if s.notThread != "" && built.Stamp.Flavour == build.Thread {
 				continue
 			}
-			planned := events.PartsPlanned{Step: stepName(r.stage.Name), Subject: r.part(s.name, built, 1).Subject, Names: []string{s.name}}
-			for _, threads := range s.threads(r.Quick) {
+			planned := events.PartsPlanned{Step: StepName(r.stage.Name), Subject: r.part(s.name, built, 1).Subject, Names: []string{s.name}}
+			for _, threads := range s.threads(r.env.Quick) {
 				planned.Columns = append(planned.Columns, threadsColumn(threads))
 			}
-			r.sink.Emit(planned)
+			r.env.Sink.Emit(planned)
 		}
 	}
 }
@@ -204,7 +140,7 @@ func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) err
 		return err
 	}
 	iterations := 40
-	if r.Quick {
+	if r.env.Quick {
 		iterations = 12
 	}
 	for _, name := range names {
@@ -212,10 +148,10 @@ func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) err
 			r.add(reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
 			continue
 		}
-		one := hostRun{built: built, tools: r.root, scenario: name, threads: 1, iterations: iterations, seed: r.Seed % 1_000_000_007, limit: patient}
+		one := hostRun{built: built, tools: r.hosts.root, scenario: name, threads: 1, iterations: iterations, seed: r.env.Seed % 1_000_000_007, limit: patient}
 		part := r.part("values: "+name, built, 1)
 		part.Column = ""
-		tell := events.RunPart(r.sink, part)
+		tell := events.RunPart(r.env.Sink, part)
 		end, err := one.run(ctx)
 		if err != nil {
 			return err
@@ -243,7 +179,7 @@ func (r *runtimeRun) fail(check *reports.Check, end ending, one hostRun) error {
 	check.Detail = fmt.Sprintf("%d threads: %s; again: %s", one.threads, end.problem, one.command())
 	check.Output = lastLines([]byte(end.output))
 	var err error
-	check.Artifact, err = end.keep(r.Artifacts, fmt.Sprintf("%s %s %s %d", check.Name, check.Subject, one.built.Stamp.Flavour, one.threads))
+	check.Artifact, err = end.keep(r.env.Artifacts, fmt.Sprintf("%s %s %s %d", check.Name, check.Subject, one.built.Stamp.Flavour, one.threads))
 	return err
 }
 
@@ -251,7 +187,7 @@ func (r *runtimeRun) fail(check *reports.Check, end ending, one hostRun) error {
 func (r *runtimeRun) waits(s runtimeScenario) []string {
 	var missing []string
 	for _, name := range s.patches {
-		if !slices.ContainsFunc(r.report.Identity.Patches, func(have string) bool { return have == name }) {
+		if !slices.ContainsFunc(r.env.Identity.Patches, func(have string) bool { return have == name }) {
 			missing = append(missing, name)
 		}
 	}
@@ -280,7 +216,7 @@ func (r *runtimeRun) scenarios(ctx context.Context, stock, patched *build.HostBu
 
 // tries is how often a scenario is run at one thread count.
 func (r *runtimeRun) tries() int {
-	if r.Quick {
+	if r.env.Quick {
 		return 1
 	}
 	return 3
@@ -304,8 +240,8 @@ const (
 )
 
 func (r *runtimeRun) hostRun(s runtimeScenario, built *build.HostBuild, threads, try int) hostRun {
-	one := hostRun{built: built, tools: r.root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold,
-		seed: (r.Seed + uint64(try)) % 1_000_000_007, more: s.environment, limit: patient}
+	one := hostRun{built: built, tools: r.hosts.root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold,
+		seed: (r.env.Seed + uint64(try)) % 1_000_000_007, more: s.environment, limit: patient}
 	if s.stock != stockLives && (len(built.Stamp.Patches) == 0 || len(r.waits(s)) > 0) {
 		one.limit = impatient
 	}
@@ -325,7 +261,7 @@ type outcome struct {
 // order of the counts.
 func (r *runtimeRun) outcomes(ctx context.Context, s runtimeScenario, built *build.HostBuild, last int, until func(outcome) bool) ([]outcome, error) {
 	var all []outcome
-	counts := s.threads(r.Quick)
+	counts := s.threads(r.env.Quick)
 	for i, threads := range counts {
 		tries := r.tries()
 		if i == len(counts)-1 {
@@ -333,7 +269,7 @@ func (r *runtimeRun) outcomes(ctx context.Context, s runtimeScenario, built *bui
 		}
 		for try := range tries {
 			one := r.hostRun(s, built, threads, try)
-			tell := events.RunPart(r.sink, r.part(s.name, built, threads))
+			tell := events.RunPart(r.env.Sink, r.part(s.name, built, threads))
 			end, err := one.run(ctx)
 			if err != nil {
 				return nil, err
@@ -358,7 +294,7 @@ func (r *runtimeRun) mayFail(s runtimeScenario, built *build.HostBuild, threads 
 	if len(built.Stamp.Patches) == 0 {
 		return s.stock != stockLives && threads >= max(1, s.least)
 	}
-	return len(built.Stamp.Patches) < len(r.Series.Patches) || len(r.waits(s)) > 0
+	return len(built.Stamp.Patches) < len(r.env.Series.Patches) || len(r.waits(s)) > 0
 }
 
 // onPatched demands that every run lives with right values and that no checker finds anything.

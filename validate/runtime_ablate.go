@@ -37,20 +37,20 @@ func PatchesNamed(series *patches.Series, names []string) ([]*patches.Patch, err
 // scenario notices is reported; it fails where the patch's own trailer names a scenario of this stage. The short form
 // runs the named scenarios alone.
 func (r *runtimeRun) ablate(ctx context.Context) error {
-	chosen, err := PatchesNamed(r.Series, r.Host.Ablate)
+	chosen, err := PatchesNamed(r.env.Series, r.env.Host.Ablate)
 	if err != nil {
 		return err
 	}
 	for _, patch := range chosen {
 		named := patch.Header.Values("Scenario")
 		scenarios := slices.DeleteFunc(runtimeScenarios(), func(s runtimeScenario) bool {
-			return len(r.waits(s)) > 0 || r.Quick && !slices.Contains(named, s.name)
+			return len(r.waits(s)) > 0 || r.env.Quick && !slices.Contains(named, s.name)
 		})
 		check := reports.Check{Name: "without " + patch.Name, Subject: "ablation", Verdict: reports.Passed}
 		var failing []string
 		var leftOut []string
 		for _, flavour := range r.flavours() {
-			if r.Quick && len(failing) == len(scenarios) {
+			if r.env.Quick && len(failing) == len(scenarios) {
 				break // nothing is left to be noticed
 			}
 			built, without, err := r.buildWithout(ctx, patch.Name, flavour)
@@ -100,16 +100,16 @@ func (r *runtimeRun) ablate(ctx context.Context) error {
 // buildWithout builds the series without a patch and those that do not apply without it. Where what is left does not
 // compile, since one of the rest uses what the patch declares, all that follow are left out as well.
 func (r *runtimeRun) buildWithout(ctx context.Context, name string, flavour build.Flavour) (*build.HostBuild, []string, error) {
-	source, err := r.Checkout.Without(ctx, r.Series, name, r.Cache)
+	source, err := r.env.Checkout.Without(ctx, r.env.Series, name, r.env.Cache)
 	if err != nil {
 		return nil, nil, err
 	}
-	built, err := r.build(ctx, source, flavour)
+	built, err := r.hosts.build(ctx, source, flavour)
 	if errors.Is(err, build.ErrSources) {
-		if source, err = r.Checkout.Before(ctx, r.Series, name, r.Cache); err != nil {
+		if source, err = r.env.Checkout.Before(ctx, r.env.Series, name, r.env.Cache); err != nil {
 			return nil, nil, err
 		}
-		built, err = r.build(ctx, source, flavour)
+		built, err = r.hosts.build(ctx, source, flavour)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)

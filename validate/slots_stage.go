@@ -21,11 +21,11 @@ const programTimeout = 20 * time.Minute
 // checkConformance fills the stage with the checks of the allocator in a checkout's header.
 func checkConformance(ctx context.Context, o stageOptions, stage *reports.Stage) error {
 	if _, err := slots.Reference(); err != nil {
-		return skipf("%v", err)
+		return Skipf("%v", err)
 	}
 	tools := findCompiler(ctx, o.cache)
 	if tools.err != nil {
-		return skipf("%v", tools.err)
+		return Skipf("%v", tools.err)
 	}
 	header, err := os.ReadFile(o.header)
 	if err != nil {

@@ -1,0 +1,70 @@
+package validate
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"mpsforge/fork"
+	"mpsforge/fork/build"
+	"mpsforge/reports"
+)
+
+// hostBuilder builds the sources under test: stock, patched, or with patches left out.
+type hostBuilder struct {
+	env   *Env
+	root  *build.Root
+	torch *build.Torch
+}
+
+// newHostBuilder finds, or gets, what host builds are made with.
+func newHostBuilder(ctx context.Context, env *Env, stage *reports.Stage) (*hostBuilder, error) {
+	if env.Host.Torch == "" && env.Series.Baseline.Name != build.DebianBaseline {
+		return nil, Skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", env.Series.Baseline.Name, strings.TrimPrefix(env.Series.Baseline.Name, "v"))
+	}
+	asked := slices.Contains(env.Stages, stage.Name) || slices.Contains(env.Require, stage.Name)
+	if !asked && env.Host.Root == "" && !build.HaveRoot(env.Cache) {
+		return nil, Skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages %s", build.DebianSuite, stage.Name)
+	}
+	root, err := build.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
+	if err != nil {
+		return nil, err
+	}
+	torch, err := build.OpenTorch(root, env.Host.Torch)
+	if err != nil {
+		return nil, err
+	}
+	stage.Seeds = append(stage.Seeds, env.Seed)
+	return &hostBuilder{env: env, root: root, torch: torch}, nil
+}
+
+func (b *hostBuilder) build(ctx context.Context, source *fork.Snapshot, flavour build.Flavour) (*build.HostBuild, error) {
+	identity := build.Stamp{Baseline: b.env.Series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
+	if len(source.Patches) == len(b.env.Series.Patches) {
+		identity.Series = b.env.Series.Digest()
+	}
+	veneer, glue, err := HostBuildSources()
+	if err != nil {
+		return nil, err
+	}
+	return build.Host(ctx, build.HostOptions{Checkout: source.Dir, Identity: identity, Root: b.root, Torch: b.torch, Flavour: flavour, Jobs: b.env.Host.Jobs,
+		Cache: b.env.Cache, Native: veneer, Glue: glue, Subject: b.subject(source.Patches)}, b.env.Sink)
+}
+
+// subject names sources by the patches on them.
+func (b *hostBuilder) subject(applied []string) string {
+	var without []string
+	for _, patch := range b.env.Series.Patches {
+		if !slices.Contains(applied, patch.Name) {
+			without = append(without, patch.Name)
+		}
+	}
+	switch {
+	case len(without) == 0:
+		return "patched"
+	case len(applied) == 0:
+		return "stock"
+	}
+	return "without " + strings.Join(without, ", ")
+}
+
