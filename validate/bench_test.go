@@ -128,14 +128,14 @@ func BenchmarkHostOperators(b *testing.B) {
 			more: []string{"MPSFORGE_METAL_MAX_DELAY_US=0"}}
 		var took []float64
 		for range 5 {
-			end, err := one.run(b.Context())
+			end, result, err := one.run(b.Context())
 			if err != nil {
 				b.Fatal(err)
 			}
-			if end.problem != "" {
-				b.Fatalf("%s: %s", one.command(), end.problem)
+			if end.Problem != "" {
+				b.Fatalf("%s: %s", one.command(), end.Problem)
 			}
-			took = append(took, end.result.Seconds)
+			took = append(took, result.Seconds)
 		}
 		slices.Sort(took)
 		return took[len(took)/2]

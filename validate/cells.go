@@ -10,33 +10,25 @@ import (
 	"mpsforge/reports"
 )
 
-// oneProcess is a process of a check, for the report's thread grid.
-type oneProcess struct {
-	threads int
-	path    string
-	end     ending
-	skipped string // why it ran nothing
-}
-
 // cellsOf puts processes with the same number of threads and the same path into one cell.
-func cellsOf(processes []oneProcess) []reports.Cell {
+func cellsOf(processes []Result) []reports.Cell {
 	var cells []reports.Cell
 	for _, p := range processes {
-		at := slices.IndexFunc(cells, func(c reports.Cell) bool { return c.Threads == p.threads && c.Path == p.path })
+		at := slices.IndexFunc(cells, func(c reports.Cell) bool { return c.Threads == p.Threads && c.Path == p.Path })
 		if at < 0 {
 			at = len(cells)
-			cells = append(cells, reports.Cell{Threads: p.threads, Path: p.path, Outcome: reports.Lived})
+			cells = append(cells, reports.Cell{Threads: p.Threads, Path: p.Path, Outcome: reports.Lived})
 		}
 		cell := &cells[at]
 		cell.Of++
 		switch {
-		case p.skipped != "":
-			cell.Outcome, cell.Detail = reports.Left, p.skipped
-		case p.end.problem == "":
+		case p.Skipped != "":
+			cell.Outcome, cell.Detail = reports.Left, p.Skipped
+		case p.Problem == "":
 		default:
 			cell.Bad++
 			if cell.Bad == 1 {
-				cell.Outcome, cell.Signature, cell.Detail = p.end.kind, p.end.signature, p.end.problem
+				cell.Outcome, cell.Signature, cell.Detail = p.Kind, p.Signature, p.Problem
 			}
 		}
 	}
@@ -50,11 +42,11 @@ func cellsOf(processes []oneProcess) []reports.Cell {
 const mostFindings = 5
 
 // findingsOf collects what checkers found in processes, each message once.
-func findingsOf(processes []oneProcess) []reports.Finding {
+func findingsOf(processes []Result) []reports.Finding {
 	var all []reports.Finding
 	for _, p := range processes {
-		for _, found := range p.end.findings() {
-			found.Threads = p.threads
+		for _, found := range p.findings() {
+			found.Threads = p.Threads
 			seen := slices.ContainsFunc(all, func(old reports.Finding) bool {
 				return old.Kind == found.Kind && old.Message == found.Message && old.First == found.First && old.Second == found.Second
 			})
@@ -86,28 +78,28 @@ func (f hostFinding) outcome() reports.Outcome {
 }
 
 // findings of the software Metal, also of a process that one of them ended, and of ThreadSanitizer.
-func (e ending) findings() []reports.Finding {
+func (r Result) findings() []reports.Finding {
 	var all []reports.Finding
-	for _, f := range e.result.Findings {
+	for _, f := range r.Found {
 		all = append(all, f.report())
 	}
-	if e.kind == reports.Crashed {
-		if found, ok := e.violation(); ok {
+	if r.Kind == reports.Crashed {
+		if found, ok := r.violation(); ok {
 			all = append(all, found)
 		}
 	}
-	return append(all, dataRaces(e.output)...)
+	return append(all, dataRaces(r.Output)...)
 }
 
 // violation reads the one that ended the process: below Metal's words stand the calls (native/metal/findings.cc,
 // abort_if_asked).
-func (e ending) violation() (reports.Finding, bool) {
-	found, err := classify("standard error", []byte(e.output))
+func (r Result) violation() (reports.Finding, bool) {
+	found, err := classify("standard error", []byte(r.Output))
 	if err != nil || len(found.Matches) == 0 {
 		return reports.Finding{}, false
 	}
 	match := found.Matches[0]
-	lines := strings.Split(e.output, "\n")
+	lines := strings.Split(r.Output, "\n")
 	if match.Line < 1 || match.Line >= len(lines) {
 		return reports.Finding{}, false
 	}

@@ -10,11 +10,10 @@ import (
 
 // Processes with the same number of threads and the same path share a cell; the first bad one names it.
 func TestCells(t *testing.T) {
-	died := ending{problem: "died", kind: reports.Crashed, signature: "6 encode-after-commit"}
-	wrong := ending{problem: "wrong values: 1 of 2", kind: reports.WrongValues}
-	got := cellsOf([]oneProcess{
-		{threads: 4, end: died}, {threads: 1}, {threads: 4}, {threads: 4, end: wrong}, {threads: 1}, {threads: 4, path: "graph"}, {threads: 2, skipped: "no interface"},
-	})
+	died := Result{Problem: "died", Kind: reports.Crashed, Signature: "6 encode-after-commit"}
+	wrong := Result{Problem: "wrong values: 1 of 2", Kind: reports.WrongValues}
+	died.Threads, wrong.Threads = 4, 4
+	got := cellsOf([]Result{died, {Threads: 1}, {Threads: 4}, wrong, {Threads: 1}, {Threads: 4, Path: "graph"}, {Threads: 2, Skipped: "no interface"}})
 	want := []reports.Cell{
 		{Threads: 1, Outcome: reports.Lived, Of: 2},
 		{Threads: 2, Outcome: reports.Left, Of: 1, Detail: "no interface"},
@@ -32,7 +31,7 @@ func TestDataRaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := findingsOf([]oneProcess{{threads: 1, end: ending{output: string(text)}}, {threads: 4, end: ending{output: string(text)}}})
+	got := findingsOf([]Result{{Threads: 1, Output: string(text)}, {Threads: 4, Output: string(text)}})
 	want := []reports.Finding{
 		{Kind: "data race", Threads: 1, Message: "ThreadSanitizer: data race aten/src/ATen/mps/MPSProfiler.mm:223:21 in at::mps::Profiler::MPSProfiler::StopTrace()",
 			First:  "write by main thread: at::mps::Profiler::MPSProfiler::StopTrace, mps/MPSProfiler.mm:223:21",
@@ -49,13 +48,13 @@ func TestDataRaces(t *testing.T) {
 // A violation that ended the process is told with both calls; Metal itself names none.
 func TestViolationThatEndedTheProcess(t *testing.T) {
 	const words = "-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n"
-	ours := ending{kind: reports.Crashed, output: "before\n" + words + "commit of command buffer 3 of queue 2 by thread 4, after commit of command buffer 3 of queue 2 by thread 1\n"}
+	ours := Result{Kind: reports.Crashed, Output: "before\n" + words + "commit of command buffer 3 of queue 2 by thread 4, after commit of command buffer 3 of queue 2 by thread 1\n"}
 	found := ours.findings()
 	if len(found) != 1 || found[0].First != "commit of command buffer 3 of queue 2 by thread 1" || found[0].Second != "commit of command buffer 3 of queue 2 by thread 4" ||
 		found[0].Kind != "violation" || found[0].Signature == "" {
 		t.Errorf("%+v", found)
 	}
-	if found := (ending{kind: reports.Crashed, output: words + "Abort trap\n"}).findings(); len(found) != 0 {
+	if found := (Result{Kind: reports.Crashed, Output: words + "Abort trap\n"}).findings(); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -65,7 +64,7 @@ func TestViolationThatEndedTheProcess(t *testing.T) {
 func TestScalingPlots(t *testing.T) {
 	at := func(name string, threads int, operations int64, problem string) pythonOutcome {
 		o := pythonOutcome{test: pythonTest{name: name}, subject: &pythonSubject{}, run: pythonRun{threads: threads}}
-		o.end.counted.Operations, o.end.counted.Seconds, o.end.problem = operations, 2, problem
+		o.counted.Operations, o.counted.Seconds, o.end.Problem = operations, 2, problem
 		return o
 	}
 	plots := scalingPlots([]pythonOutcome{at("linear", 1, 200, ""), at("linear", 2, 300, ""), at("linear", 2, 360, ""), at("linear", 4, 0, "died"), at("processes", 2, 500, "")}, []string{"linear", "mlp"})

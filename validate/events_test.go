@@ -13,21 +13,21 @@ import (
 // The end of a process is told as what it was; that stock goes wrong is told as expected.
 func TestEndingsAreToldByKind(t *testing.T) {
 	_, killed := run.Command{Name: "sh", Args: []string{"-c", "kill -ABRT $$"}}.Run(t.Context())
-	crash := ending{output: "second.mm:1: failed assertion `A command encoder is already encoding to this command buffer'\n"}
+	crash := Result{Output: "second.mm:1: failed assertion `A command encoder is already encoding to this command buffer'\n"}
 	crash.crashed(killed)
 	for name, c := range map[string]struct {
-		end  ending
+		end  Result
 		want events.Outcome
 	}{
-		"lived":        {ending{}, events.OK},
+		"lived":        {Result{}, events.OK},
 		"crashed":      {crash, events.Crashed},
-		"hung":         {ending{problem: "hung: not done", kind: reports.Hung}, events.Hung},
-		"wrong values": {ending{problem: "wrong values: 1 of 2", kind: reports.WrongValues}, events.WrongValues},
-		"races":        {ending{problem: "data races by ThreadSanitizer: 1"}, events.Failed},
+		"hung":         {Result{Problem: "hung: not done", Kind: reports.Hung}, events.Hung},
+		"wrong values": {Result{Problem: "wrong values: 1 of 2", Kind: reports.WrongValues}, events.WrongValues},
+		"races":        {Result{Problem: "data races by ThreadSanitizer: 1"}, events.Failed},
 	} {
 		for _, expected := range []bool{true, false} {
 			got := c.end.finished(expected)
-			if got.Outcome != c.want || got.Expected != (expected && c.want != events.OK) || got.Detail != c.end.problem {
+			if got.Outcome != c.want || got.Expected != (expected && c.want != events.OK) || got.Detail != c.end.Problem {
 				t.Errorf("%s, expected %t: %+v", name, expected, got)
 			}
 		}

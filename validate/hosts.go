@@ -67,4 +67,3 @@ func (b *hostBuilder) subject(applied []string) string {
 	}
 	return "without " + strings.Join(without, ", ")
 }
-

@@ -1,7 +1,7 @@
 package validate
 
-func race(buffer string) verdictOf       { return verdictOf{kind: wantRace, text: buffer} }
-func raceOrNone(buffer string) verdictOf { return verdictOf{kind: wantRaceOrNone, text: buffer} }
+func race(buffer string) expectation       { return expectation{kind: wantRace, text: buffer} }
+func raceOrNone(buffer string) expectation { return expectation{kind: wantRaceOrNone, text: buffer} }
 
 func racyPrograms() []metalProgram {
 	return []metalProgram{

@@ -1,7 +1,7 @@
 package validate
 
-func violation(signature int, text string) verdictOf {
-	return verdictOf{kind: wantViolation, signature: signature, text: text}
+func violation(signature int, text string) expectation {
+	return expectation{kind: wantViolation, signature: signature, text: text}
 }
 
 // oneBuffer is the start of most programs below.
@@ -132,7 +132,7 @@ continue c
 commit c`},
 
 		// Queues, waits and errors.
-		{"sixty-four command buffers that are never committed", verdictOf{kind: wantDeadlock, text: "64"}, `
+		{"sixty-four command buffers that are never committed", expectation{kind: wantDeadlock, text: "64"}, `
 device watchdog=200
 queue q
 repeat 64
@@ -153,7 +153,7 @@ repeat 200
 cb c q
 release c
 done`},
-		{"a wait for a signal that never comes", verdictOf{kind: wantDeadlock, text: "e"}, `
+		{"a wait for a signal that never comes", expectation{kind: wantDeadlock, text: "e"}, `
 device watchdog=200
 queue q
 shared_event e
@@ -161,7 +161,7 @@ cb c q
 wait c e 1
 commit c
 completed c`},
-		{"two queues wait for each other", verdictOf{kind: wantDeadlock, text: "f"}, `
+		{"two queues wait for each other", expectation{kind: wantDeadlock, text: "f"}, `
 device watchdog=200
 queue q1
 queue q2
@@ -176,12 +176,12 @@ wait c2 e 1
 signal c2 f 1
 commit c2
 completed c1`},
-		{"completion of a buffer that was never committed", verdictOf{kind: wantDeadlock, text: "c"}, `
+		{"completion of a buffer that was never committed", expectation{kind: wantDeadlock, text: "c"}, `
 device watchdog=200
 queue q
 cb c q
 completed c`},
-		{"an uncommitted buffer holds back the next", verdictOf{kind: wantDeadlock, text: "q"}, `
+		{"an uncommitted buffer holds back the next", expectation{kind: wantDeadlock, text: "q"}, `
 device watchdog=200
 queue q
 cb c1 q
@@ -203,7 +203,7 @@ work d fill b 0 64 2
 commit d
 completed d
 peek b 0 64 = 2`},
-		{"a hang without end", verdictOf{kind: wantDeadlock, text: "q"}, `
+		{"a hang without end", expectation{kind: wantDeadlock, text: "q"}, `
 device watchdog=200
 queue q
 inject q hang 1
@@ -255,11 +255,11 @@ block tell
 post told`},
 
 		// Lifetimes.
-		{"a command buffer left behind", verdictOf{kind: wantLifetime, text: "command buffer"}, `
+		{"a command buffer left behind", expectation{kind: wantLifetime, text: "command buffer"}, `
 queue q
 cb c q
 leak c`},
-		{"a buffer left behind", verdictOf{kind: wantLifetime, text: "b"}, `
+		{"a buffer left behind", expectation{kind: wantLifetime, text: "b"}, `
 buffer b 64
 leak b`},
 		{"a buffer released while the GPU uses it stays alive", clean, oneBuffer + `
@@ -269,7 +269,7 @@ release b
 completed c`},
 
 		// Models.
-		{"two threads encode a matrix multiplication", verdictOf{kind: wantModelOrNone, signature: 10, text: "A and B index not found"}, `
+		{"two threads encode a matrix multiplication", expectation{kind: wantModelOrNone, signature: 10, text: "A and B index not found"}, `
 queue q1
 queue q2
 buffer b 64
@@ -300,7 +300,7 @@ thread B
 cb c2 q2
 encode k2 c2 set d 0 64 1
 commit c2`},
-		{"two threads encode one graph", verdictOf{kind: wantModelOrNone, signature: 11, text: "Invalid KernelDAG"}, `
+		{"two threads encode one graph", expectation{kind: wantModelOrNone, signature: 11, text: "Invalid KernelDAG"}, `
 queue q1
 queue q2
 buffer b 64
@@ -329,7 +329,7 @@ thread B
 cb c2 q2
 encode g2 c2 set d 0 64 1
 commit c2`},
-		{"two threads encode one kernel object", verdictOf{kind: wantModelOrNone, text: ""}, `
+		{"two threads encode one kernel object", expectation{kind: wantModelOrNone, text: ""}, `
 queue q1
 queue q2
 buffer b 64

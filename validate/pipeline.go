@@ -171,4 +171,3 @@ func machine(ctx context.Context) reports.Machine {
 	m.Git, _ = git.Version(ctx)
 	return m
 }
-

@@ -94,7 +94,7 @@ var faults = []fault{
 }
 
 // programOf finds a program of any table, with what it must come to.
-func programOf(t *testing.T, name string) (string, verdictOf) {
+func programOf(t *testing.T, name string) (string, expectation) {
 	t.Helper()
 	for _, scenario := range append(poolScenarios(), poolCases()...) {
 		if scenario.name == name {

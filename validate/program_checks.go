@@ -18,12 +18,12 @@ import (
 // metalProgram is a small program over the software Metal, with what must be found in it.
 type metalProgram struct {
 	name string
-	want verdictOf
+	want expectation
 	text string
 }
 
-// verdictOf says what a program must lead to.
-type verdictOf struct {
+// expectation says what a program must lead to.
+type expectation struct {
 	kind      wanted
 	signature int    // of a violation or model
 	text      string // that the finding's message holds; of a race: the buffer
@@ -42,10 +42,10 @@ const (
 )
 
 // clean is what race-free programs and scenarios must be.
-var clean = verdictOf{kind: wantClean}
+var clean = expectation{kind: wantClean}
 
 // finding is the kind of finding that is wanted.
-func (w verdictOf) finding() script.Kind {
+func (w expectation) finding() script.Kind {
 	switch w.kind {
 	case wantRace, wantRaceOrNone:
 		return script.Race
@@ -60,7 +60,7 @@ func (w verdictOf) finding() script.Kind {
 	}
 }
 
-func (w verdictOf) matches(found script.Finding) bool {
+func (w expectation) matches(found script.Finding) bool {
 	switch {
 	case w.kind == wantClean || found.Kind != w.finding():
 		// A run that got stuck leaves things behind.
@@ -73,7 +73,7 @@ func (w verdictOf) matches(found script.Finding) bool {
 }
 
 // problem says what a result has that it should not have, or lacks, or is empty.
-func (w verdictOf) problem(result *script.Result) string {
+func (w expectation) problem(result *script.Result) string {
 	if len(result.Failures) > 0 && w.kind != wantDeadlock { // what comes after a deadlock makes no sense
 		return fmt.Sprintf("%s (%s)", result.Failures[0].Text, result.Failures[0].Example)
 	}
@@ -118,7 +118,7 @@ const (
 )
 
 // unexpected are the findings that a result should not have.
-func (w verdictOf) unexpected(result *script.Result) []reports.Finding {
+func (w expectation) unexpected(result *script.Result) []reports.Finding {
 	var all []reports.Finding
 	for _, f := range result.Findings {
 		if !w.matches(f) && len(all) < mostFindings {
@@ -130,7 +130,7 @@ func (w verdictOf) unexpected(result *script.Result) []reports.Finding {
 
 // runProgram runs a program in every way asked for and returns what is wrong, with the findings it should not have, or an
 // empty text and what was done.
-func (c *stageChecker) runProgram(ctx context.Context, text string, want verdictOf, runs runsOf) (problem, detail string, found []reports.Finding) {
+func (c *stageChecker) runProgram(ctx context.Context, text string, want expectation, runs runsOf) (problem, detail string, found []reports.Finding) {
 	var done, schedules uint64
 	try := func(options script.Options, how string) string {
 		options.Stall = c.patience
@@ -223,7 +223,7 @@ func (c *stageChecker) repeat(options script.Options, problem, text string) stri
 }
 
 // checkProgram makes a check of one program.
-func (c *stageChecker) checkProgram(ctx context.Context, check reports.Check, text string, want verdictOf, runs runsOf) reports.Check {
+func (c *stageChecker) checkProgram(ctx context.Context, check reports.Check, text string, want expectation, runs runsOf) reports.Check {
 	started := time.Now()
 	check.Subject = c.subject
 	c.begin(check.Name)

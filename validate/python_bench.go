@@ -168,8 +168,8 @@ type batch struct {
 // batches gives batches by one thread, the slowest first, and then single batches by threads.
 func batches(all []pythonOutcome) []batch {
 	measured := map[string][]float64{}
-	for _, o := range outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "batching" && o.end.problem == "" }) {
-		for name, value := range o.end.counted.Facts {
+	for _, o := range outcomesOf(all, func(o pythonOutcome) bool { return o.test.name == "batching" && o.end.Problem == "" }) {
+		for name, value := range o.counted.Facts {
 			measured[name] = append(measured[name], value)
 		}
 	}

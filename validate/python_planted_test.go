@@ -79,25 +79,25 @@ func TestPythonRunnerFindsPlantedBugs(t *testing.T) {
 			if c.limits == (pythonLimits{}) {
 				c.limits = defaultPythonLimits
 			}
-			end, err := pythonRun{subject: subject, test: c.test, threads: 4, iterations: 1, limits: c.limits}.run(t.Context())
+			end, _, err := pythonRun{subject: subject, test: c.test, threads: 4, iterations: 1, limits: c.limits}.run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.HasPrefix(end.problem, c.problem) || (c.problem == "") != (end.problem == "") {
-				t.Errorf("problem %q, want %q\n%s", end.problem, c.problem, end.output)
+			if !strings.HasPrefix(end.Problem, c.problem) || (c.problem == "") != (end.Problem == "") {
+				t.Errorf("problem %q, want %q\n%s", end.Problem, c.problem, end.Output)
 			}
-			if !strings.Contains(end.output, c.output) {
-				t.Errorf("no %q in %s", c.output, end.output)
+			if !strings.Contains(end.Output, c.output) {
+				t.Errorf("no %q in %s", c.output, end.Output)
 			}
-			if c.test == "abort" && !strings.HasPrefix(end.signature, "3") {
-				t.Errorf("signature %q", end.signature)
+			if c.test == "abort" && !strings.HasPrefix(end.Signature, "3") {
+				t.Errorf("signature %q", end.Signature)
 			}
 		})
 	}
 	t.Run("skipped", func(t *testing.T) {
-		end, err := pythonRun{subject: subject, test: "skipped", threads: 1, iterations: 1, limits: defaultPythonLimits}.run(t.Context())
-		if err != nil || end.problem != "" || !strings.Contains(end.skipped, "what_no_torch_has") {
-			t.Errorf("%q, %q, %v", end.problem, end.skipped, err)
+		end, _, err := pythonRun{subject: subject, test: "skipped", threads: 1, iterations: 1, limits: defaultPythonLimits}.run(t.Context())
+		if err != nil || end.Problem != "" || !strings.Contains(end.Skipped, "what_no_torch_has") {
+			t.Errorf("%q, %q, %v", end.Problem, end.Skipped, err)
 		}
 	})
 }

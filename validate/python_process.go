@@ -80,14 +80,6 @@ func (r pythonResult) problem() (kind reports.Outcome, problem, signature string
 	return "", "", ""
 }
 
-// pythonEnd is how a process ended. A test that its torch has no interface for is skipped, with the reason.
-type pythonEnd struct {
-	ending
-	counted pythonResult
-	skipped string
-	torch   pythonIdentity
-}
-
 // command is the run as a user can start it again.
 func (r pythonRun) command() run.Command {
 	args := []string{filepath.Join(r.subject.scripts, "child.py"), r.test, "--device", r.subject.device, "--threads", fmt.Sprint(r.threads), "--iterations", fmt.Sprint(r.iterations)}
@@ -114,48 +106,46 @@ func (r pythonRun) environment() []string {
 
 // run starts the process, watches it, and judges its end. An error is one of this program's, or a torch that is not the
 // one to be tested.
-func (r pythonRun) run(ctx context.Context) (pythonEnd, error) {
+func (r pythonRun) run(ctx context.Context) (Result, pythonResult, error) {
 	started := time.Now()
 	command := r.command()
 	command.Args = append(command.Args, "--events", "3")
 	found, watched, err := r.subject.start(ctx, command, r.environment(), r.limits)
-	end := pythonEnd{torch: watched.torch, counted: watched.result}
-	end.seconds, end.output = time.Since(started).Seconds(), string(found.Stderr)+watched.stacks
+	end := Result{Threads: r.threads, Again: r.again(), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr) + watched.stacks, Values: watched.result.Values, Found: watched.result.Findings}
 	if ctx.Err() != nil {
-		return end, ctx.Err()
+		return end, watched.result, ctx.Err()
 	}
 	if watched.torch.Library != "" {
 		if mismatch := r.subject.wanted.mismatch(watched.torch); mismatch != nil {
-			return end, mismatch
+			return end, watched.result, mismatch
 		}
 	}
 	switch {
 	case watched.garbage != "":
-		end.kind, end.problem = reports.Errors, "it wrote something that is no event: "+watched.garbage
+		end.Kind, end.Problem = reports.Errors, "it wrote something that is no event: "+watched.garbage
 	case watched.stopped != "":
-		end.kind, end.problem = reports.Hung, watched.stopped
+		end.Kind, end.Problem = reports.Hung, watched.stopped
 		if !strings.HasPrefix(watched.stopped, hungWord) { // too much memory
-			end.kind = reports.Errors
+			end.Kind = reports.Errors
 		}
 		if found, err := classify("stacks", []byte(watched.stacks)); err == nil && len(found.Matches) > 0 {
-			end.signature = found.Matches[0].Signature
+			end.Signature = found.Matches[0].Signature
 		}
 	case !watched.finished && watched.skipped == "" && err == nil:
-		end.kind, end.problem = reports.Errors, "exit code 0, but without a result"
+		end.Kind, end.Problem = reports.Errors, "exit code 0, but without a result"
 	case !watched.finished && watched.skipped == "":
 		end.crashed(err)
-		end.crashReport(ctx, started, watched.pid)
+		addAppleReport(ctx, &end, started, watched.pid)
 	case err != nil && len(watched.result.Failures) == 0:
 		end.crashed(err)
-		end.problem = "after its result: " + end.problem
-		end.crashReport(ctx, started, watched.pid)
+		end.Problem = "after its result: " + end.Problem
+		addAppleReport(ctx, &end, started, watched.pid)
 	case watched.skipped != "":
-		end.skipped = watched.skipped
+		end.Skipped = watched.skipped
 	default:
-		end.kind, end.problem, end.signature = watched.result.problem()
+		end.Kind, end.Problem, end.Signature = watched.result.problem()
 	}
-	end.result.Findings = watched.result.Findings
-	return end, nil
+	return end, watched.result, nil
 }
 
 // watch is what is known of a process by its events.
@@ -331,16 +321,16 @@ func (w *watch) dump(ctx context.Context) string {
 	return "\nnative stacks:\n" + string(found.Stdout)
 }
 
-// crashReport looks for what macOS wrote about a process that died by a signal, and names the crash by it.
-func (e *pythonEnd) crashReport(ctx context.Context, since time.Time, pid int) {
+// addAppleReport looks for what macOS wrote about a process that died by a signal, and names the crash by it.
+func addAppleReport(ctx context.Context, e *Result, since time.Time, pid int) {
 	home, err := os.UserHomeDir()
-	if runtime.GOOS != "darwin" || err != nil || !strings.Contains(e.problem, "signal") {
+	if runtime.GOOS != "darwin" || err != nil || !strings.Contains(e.Problem, "signal") {
 		return
 	}
 	// It takes the system some seconds.
 	for range 20 {
 		if path := newCrashReport(filepath.Join(home, "Library/Logs/DiagnosticReports"), since, pid); path != "" {
-			e.addCrashReport(path)
+			addCrashReport(e, path)
 			return
 		}
 		select {
@@ -351,11 +341,11 @@ func (e *pythonEnd) crashReport(ctx context.Context, since time.Time, pid int) {
 	}
 }
 
-func (e *pythonEnd) addCrashReport(path string) {
-	e.problem += "; crash report: " + path
-	if found := Classify([]string{path})[0]; len(found.Matches) > 0 && e.signature == "" {
-		e.signature = found.Matches[0].Signature
-		e.problem += ": " + found.Matches[0].Text
+func addCrashReport(e *Result, path string) {
+	e.Problem += "; crash report: " + path
+	if found := Classify([]string{path})[0]; len(found.Matches) > 0 && e.Signature == "" {
+		e.Signature = found.Matches[0].Signature
+		e.Problem += ": " + found.Matches[0].Text
 	}
 }
 

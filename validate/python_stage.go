@@ -18,7 +18,8 @@ type pythonOutcome struct {
 	test    pythonTest
 	subject *pythonSubject
 	run     pythonRun
-	end     pythonEnd
+	end     Result
+	counted pythonResult
 }
 
 // path names the way through Linear, where a test has two.
@@ -185,7 +186,7 @@ func (r *pythonStageRun) missing(t pythonTest) []string {
 
 // pythonStageRun is one run of a stage with Python processes.
 type pythonStageRun struct {
-	env *Env
+	env   *Env
 	stage *reports.Stage
 	step  string
 }
@@ -206,14 +207,14 @@ func (r *pythonStageRun) runAll(ctx context.Context, jobs []pythonOutcome) ([]py
 				}
 				lock()
 				tell := events.RunPart(r.env.Sink, r.part(jobs[i]))
-				end, err := jobs[i].run.run(limited)
+				end, counted, err := jobs[i].run.run(limited)
 				unlock()
 				if err != nil {
 					cancel(err)
 				} else {
 					tell(r.finished(jobs[i], end))
 				}
-				jobs[i].end = end
+				jobs[i].end, jobs[i].counted = end, counted
 				finished <- i
 			}
 		}()
@@ -228,8 +229,8 @@ func (r *pythonStageRun) runAll(ctx context.Context, jobs []pythonOutcome) ([]py
 		i := <-finished
 		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(done + 1), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].test.name + ", " + jobs[i].subject.name})
 		r.stage.Count("processes run", 1)
-		r.stage.Count("operations", jobs[i].end.counted.Operations)
-		r.stage.Count("values compared", jobs[i].end.counted.Values)
+		r.stage.Count("operations", jobs[i].counted.Operations)
+		r.stage.Count("values compared", jobs[i].counted.Values)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -272,16 +273,16 @@ func (r *pythonStageRun) plan(jobs []pythonOutcome) {
 }
 
 // finished tells a process's end. Stock may go wrong, and so may what waits for a patch.
-func (r *pythonStageRun) finished(o pythonOutcome, end pythonEnd) events.PartFinished {
-	if end.skipped != "" {
-		return events.PartFinished{Outcome: events.Skipped, Detail: end.skipped}
+func (r *pythonStageRun) finished(o pythonOutcome, end Result) events.PartFinished {
+	if end.Skipped != "" {
+		return events.PartFinished{Outcome: events.Skipped, Detail: end.Skipped}
 	}
 	waits := len(r.missing(o.test)) > 0 && o.subject.device == "mps"
 	return end.finished(waits || o.subject.name == "stock" && o.test.stock != stockLives)
 }
 
 func problemsOf(outcomes []pythonOutcome) []pythonOutcome {
-	return slices.DeleteFunc(slices.Clone(outcomes), func(o pythonOutcome) bool { return o.end.problem == "" })
+	return slices.DeleteFunc(slices.Clone(outcomes), func(o pythonOutcome) bool { return o.end.Problem == "" })
 }
 
 // pythonSummary describes processes of a test.
@@ -292,7 +293,7 @@ func pythonSummary(outcomes []pythonOutcome) string {
 		if text := fmt.Sprint(o.run.threads); !slices.Contains(counts, text) {
 			counts = append(counts, text)
 		}
-		values += o.end.counted.Values
+		values += o.counted.Values
 	}
 	if len(counts) > 6 {
 		counts = []string{counts[0] + " to " + counts[len(counts)-1]}
@@ -306,16 +307,16 @@ func (o pythonOutcome) problemText() string {
 	if path := o.path(); path != "" {
 		text += ", " + path
 	}
-	text += ": " + o.end.problem
-	if o.end.signature != "" {
-		text += " (signature " + o.end.signature + ")"
+	text += ": " + o.end.Problem
+	if o.end.Signature != "" {
+		text += " (signature " + o.end.Signature + ")"
 	}
 	return text
 }
 
 // grid puts how the processes ended into the check, those of a warm start apart from a cold one's.
 func (r *pythonStageRun) grid(check *reports.Check, all []pythonOutcome) {
-	var processes []oneProcess
+	var processes []Result
 	for _, o := range all {
 		path := o.path()
 		if o.test.section == coldSection && !r.env.Python.Warmup {
@@ -324,7 +325,9 @@ func (r *pythonStageRun) grid(check *reports.Check, all []pythonOutcome) {
 		if o.test.name == "processes" {
 			path = o.test.name // one thread in each
 		}
-		processes = append(processes, oneProcess{threads: o.run.threads, path: path, end: o.end.ending, skipped: o.end.skipped})
+		end := o.end
+		end.Path = path
+		processes = append(processes, end)
 	}
 	check.Cells, check.Findings = cellsOf(processes), findingsOf(processes)
 }
@@ -338,10 +341,10 @@ func (r *pythonStageRun) judge(t pythonTest, all []pythonOutcome) error {
 	}
 	check.Detail = pythonSummary(all)
 	for _, o := range all {
-		check.Seconds += o.end.seconds
+		check.Seconds += o.end.Seconds
 	}
 	bad := problemsOf(all)
-	skipped := slices.IndexFunc(all, func(o pythonOutcome) bool { return o.end.skipped != "" })
+	skipped := slices.IndexFunc(all, func(o pythonOutcome) bool { return o.end.Skipped != "" })
 	waiting := r.missing(t)
 	if all[0].subject.device != "mps" {
 		waiting = nil // the CPU needs no patches
@@ -353,24 +356,24 @@ func (r *pythonStageRun) judge(t pythonTest, all []pythonOutcome) error {
 		if len(bad) > 0 {
 			today += ", the first: " + bad[0].problemText()
 		} else if skipped >= 0 {
-			today = all[skipped].end.skipped
+			today = all[skipped].end.Skipped
 		}
 		check.Detail = fmt.Sprintf("waits for %s; today: %s", strings.Join(waiting, ", "), today)
 	case len(bad) > 0:
 		first := bad[0]
 		check.Verdict = reports.Failed
 		check.Detail = fmt.Sprintf("%s; the first: %s; again: %s", pythonSummary(all), first.problemText(), first.run.again())
-		check.Output = run.LastLines(first.end.output, 30)
+		check.Output = run.LastLines(first.end.Output, 30)
 		var err error
 		if check.Artifact, err = first.end.keep(r.env.Artifacts, fmt.Sprintf("python %s %s %d %s", t.name, first.subject.name, first.run.threads, first.path())); err != nil {
 			return err
 		}
 	case skipped >= 0 && all[0].subject.device == "mps":
 		check.Verdict = reports.Failed
-		check.Detail = "the series has what this test needs, but it skipped itself: " + all[skipped].end.skipped
+		check.Detail = "the series has what this test needs, but it skipped itself: " + all[skipped].end.Skipped
 	case skipped >= 0:
 		check.Verdict = reports.Skipped
-		check.Detail = all[skipped].end.skipped
+		check.Detail = all[skipped].end.Skipped
 	case r.env.Python.Warmup:
 		check.Detail += "; after a first use by one thread"
 	}
@@ -387,15 +390,15 @@ func (r *pythonStageRun) judgeStock(t pythonTest, all []pythonOutcome) {
 	check := reports.Check{Name: t.name, Subject: all[0].subject.name, Verdict: reports.Passed, Detail: pythonSummary(all)}
 	r.grid(&check, all)
 	for _, o := range all {
-		check.Seconds += o.end.seconds
+		check.Seconds += o.end.Seconds
 	}
 	bad := problemsOf(all)
 	if len(bad) > 0 {
 		check.Detail += "; the first: " + bad[0].problemText()
 	}
 	switch {
-	case slices.ContainsFunc(all, func(o pythonOutcome) bool { return o.end.skipped != "" }):
-		check.Verdict, check.Detail = reports.Skipped, all[0].end.skipped
+	case slices.ContainsFunc(all, func(o pythonOutcome) bool { return o.end.Skipped != "" }):
+		check.Verdict, check.Detail = reports.Skipped, all[0].end.Skipped
 	case len(bad) > 0 && t.stock == stockLives:
 		check.Verdict = reports.Failed
 		check.Detail = "stock must live here: " + check.Detail

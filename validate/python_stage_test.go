@@ -98,11 +98,11 @@ func TestNewCrashReport(t *testing.T) {
 	if filepath.Base(path) != "python-2.ips" {
 		t.Fatalf("%q", path)
 	}
-	var end pythonEnd
-	end.problem = "died by signal aborted"
-	end.addCrashReport(path)
-	if !strings.HasPrefix(end.signature, "3 ") || !strings.Contains(end.problem, "crash report: "+path) {
-		t.Errorf("%q, signature %q", end.problem, end.signature)
+	var end Result
+	end.Problem = "died by signal aborted"
+	addCrashReport(&end, path)
+	if !strings.HasPrefix(end.Signature, "3 ") || !strings.Contains(end.Problem, "crash report: "+path) {
+		t.Errorf("%q, signature %q", end.Problem, end.Signature)
 	}
 	if path := newCrashReport(dir, time.Now().Add(time.Hour), 77); path != "" {
 		t.Errorf("an old one: %s", path)
@@ -116,8 +116,8 @@ func stageRun(patches ...string) *pythonStageRun {
 
 func outcomeOf(test pythonTest, subject *pythonSubject, threads int, problem, signature string) pythonOutcome {
 	o := pythonOutcome{test: test, subject: subject, run: pythonRun{subject: subject, test: test.name, threads: threads, iterations: 10}}
-	o.end.problem, o.end.signature = problem, signature
-	o.end.counted = pythonResult{Operations: int64(threads * 10), Values: 100, Seconds: 2}
+	o.end.Threads, o.end.Problem, o.end.Signature = threads, problem, signature
+	o.counted = pythonResult{Operations: int64(threads * 10), Values: 100, Seconds: 2}
 	return o
 }
 
@@ -126,7 +126,7 @@ func TestPythonVerdicts(t *testing.T) {
 	mps, cpu := &pythonSubject{name: "patched", device: "mps"}, &pythonSubject{name: "cpu", device: "cpu"}
 	test := pythonTest{name: "linear", patches: []string{"stream-discipline"}, section: limitSection}
 	skipping := outcomeOf(test, mps, 2, "", "")
-	skipping.end.skipped = "no such interface"
+	skipping.end.Skipped = "no such interface"
 	onCPU := skipping
 	onCPU.subject = cpu
 	for name, c := range map[string]struct {

@@ -34,15 +34,15 @@ func verdictCell(outcomes []pythonOutcome) string {
 	}
 	bad := problemsOf(outcomes)
 	if len(bad) == 0 {
-		if outcomes[0].end.skipped != "" {
+		if outcomes[0].end.Skipped != "" {
 			return "skipped"
 		}
 		return fmt.Sprintf("pass %d/%d", len(outcomes), len(outcomes))
 	}
 	text := fmt.Sprintf("FAIL %d/%d", len(bad), len(outcomes))
-	what := bad[0].end.signature
+	what := bad[0].end.Signature
 	if what == "" {
-		what, _, _ = strings.Cut(bad[0].end.problem, ":")
+		what, _, _ = strings.Cut(bad[0].end.Problem, ":")
 	}
 	return text + ": " + what
 }
@@ -67,8 +67,8 @@ func threadCounts(all []pythonOutcome) []int {
 func speeds(outcomes []pythonOutcome) []float64 {
 	var all []float64
 	for _, o := range outcomes {
-		if o.end.problem == "" && o.end.counted.Seconds > 0 {
-			all = append(all, float64(o.end.counted.Operations)/o.end.counted.Seconds)
+		if o.end.Problem == "" && o.counted.Seconds > 0 {
+			all = append(all, float64(o.counted.Operations)/o.counted.Seconds)
 		}
 	}
 	return all
@@ -132,7 +132,7 @@ func basicTable(all []pythonOutcome) reports.Table {
 		var operations, wrong int64
 		errors := 0
 		for _, one := range same {
-			operations, wrong, errors = operations+one.end.counted.Operations, wrong+one.end.counted.Wrong, errors+len(one.end.counted.Errors)
+			operations, wrong, errors = operations+one.counted.Operations, wrong+one.counted.Wrong, errors+len(one.counted.Errors)
 		}
 		table.Rows = append(table.Rows, []string{o.test.name, o.subject.name, config, fmt.Sprint(operations), fmt.Sprint(errors), fmt.Sprint(wrong), speedCell(same), verdictCell(same)})
 	}

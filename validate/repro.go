@@ -200,16 +200,16 @@ func (r *Repro) measure(ctx context.Context, options ReproOptions, text *reproTe
 		if r.Problem != "" {
 			continue
 		}
-		end := ending{output: string(found.Stderr)}
+		end := Result{Output: string(found.Stderr)}
 		if hung {
-			end.problem = fmt.Sprintf("it hangs: not done after %s", options.Limit)
+			end.Problem = fmt.Sprintf("it hangs: not done after %s", options.Limit)
 		} else if run.ExitCode(err) == 1 && strings.Contains(string(found.Stdout), "results: ") {
-			end.problem = run.LastLines(string(found.Stdout), 1)
+			end.Problem = run.LastLines(string(found.Stdout), 1)
 		} else {
 			end.crashed(err)
 		}
-		r.Problem, r.Signature = end.problem, end.signature
-		text.Words = run.LastLines(end.output, 8)
+		r.Problem, r.Signature = end.Problem, end.Signature
+		text.Words = run.LastLines(end.Output, 8)
 	}
 	system := runtime.GOOS + "/" + runtime.GOARCH
 	if runtime.GOOS == "darwin" {

@@ -152,34 +152,34 @@ func (r *runtimeRun) operations(ctx context.Context, built *build.HostBuild) err
 		part := r.part("values: "+name, built, 1)
 		part.Column = ""
 		tell := events.RunPart(r.env.Sink, part)
-		end, err := one.run(ctx)
+		end, _, err := one.run(ctx)
 		if err != nil {
 			return err
 		}
-		tell(end.finished(one.notRun(end) != ""))
-		check := reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Passed, Seconds: end.seconds,
-			Detail: fmt.Sprintf("values compared with the CPU: %d", end.result.Checked)}
-		if reason := one.notRun(end); reason != "" {
-			check.Verdict, check.Detail = reports.Skipped, reason
-		} else if end.problem != "" {
-			check.Findings = findingsOf([]oneProcess{{threads: 1, end: end}})
-			if err := r.fail(&check, end, one); err != nil {
+		tell(end.finished(end.Skipped != ""))
+		check := reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Passed, Seconds: end.Seconds,
+			Detail: fmt.Sprintf("values compared with the CPU: %d", end.Values)}
+		if end.Skipped != "" {
+			check.Verdict, check.Detail = reports.Skipped, end.Skipped
+		} else if end.Problem != "" {
+			check.Findings = findingsOf([]Result{end})
+			if err := r.fail(&check, end, built); err != nil {
 				return err
 			}
 		}
-		r.stage.Count("values compared", end.result.Checked)
+		r.stage.Count("values compared", end.Values)
 		r.add(check)
 	}
 	return nil
 }
 
 // fail fills a failed check.
-func (r *runtimeRun) fail(check *reports.Check, end ending, one hostRun) error {
+func (r *runtimeRun) fail(check *reports.Check, end Result, built *build.HostBuild) error {
 	check.Verdict = reports.Failed
-	check.Detail = fmt.Sprintf("%d threads: %s; again: %s", one.threads, end.problem, one.command())
-	check.Output = lastLines([]byte(end.output))
+	check.Detail = fmt.Sprintf("%d threads: %s; again: %s", end.Threads, end.Problem, end.Again)
+	check.Output = lastLines([]byte(end.Output))
 	var err error
-	check.Artifact, err = end.keep(r.env.Artifacts, fmt.Sprintf("%s %s %s %d", check.Name, check.Subject, one.built.Stamp.Flavour, one.threads))
+	check.Artifact, err = end.keep(r.env.Artifacts, fmt.Sprintf("%s %s %s %d", check.Name, check.Subject, built.Stamp.Flavour, end.Threads))
 	return err
 }
 
@@ -251,16 +251,10 @@ func (r *runtimeRun) hostRun(s runtimeScenario, built *build.HostBuild, threads,
 	return one
 }
 
-// outcome is one run of a scenario and its end.
-type outcome struct {
-	run hostRun
-	end ending
-}
-
 // outcomes runs a scenario at all its thread counts, so often at the last one, and tells how each run ended, in the
 // order of the counts.
-func (r *runtimeRun) outcomes(ctx context.Context, s runtimeScenario, built *build.HostBuild, last int, until func(outcome) bool) ([]outcome, error) {
-	var all []outcome
+func (r *runtimeRun) outcomes(ctx context.Context, s runtimeScenario, built *build.HostBuild, last int, until func(Result) bool) ([]Result, error) {
+	var all []Result
 	counts := s.threads(r.env.Quick)
 	for i, threads := range counts {
 		tries := r.tries()
@@ -270,16 +264,16 @@ func (r *runtimeRun) outcomes(ctx context.Context, s runtimeScenario, built *bui
 		for try := range tries {
 			one := r.hostRun(s, built, threads, try)
 			tell := events.RunPart(r.env.Sink, r.part(s.name, built, threads))
-			end, err := one.run(ctx)
+			end, _, err := one.run(ctx)
 			if err != nil {
 				return nil, err
 			}
 			// That stock has races where it must live is no failure yet: see onStock.
-			races := len(built.Stamp.Patches) == 0 && end.onlyRaces && threads < s.least
-			tell(end.finished(one.notRun(end) != "" || races || r.mayFail(s, built, threads)))
+			races := len(built.Stamp.Patches) == 0 && end.OnlyRaces && threads < s.least
+			tell(end.finished(end.Skipped != "" || races || r.mayFail(s, built, threads)))
 			r.stage.Count("processes run", 1)
-			r.stage.Count("values compared", end.result.Checked)
-			all = append(all, outcome{one, end})
+			r.stage.Count("values compared", end.Values)
+			all = append(all, end)
 			if until(all[len(all)-1]) {
 				return all, nil
 			}
@@ -300,7 +294,7 @@ func (r *runtimeRun) mayFail(s runtimeScenario, built *build.HostBuild, threads 
 // onPatched demands that every run lives with right values and that no checker finds anything.
 func (r *runtimeRun) onPatched(ctx context.Context, s runtimeScenario, built *build.HostBuild) error {
 	check := reports.Check{Name: s.name, Subject: "patched, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
-	all, err := r.outcomes(ctx, s, built, 1, func(o outcome) bool { return o.end.problem != "" })
+	all, err := r.outcomes(ctx, s, built, 1, func(o Result) bool { return o.Problem != "" })
 	if err != nil {
 		return err
 	}
@@ -309,17 +303,17 @@ func (r *runtimeRun) onPatched(ctx context.Context, s runtimeScenario, built *bu
 	last := all[len(all)-1]
 	waiting := r.waits(s)
 	switch {
-	case last.run.notRun(last.end) != "":
-		check.Verdict, check.Detail = reports.Skipped, last.run.notRun(last.end)
-	case last.end.problem != "" && len(waiting) == 0:
-		if err := r.fail(&check, last.end, last.run); err != nil {
+	case last.Skipped != "":
+		check.Verdict, check.Detail = reports.Skipped, last.Skipped
+	case last.Problem != "" && len(waiting) == 0:
+		if err := r.fail(&check, last, built); err != nil {
 			return err
 		}
 	case len(waiting) > 0:
 		check.Verdict = reports.Skipped
 		check.Detail = "waits for " + strings.Join(waiting, ", ") + "; today: " + lived(all)
-		if last.end.problem != "" {
-			check.Detail = fmt.Sprintf("waits for %s; today at %d threads: %s", strings.Join(waiting, ", "), last.run.threads, last.end.problem)
+		if last.Problem != "" {
+			check.Detail = fmt.Sprintf("waits for %s; today at %d threads: %s", strings.Join(waiting, ", "), last.Threads, last.Problem)
 		}
 	default:
 		check.Detail = lived(all)
@@ -335,7 +329,7 @@ func (r *runtimeRun) onPatched(ctx context.Context, s runtimeScenario, built *bu
 // means something.
 func (r *runtimeRun) onStock(ctx context.Context, s runtimeScenario, built *build.HostBuild) error {
 	check := reports.Check{Name: s.name, Subject: "stock, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
-	failed := func(o outcome) bool { return o.end.problem != "" && o.run.threads >= max(1, s.least) }
+	failed := func(o Result) bool { return o.Problem != "" && o.Threads >= max(1, s.least) }
 	all, err := r.outcomes(ctx, s, built, s.chances(), failed)
 	if err != nil {
 		return err
@@ -344,25 +338,25 @@ func (r *runtimeRun) onStock(ctx context.Context, s runtimeScenario, built *buil
 	grid(&check, all)
 	last := all[len(all)-1]
 	// Handlers race with one thread already, so that ThreadSanitizer reports what does no harm yet.
-	early := slices.IndexFunc(all, func(o outcome) bool {
-		return o.end.problem != "" && !o.end.onlyRaces && o.run.threads < s.least
+	early := slices.IndexFunc(all, func(o Result) bool {
+		return o.Problem != "" && !o.OnlyRaces && o.Threads < s.least
 	})
 	switch {
-	case last.run.notRun(last.end) != "":
-		check.Verdict, check.Detail = reports.Skipped, last.run.notRun(last.end)
+	case last.Skipped != "":
+		check.Verdict, check.Detail = reports.Skipped, last.Skipped
 	case early >= 0:
 		// With fewer threads stock is right; if it is not here, the host build is wrong.
-		if err := r.fail(&check, all[early].end, all[early].run); err != nil {
+		if err := r.fail(&check, all[early], built); err != nil {
 			return err
 		}
 	case failed(last) && s.stock == stockLives:
-		if err := r.fail(&check, last.end, last.run); err != nil {
+		if err := r.fail(&check, last, built); err != nil {
 			return err
 		}
 	case failed(last):
-		check.Detail = fmt.Sprintf("fails at %d threads, run %d: %s", last.run.threads, len(all), last.end.problem)
-		if last.end.signature != "" {
-			check.Detail += " (signature " + last.end.signature + ")"
+		check.Detail = fmt.Sprintf("fails at %d threads, run %d: %s", last.Threads, len(all), last.Problem)
+		if last.Signature != "" {
+			check.Detail += " (signature " + last.Signature + ")"
 		}
 	case s.stock == stockFails:
 		check.Verdict = reports.Failed
@@ -378,31 +372,27 @@ func (r *runtimeRun) onStock(ctx context.Context, s runtimeScenario, built *buil
 }
 
 // grid puts how the processes ended into the check.
-func grid(check *reports.Check, all []outcome) {
-	var processes []oneProcess
-	for _, o := range all {
-		processes = append(processes, oneProcess{threads: o.run.threads, end: o.end, skipped: o.run.notRun(o.end)})
-	}
-	check.Cells, check.Findings = cellsOf(processes), findingsOf(processes)
+func grid(check *reports.Check, all []Result) {
+	check.Cells, check.Findings = cellsOf(all), findingsOf(all)
 }
 
-func secondsOf(all []outcome) float64 {
+func secondsOf(all []Result) float64 {
 	var sum float64
 	for _, o := range all {
-		sum += o.end.seconds
+		sum += o.Seconds
 	}
 	return sum
 }
 
 // lived describes runs that all ended well.
-func lived(all []outcome) string {
+func lived(all []Result) string {
 	var counts []string
 	var values int64
 	for _, o := range all {
-		if text := fmt.Sprint(o.run.threads); !slices.Contains(counts, text) {
+		if text := fmt.Sprint(o.Threads); !slices.Contains(counts, text) {
 			counts = append(counts, text)
 		}
-		values += o.end.result.Checked
+		values += o.Values
 	}
 	return fmt.Sprintf("lived at %s threads, %d runs, right values: %d", strings.Join(counts, ", "), len(all), values)
 }

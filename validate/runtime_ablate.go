@@ -63,12 +63,12 @@ func (r *runtimeRun) ablate(ctx context.Context) error {
 				if slices.Contains(failing, s.name) || (s.notThread != "" && flavour == build.Thread) {
 					continue
 				}
-				all, err := r.outcomes(ctx, s, built, s.chances(), func(o outcome) bool { return o.end.problem != "" })
+				all, err := r.outcomes(ctx, s, built, s.chances(), func(o Result) bool { return o.Problem != "" })
 				if err != nil {
 					return err
 				}
 				check.Seconds += secondsOf(all)
-				if last := all[len(all)-1]; last.end.problem != "" && last.run.notRun(last.end) == "" {
+				if last := all[len(all)-1]; last.Problem != "" && last.Skipped == "" {
 					failing = append(failing, s.name)
 				}
 			}

@@ -31,4 +31,3 @@ func seriesStage(_ context.Context, env *Env, stage *reports.Stage) error {
 	stage.Add(reports.Check{Name: "lint", Subject: "series", Verdict: reports.Passed, Detail: fmt.Sprintf("patches: %d, hunks exact by digest: %d of %d", env.Lint.Patches, env.Lint.Verified, env.Lint.Hunks)})
 	return nil
 }
-
