@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"mpsforge/internal/run"
-	"mpsforge/native"
 )
 
 // compileTimeout only detects a compiler that hangs.
@@ -224,27 +222,4 @@ func compileError(err error) error {
 		}
 	}
 	return fmt.Errorf("compile: %w", err)
-}
-
-// nativeSources returns files of package native under their own names; names ending in / stand for the whole folder.
-func nativeSources(names ...string) ([]source, error) {
-	var result []source
-	for _, name := range names {
-		matches := []string{name}
-		if strings.HasSuffix(name, "/") {
-			found, err := fs.Glob(native.Sources, name+"*")
-			if err != nil {
-				return nil, fmt.Errorf("embedded sources: %w", err)
-			}
-			matches = found
-		}
-		for _, path := range matches {
-			data, err := native.Sources.ReadFile(path)
-			if err != nil {
-				return nil, fmt.Errorf("embedded sources: %w", err)
-			}
-			result = append(result, source{path, data})
-		}
-	}
-	return result, nil
 }

@@ -94,7 +94,7 @@ func (r Result) findings() []reports.Finding {
 // violation reads the one that ended the process: below Metal's words stand the calls (native/metal/findings.cc,
 // abort_if_asked).
 func (r Result) violation() (reports.Finding, bool) {
-	found, err := classify("standard error", []byte(r.Output))
+	found, err := readCrash("standard error", []byte(r.Output))
 	if err != nil || len(found.Matches) == 0 {
 		return reports.Finding{}, false
 	}

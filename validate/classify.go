@@ -84,7 +84,7 @@ func Classify(paths []string) []Classification {
 		content, err := readLimited(path)
 		if err == nil {
 			var result Classification
-			if result, err = classify(path, content); err == nil {
+			if result, err = readCrash(path, content); err == nil {
 				results = append(results, result)
 				continue
 			}
@@ -139,8 +139,8 @@ var (
 	sampleHeader = regexp.MustCompile(`(?m)^(Analysis of sampling |Call graph:|Date/Time:.*\n.*End time:)`)
 )
 
-// classify is Classify for one file's content.
-func classify(name string, content []byte) (Classification, error) {
+// readCrash is Classify for one file's content.
+func readCrash(name string, content []byte) (Classification, error) {
 	result := Classification{File: name, Verdict: UnknownClass, Matches: []Match{}}
 	ips := strings.EqualFold(filepath.Ext(name), ".ips")
 	if !ips {

@@ -121,7 +121,7 @@ func TestClassify(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := classify(test.file, []byte(test.content))
+			got, err := readCrash(test.file, []byte(test.content))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestClassifyRefuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := classify("a.ips", []byte(test.content)); err == nil {
+			if got, err := readCrash("a.ips", []byte(test.content)); err == nil {
 				t.Errorf("accepted as %+v", got)
 			} else if !strings.Contains(err.Error(), test.problem) || !strings.HasPrefix(err.Error(), "a.ips: ") {
 				t.Errorf("refused with %q, want %q", err, test.problem)
@@ -188,13 +188,13 @@ func TestClassifyLimits(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 
-	many, err := classify("many.log", bytes.Repeat([]byte("Invalid KernelDAG\n"), classifyMatches+5))
+	many, err := readCrash("many.log", bytes.Repeat([]byte("Invalid KernelDAG\n"), classifyMatches+5))
 	if err != nil || len(many.Matches) != classifyMatches || many.More != 5 {
 		t.Errorf("%d matches and %d more, error %v", len(many.Matches), many.More, err)
 	}
 
 	// One endless line, with control characters that must not reach a terminal.
-	long, err := classify("long.log", []byte(strings.Repeat("é", 5000)+"\x1b[31mInvalid KernelDAG\xff"+strings.Repeat("x", 5000)))
+	long, err := readCrash("long.log", []byte(strings.Repeat("é", 5000)+"\x1b[31mInvalid KernelDAG\xff"+strings.Repeat("x", 5000)))
 	if err != nil || len(long.Matches) != 1 {
 		t.Fatalf("%+v, error %v", long, err)
 	}
@@ -274,7 +274,7 @@ func FuzzClassify(f *testing.F) {
 	f.Add("a.ips", []byte("{}\n{}"))
 	f.Add("b", []byte(`{"bug_type":309}{"faultingThread":0,"threads":[{"frames":[{"imageIndex":-1}]}]}`))
 	f.Fuzz(func(t *testing.T, name string, content []byte) {
-		got, err := classify(name, content)
+		got, err := readCrash(name, content)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), name+": ") {
 				t.Errorf("the error does not name the file: %v", err)

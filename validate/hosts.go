@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -66,4 +67,24 @@ func (b *hostBuilder) subject(applied []string) string {
 		return "stock"
 	}
 	return "without " + strings.Join(without, ", ")
+}
+
+// hostEnvironment is what a process over the software Metal runs in: it aborts as Metal does, delays from the seed widen every
+// window, and a blocked call that nothing can end any more is a deadlock after some seconds.
+func hostEnvironment(tools *build.Root, seed uint64) []string {
+	return append([]string{
+		fmt.Sprintf("MPSFORGE_METAL_SEED=%d", seed), "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000",
+		"PYTORCH_ENABLE_MPS_FALLBACK=0",
+	}, sanitizerEnvironment(tools)...)
+}
+
+// sanitizerEnvironment are the settings of the sanitizers and of libtorch's own libraries.
+func sanitizerEnvironment(tools *build.Root) []string {
+	symbolizer := " external_symbolizer_path=" + tools.Tool("llvm-symbolizer")
+	return []string{
+		// Debian's libtorch brings UCX, which catches the signals of crashes otherwise.
+		"UCX_ERROR_SIGNALS=SIGBUS", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+		"TSAN_OPTIONS=exitcode=66 report_thread_leaks=0 report_signal_unsafe=0 history_size=4" + symbolizer,
+		"ASAN_OPTIONS=exitcode=67 detect_leaks=0" + symbolizer,
+	}
 }

@@ -1,7 +1,7 @@
 // Package validate is the verification pipeline: its stages, what they check, and the verdicts.
 //
 // Run runs stages and gives a report (package reports); StageNames lists them in their order. Beside the pipeline there are
-// parts of it to use alone: Explain and Classify for the texts of crashes, PythonTests for the Python parallel tests,
+// parts of it to use alone: Explain and Classify for the texts of crashes, ListTests for the Python parallel tests,
 // WriteRepro for a reproducer, and Diagnose, which tells what this machine can run and what mends each gap.
 //
 // Every stage proves first what it looks at (which tree, which series, which loaded library) and gives a verdict or the

@@ -141,7 +141,7 @@ func (h poolHistory) program(seed uint64, operations int) (string, map[int]answe
 }
 
 // checkPoolHistories runs random histories of each shape and decides about them.
-func (c *stageChecker) checkPoolHistories(ctx context.Context) []reports.Check {
+func checkPoolHistories(ctx context.Context, c *stageChecker) []reports.Check {
 	rounds, operations := 100, 2000
 	if c.quick {
 		rounds, operations = 6, 400
@@ -155,7 +155,7 @@ func (c *stageChecker) checkPoolHistories(ctx context.Context) []reports.Check {
 		for round := 0; round < rounds && check.Verdict == reports.Passed && ctx.Err() == nil; round++ {
 			seed := c.seed + uint64(round)
 			text, made := shape.program(seed, operations)
-			n, problem := c.judgeHistory(ctx, shape, text, made, seed)
+			n, problem := judgeHistory(ctx, c, shape, text, made, seed)
 			total += n
 			if problem != "" {
 				check.Verdict, check.Detail, check.Output = reports.Failed, fmt.Sprintf("%s (seed %d)", problem, seed), text
@@ -171,7 +171,7 @@ func (c *stageChecker) checkPoolHistories(ctx context.Context) []reports.Check {
 	return checks
 }
 
-func (c *stageChecker) judgeHistory(ctx context.Context, shape poolHistory, text string, made map[int]answered, seed uint64) (int, string) {
+func judgeHistory(ctx context.Context, c *stageChecker, shape poolHistory, text string, made map[int]answered, seed uint64) (int, string) {
 	delay := time.Duration(seed%2) * freeDelay / 4
 	result, err := script.Run(ctx, text, script.Options{Mode: script.Free, Seed: seed, Runs: 1, MaxDelay: delay, Stall: c.patience, Record: true})
 	if err != nil {
@@ -195,12 +195,12 @@ func (c *stageChecker) judgeHistory(ctx context.Context, shape poolHistory, text
 	case porcupine.Unknown:
 		return len(history), fmt.Sprintf("undecided: %d operations took longer than %v to check", len(history), decideLimit)
 	default:
-		return len(history), fmt.Sprintf("not linearizable: %d operations; %s", len(history), c.drawHistory(shape, history, seed))
+		return len(history), fmt.Sprintf("not linearizable: %d operations; %s", len(history), drawHistory(c, shape, history, seed))
 	}
 }
 
 // drawHistory leaves porcupine's picture of a history and says where.
-func (c *stageChecker) drawHistory(shape poolHistory, history []porcupine.Operation, seed uint64) string {
+func drawHistory(c *stageChecker, shape poolHistory, history []porcupine.Operation, seed uint64) string {
 	if err := os.MkdirAll(c.artifacts, 0o755); err != nil {
 		return "no picture: " + err.Error()
 	}

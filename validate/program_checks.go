@@ -130,7 +130,7 @@ func (w expectation) unexpected(result *script.Result) []reports.Finding {
 
 // runProgram runs a program in every way asked for and returns what is wrong, with the findings it should not have, or an
 // empty text and what was done.
-func (c *stageChecker) runProgram(ctx context.Context, text string, want expectation, runs runsOf) (problem, detail string, found []reports.Finding) {
+func runProgram(ctx context.Context, c *stageChecker, text string, want expectation, runs runsOf) (problem, detail string, found []reports.Finding) {
 	var done, schedules uint64
 	try := func(options script.Options, how string) string {
 		options.Stall = c.patience
@@ -148,7 +148,7 @@ func (c *stageChecker) runProgram(ctx context.Context, text string, want expecta
 		}
 		if problem := want.problem(result); problem != "" {
 			found = want.unexpected(result)
-			return fmt.Sprintf("%s: %s; to see it again: %s", how, problem, c.repeat(options, problem, text))
+			return fmt.Sprintf("%s: %s; to see it again: %s", how, problem, repeat(c, options, problem, text))
 		}
 		return ""
 	}
@@ -191,7 +191,7 @@ func (c *stageChecker) runProgram(ctx context.Context, text string, want expecta
 var exampleOf = regexp.MustCompile(`\((seed|schedule) ([^()]*)\)$`)
 
 // repeat keeps the program and returns the command that runs it the same way again.
-func (c *stageChecker) repeat(options script.Options, problem, text string) string {
+func repeat(c *stageChecker, options script.Options, problem, text string) string {
 	digest := sha256.Sum256([]byte(text))
 	path := filepath.Join(c.artifacts, fmt.Sprintf("program-%x.txt", digest[:6]))
 	if err := os.MkdirAll(c.artifacts, 0o755); err != nil {
@@ -223,11 +223,11 @@ func (c *stageChecker) repeat(options script.Options, problem, text string) stri
 }
 
 // checkProgram makes a check of one program.
-func (c *stageChecker) checkProgram(ctx context.Context, check reports.Check, text string, want expectation, runs runsOf) reports.Check {
+func checkProgram(ctx context.Context, c *stageChecker, check reports.Check, text string, want expectation, runs runsOf) reports.Check {
 	started := time.Now()
 	check.Subject = c.subject
 	c.begin(check.Name)
-	problem, detail, found := c.runProgram(ctx, text, want, runs)
+	problem, detail, found := runProgram(ctx, c, text, want, runs)
 	check.Verdict, check.Detail, check.Findings = reports.Passed, detail, found
 	if problem != "" {
 		check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
@@ -237,7 +237,7 @@ func (c *stageChecker) checkProgram(ctx context.Context, check reports.Check, te
 }
 
 // checkMetal runs the corpus of the checker and the programs that break a rule each.
-func (c *stageChecker) checkMetal(ctx context.Context) []reports.Check {
+func checkMetal(ctx context.Context, c *stageChecker) []reports.Check {
 	runs := runsOf{free: 200, drawn: 1000}
 	if c.quick {
 		runs = runsOf{free: 4, drawn: 40}
@@ -260,7 +260,7 @@ func (c *stageChecker) checkMetal(ctx context.Context) []reports.Check {
 			case wantDeadlock: // freely, the watchdog takes its time
 				own.free = 2
 			}
-			checks = append(checks, c.checkProgram(ctx, reports.Check{Name: group.prefix + program.name}, program.text, program.want, own))
+			checks = append(checks, checkProgram(ctx, c, reports.Check{Name: group.prefix + program.name}, program.text, program.want, own))
 		}
 	}
 	c.count("metal programs", int64(len(checks)))
@@ -268,7 +268,7 @@ func (c *stageChecker) checkMetal(ctx context.Context) []reports.Check {
 }
 
 // checkPool runs the scenarios of SPEC-pool.
-func (c *stageChecker) checkPool(ctx context.Context) []reports.Check {
+func checkPool(ctx context.Context, c *stageChecker) []reports.Check {
 	var checks []reports.Check
 	for _, scenario := range poolScenarios() {
 		if ctx.Err() != nil {
@@ -281,7 +281,7 @@ func (c *stageChecker) checkPool(ctx context.Context) []reports.Check {
 		if scenario.freely {
 			runs = runsOf{free: runs.free}
 		}
-		checks = append(checks, c.checkProgram(ctx, reports.Check{Name: "pool: " + scenario.name, Rule: scenario.rules}, scenario.text, clean, runs))
+		checks = append(checks, checkProgram(ctx, c, reports.Check{Name: "pool: " + scenario.name, Rule: scenario.rules}, scenario.text, clean, runs))
 	}
 	c.count("pool scenarios", int64(len(checks)))
 	return checks

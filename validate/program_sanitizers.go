@@ -42,7 +42,7 @@ func sanitizedPrograms(seed uint64) []sanitizedProgram {
 }
 
 // checkEngineSanitizers runs programs on builds of the engine and the reference with each sanitizer that works here.
-func (c *stageChecker) checkEngineSanitizers(ctx context.Context, tools compiler) []reports.Check {
+func checkEngineSanitizers(ctx context.Context, c *stageChecker, tools compiler) []reports.Check {
 	var checks []reports.Check
 	for _, s := range []struct {
 		sanitizer
@@ -57,7 +57,7 @@ func (c *stageChecker) checkEngineSanitizers(ctx context.Context, tools compiler
 		case s.err != nil:
 			check.Verdict, check.Detail = reports.Skipped, s.name+" does not work here: "+firstLine(s.err)
 		default:
-			check.Verdict, check.Detail, check.Output = c.runSanitized(ctx, tools, s.sanitizer)
+			check.Verdict, check.Detail, check.Output = runSanitized(ctx, c, tools, s.sanitizer)
 		}
 		check.Seconds = time.Since(started).Seconds()
 		checks = append(checks, c.progress(ctx, check))
@@ -65,7 +65,7 @@ func (c *stageChecker) checkEngineSanitizers(ctx context.Context, tools compiler
 	return checks
 }
 
-func (c *stageChecker) runSanitized(ctx context.Context, tools compiler, s sanitizer) (verdict reports.Verdict, detail, output string) {
+func runSanitized(ctx context.Context, c *stageChecker, tools compiler, s sanitizer) (verdict reports.Verdict, detail, output string) {
 	sources, err := engineSources()
 	if err != nil {
 		return reports.Failed, err.Error(), ""

@@ -74,7 +74,7 @@ func TestFailureNamesTheCommandThatShowsItAgain(t *testing.T) {
 		{drawn: 3}:                 "mpsforge metal run --steps --seed 1 --runs 1 ",
 		{search: 9, deviations: 2}: "mpsforge metal run --schedule \"\" ",
 	} {
-		problem, _, findings := c.runProgram(t.Context(), text, clean, runs)
+		problem, _, findings := runProgram(t.Context(), c, text, clean, runs)
 		if len(findings) != 1 || findings[0].Kind != "race" || !strings.Contains(findings[0].First, "cpu_read") || !strings.Contains(findings[0].Second, "fill") {
 			t.Errorf("%+v: findings %+v", runs, findings)
 		}

@@ -156,7 +156,7 @@ func hostPythons(ctx context.Context, env *Env, stage *reports.Stage, subject fu
 			return nil, Skipf("the host build has no Python: %s", built.NoPython)
 		}
 		s := subject(name, built.Python, source.Patches)
-		s.environment = append(s.environment, hostRun{built: built, tools: hosts.root, seed: env.Seed % 1_000_000_007}.environment()...)
+		s.environment = append(s.environment, hostEnvironment(hosts.root, env.Seed%1_000_000_007)...)
 		if s.wanted.stamp, err = built.Stamp.Text(); err != nil {
 			return nil, err
 		}
@@ -197,4 +197,37 @@ func selectTests(all []pythonTest, pattern string) ([]pythonTest, error) {
 		return nil, fmt.Errorf("%w matches %q; verify --list names them", ErrTestPattern, pattern)
 	}
 	return found, nil
+}
+
+// provenPythons gives the subjects after each has proven which torch it loads.
+func provenPythons(ctx context.Context, env *Env, stage *reports.Stage) (patched, stock *pythonSubject, err error) {
+	patched, stock, err = pythonSubjects(ctx, env, stage)
+	if err != nil {
+		return nil, nil, err
+	}
+	if runtime.GOOS == "darwin" && patched.device == "mps" {
+		env.Machine.MetalRan = true
+	}
+	for _, s := range []*pythonSubject{patched, stock} {
+		if s == nil {
+			continue
+		}
+		if err := s.prove(ctx, stage); err != nil {
+			return nil, nil, err
+		}
+	}
+	stage.Facts = append(stage.Facts, reports.Fact{Name: "device", Value: patched.device})
+	if switches := slices.DeleteFunc(slices.Clone(patched.environment), func(setting string) bool { return !strings.HasPrefix(setting, "PYTORCH_MPS") }); len(switches) > 0 {
+		stage.Facts = append(stage.Facts, reports.Fact{Name: "switches", Value: strings.Join(switches, " ")})
+	}
+	return patched, stock, nil
+}
+
+// harnessOnly takes the verdict away from a stage that ran without device mps, unless it failed.
+func harnessOnly(patched *pythonSubject, stage *reports.Stage) error {
+	if patched.device != "cpu" || stage.Verdict == reports.Failed {
+		return nil
+	}
+	stage.Verdict = ""
+	return Skipf("device cpu: the tests and their runner work; of device mps this says nothing")
 }

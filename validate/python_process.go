@@ -128,7 +128,7 @@ func (r pythonRun) run(ctx context.Context) (Result, pythonResult, error) {
 		if !strings.HasPrefix(watched.stopped, hungWord) { // too much memory
 			end.Kind = reports.Errors
 		}
-		if found, err := classify("stacks", []byte(watched.stacks)); err == nil && len(found.Matches) > 0 {
+		if found, err := readCrash("stacks", []byte(watched.stacks)); err == nil && len(found.Matches) > 0 {
 			end.Signature = found.Matches[0].Signature
 		}
 	case !watched.finished && watched.skipped == "" && err == nil:

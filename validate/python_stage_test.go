@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -151,49 +150,5 @@ func TestPythonVerdicts(t *testing.T) {
 				t.Errorf("%s: %s", check.Verdict, check.Detail)
 			}
 		})
-	}
-}
-
-// The field reports' tables, from made-up outcomes like theirs.
-func TestPythonTables(t *testing.T) {
-	patched, stock := &pythonSubject{name: "patched", device: "mps"}, &pythonSubject{name: "stock", device: "mps"}
-	named := func(name string) pythonTest {
-		test, found := pythonTestNamed(name)
-		if !found {
-			t.Fatalf("no test %s", name)
-		}
-		return test
-	}
-	graph := outcomeOf(named("linear"), patched, 4, "", "")
-	graph.run.graph = true
-	warm := outcomeOf(named("cold-start"), patched, 8, "", "")
-	warm.run.warmup = true
-	all := []pythonOutcome{
-		outcomeOf(named("basic"), patched, 4, "", ""), outcomeOf(named("basic"), stock, 4, "died by signal aborted: x", "3 double-commit"),
-		outcomeOf(named("linear"), patched, 2, "", ""), outcomeOf(named("linear"), patched, 4, "died by signal segmentation fault: y", ""), graph,
-		outcomeOf(named("boundary"), patched, 32, "", ""), outcomeOf(named("processes"), patched, 4, "", ""),
-		outcomeOf(named("cold-start"), patched, 8, "wrong values: 1", ""), warm,
-	}
-	text, err := json.Marshal(pythonTables(all, patched, stock))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range [][]string{
-		{"basic", "patched", "4t x 10i", "40", "0", "0", "20", "pass 1/1"},
-		{"raw tensor operations", "", "pass 1/1"},
-		{"nn.Linear (no graph)", "pass 1/1", "FAIL 1/1: died by signal segmentation fault"},
-		{"nn.Linear (graph)", "", "pass 1/1"},
-		{"32", "pass 1/1", "160"},
-		{"4", "pass 1/1", "20", "FAIL 1/1: died by signal segmentation fault", "-"},
-		{"basic", "4", "FAIL 1/1: 3 double-commit", "pass 1/1"},
-		{"cold-start", "patched", "8", "FAIL 1/1: wrong values", "pass 1/1"},
-	} {
-		want, err := json.Marshal(row)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), string(want)) {
-			t.Errorf("no row %s in %s", want, text)
-		}
 	}
 }

@@ -110,8 +110,8 @@ func pythonTestNamed(name string) (pythonTest, bool) {
 	return all[i], true
 }
 
-// PythonTest is a test as verify --list shows it.
-type PythonTest struct {
+// Listed is a test as verify --list shows it.
+type Listed struct {
 	Name    string   `json:"name"`
 	About   string   `json:"about"`
 	Section string   `json:"section"`
@@ -121,15 +121,15 @@ type PythonTest struct {
 	Needs   []string `json:"needs,omitempty"` // patches
 }
 
-// PythonTests lists the tests whose names match a regular expression.
-func PythonTests(pattern string) ([]PythonTest, error) {
+// ListTests lists the tests whose names match a regular expression.
+func ListTests(pattern string) ([]Listed, error) {
 	selected, err := selectTests(pythonTests(), pattern)
 	if err != nil {
 		return nil, err
 	}
-	var all []PythonTest
+	var all []Listed
 	for _, t := range selected {
-		shown := PythonTest{Name: t.name, About: t.about, Section: string(t.section), Threads: t.threads, Quick: t.quick, Needs: t.patches}
+		shown := Listed{Name: t.name, About: t.about, Section: string(t.section), Threads: t.threads, Quick: t.quick, Needs: t.patches}
 		if t.graph {
 			shown.Paths = []string{"no graph", "graph"}
 		}

@@ -37,7 +37,7 @@ func TestHostPython(t *testing.T) {
 
 // The tests that the series adds to PyTorch pass on the patched sources.
 func TestSeriesOwnTestsPass(t *testing.T) {
-	_, _, checkout, series, cache := hostEnvironment(t)
+	_, _, checkout, series, cache := hostInputs(t)
 	source, err := checkout.Patched(t.Context(), series, cache)
 	if err != nil {
 		t.Fatal(err)

@@ -29,19 +29,19 @@ func checkReference(ctx context.Context, o stageOptions, stage *reports.Stage) e
 	c := newStageChecker(o, stage, "reference")
 	tools := findCompiler(ctx, o.cache)
 	return c.runGroups(ctx, stage,
-		func() []reports.Check { return c.checkInProcess(ctx, reference) },
-		func() []reports.Check { return c.checkSanitizers(ctx, tools, subject) },
-		func() []reports.Check { return c.checkEngineSanitizers(ctx, tools) },
-		func() []reports.Check { return c.checkMetal(ctx) },
-		func() []reports.Check { return c.checkPool(ctx) },
-		func() []reports.Check { return c.checkHandOver(ctx) },
-		func() []reports.Check { return c.checkPoolSchedules(ctx) },
-		func() []reports.Check { return c.checkPoolHistories(ctx) })
+		func() []reports.Check { return checkInProcess(ctx, c, reference) },
+		func() []reports.Check { return checkSanitizers(ctx, c, tools, subject) },
+		func() []reports.Check { return checkEngineSanitizers(ctx, c, tools) },
+		func() []reports.Check { return checkMetal(ctx, c) },
+		func() []reports.Check { return checkPool(ctx, c) },
+		func() []reports.Check { return checkHandOver(ctx, c) },
+		func() []reports.Check { return checkPoolSchedules(ctx, c) },
+		func() []reports.Check { return checkPoolHistories(ctx, c) })
 }
 
 // checkHandOver is the first half of the hand-over protocol's proof: random programs that pass tensors around. None may
 // deadlock, have a race or a wrong value.
-func (c *stageChecker) checkHandOver(ctx context.Context) []reports.Check {
+func checkHandOver(ctx context.Context, c *stageChecker) []reports.Check {
 	programs, size := 200, 8
 	runs := runsOf{free: 4, drawn: 20}
 	if c.quick {
@@ -57,7 +57,7 @@ func (c *stageChecker) checkHandOver(ctx context.Context) []reports.Check {
 				break
 			}
 			text := shape.build(c.seed+uint64(i), 1+i%size)
-			if problem, _, _ := c.runProgram(ctx, text, clean, runs); problem != "" {
+			if problem, _, _ := runProgram(ctx, c, text, clean, runs); problem != "" {
 				check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
 			}
 		}
@@ -72,7 +72,7 @@ func (c *stageChecker) checkHandOver(ctx context.Context) []reports.Check {
 }
 
 // checkPoolSchedules is the other half: all schedules of small cases that differ from the default one in a few places.
-func (c *stageChecker) checkPoolSchedules(ctx context.Context) []reports.Check {
+func checkPoolSchedules(ctx context.Context, c *stageChecker) []reports.Check {
 	runs := runsOf{search: 1_000_000, deviations: 2, whole: true}
 	if c.quick {
 		runs.deviations = 1
@@ -82,7 +82,7 @@ func (c *stageChecker) checkPoolSchedules(ctx context.Context) []reports.Check {
 		if ctx.Err() != nil {
 			break
 		}
-		check := c.checkProgram(ctx, reports.Check{Name: "schedules: " + scenario.name, Rule: scenario.rules}, scenario.text, clean, runs)
+		check := checkProgram(ctx, c, reports.Check{Name: "schedules: " + scenario.name, Rule: scenario.rules}, scenario.text, clean, runs)
 		if check.Verdict == reports.Passed {
 			check.Detail += fmt.Sprintf(", all that leave the default one in at most %d places", runs.deviations)
 		}

@@ -82,7 +82,7 @@ func TestReportOfAReproducer(t *testing.T) {
 
 // The reproducer for Apple compiles against the headers of host builds. That finds slips; it is no proof about Apple's.
 func TestAppleReproducerCompiles(t *testing.T) {
-	root, _, _, _, _ := hostEnvironment(t)
+	root, _, _, _, _ := hostInputs(t)
 	args := []string{"-x", "objective-c++", "-std=c++17", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
 		"-fsyntax-only", "-I../native/objc/include", "repro/matrix_multiplication.mm"}
 	if _, err := (run.Command{Name: root.Tool("clang"), Args: args}).Run(t.Context()); err != nil {

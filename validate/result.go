@@ -66,7 +66,7 @@ func (r *Result) crashed(err error) {
 			r.Kind, r.Problem = reports.Crashed, "memory error by "+sanitizer+": "+line
 		}
 	}
-	if found, err := classify("standard error", []byte(r.Output)); err == nil && len(found.Matches) > 0 {
+	if found, err := readCrash("standard error", []byte(r.Output)); err == nil && len(found.Matches) > 0 {
 		r.Signature = found.Matches[0].Signature
 		r.Problem += ": " + found.Matches[0].Text
 	} else if line := lineWith(r.Output, "mpsforge"); line != "" {

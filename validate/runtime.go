@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"mpsforge/fork"
 	"mpsforge/fork/build"
@@ -232,12 +231,6 @@ func (s runtimeScenario) chances() int {
 	}
 	return 1
 }
-
-// patient is how long a run may take of which a hang is bad news; where it is expected, less is enough.
-const (
-	patient   = 3 * time.Minute
-	impatient = 20 * time.Second
-)
 
 func (r *runtimeRun) hostRun(s runtimeScenario, built *build.HostBuild, threads, try int) hostRun {
 	one := hostRun{built: built, tools: r.hosts.root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold,

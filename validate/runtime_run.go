@@ -70,32 +70,12 @@ func (h hostRun) command() run.Command {
 	return run.Command{Name: h.built.Driver, Args: args}
 }
 
-// environment of the run: the software Metal aborts as Metal does, delays widen every window, and a blocked call that
-// nothing can end any more is a deadlock after some seconds.
-func (h hostRun) environment() []string {
-	return slices.Concat([]string{
-		fmt.Sprintf("MPSFORGE_METAL_SEED=%d", h.seed), "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000",
-		"PYTORCH_ENABLE_MPS_FALLBACK=0",
-	}, h.sanitizers(), h.more)
-}
-
-// sanitizers are the settings of the sanitizers and of libtorch's own libraries.
-func (h hostRun) sanitizers() []string {
-	symbolizer := " external_symbolizer_path=" + h.tools.Tool("llvm-symbolizer")
-	return []string{
-		// Debian's libtorch brings UCX, which catches the signals of crashes otherwise.
-		"UCX_ERROR_SIGNALS=SIGBUS", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
-		"TSAN_OPTIONS=exitcode=66 report_thread_leaks=0 report_signal_unsafe=0 history_size=4" + symbolizer,
-		"ASAN_OPTIONS=exitcode=67 detect_leaks=0" + symbolizer,
-	}
-}
-
 // run starts the process and judges its end.
 func (h hostRun) run(ctx context.Context) (Result, scenarioResult, error) {
 	limited, cancel := context.WithTimeout(ctx, h.limit)
 	defer cancel()
 	command := h.command()
-	command.Env = run.Environment(h.environment(), func(name string) bool {
+	command.Env = run.Environment(slices.Concat(hostEnvironment(h.tools, h.seed), h.more), func(name string) bool {
 		return strings.HasPrefix(name, "PYTORCH_") || strings.HasPrefix(name, "MPS_") || strings.HasPrefix(name, "MPSFORGE_") || name == "LD_PRELOAD"
 	})
 	var r scenarioResult

@@ -24,17 +24,6 @@ type runtimeScenario struct {
 // The autograd engine's thread and its callers share queues and tasks that libtorch counts references to.
 const engineUnseen = "libtorch is not instrumented: what its autograd engine frees looks like a race"
 
-// stockOutcome is what stock does in a scenario.
-type stockOutcome string
-
-const (
-	stockFails stockOutcome = "must fail"
-	// One queue orders everything on stock: what can go wrong there comes with several streams.
-	stockLives stockOutcome = "must live"
-	// A race that shows now and then, or in the sanitizer alone.
-	stockMay stockOutcome = "may fail"
-)
-
 // runtimeScenarios is the table. The field reports' rows come first.
 func runtimeScenarios() []runtimeScenario {
 	discipline := []string{"stream-discipline"}

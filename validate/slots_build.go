@@ -65,3 +65,6 @@ func scheduleSearch(header []byte) (target, error) {
 	sources, err := nativeSources("schedule/", "programs/slots_search.cc")
 	return target{program, append(sources, source{"include/ATen/mps/MPSStreamSlots.h", header}), nil}, err
 }
+
+// slotHeader is the slot allocator's path in a checkout.
+const slotHeader = "aten/src/ATen/mps/MPSStreamSlots.h"

@@ -68,7 +68,7 @@ func (s historyShape) options(o stageOptions, round int) slots.HistoryOptions {
 }
 
 // checkHistories runs many random histories on the subject: one check per shape.
-func (c *stageChecker) checkHistories(ctx context.Context, subject *slots.Subject) []reports.Check {
+func checkHistories(ctx context.Context, c *stageChecker, subject *slots.Subject) []reports.Check {
 	rounds := 8
 	if !c.quick {
 		rounds = 40
@@ -99,7 +99,7 @@ func (c *stageChecker) checkHistories(ctx context.Context, subject *slots.Subjec
 			done += len(history.Records)
 			peak = max(peak, history.Statistics.Peak)
 			full += history.Statistics.Shares + history.Statistics.Waits
-			c.judge(ctx, &check, options, history)
+			judge(ctx, c, &check, options, history)
 		}
 		if check.Verdict == reports.Passed {
 			check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable; at most %d of %d slots at once, none free %d times", rounds, done, peak, shape.config.WorkerSlots, full)
@@ -113,7 +113,7 @@ func (c *stageChecker) checkHistories(ctx context.Context, subject *slots.Subjec
 }
 
 // judge decides about one history and writes what failed into the check.
-func (c *stageChecker) judge(ctx context.Context, check *reports.Check, options slots.HistoryOptions, history slots.History) {
+func judge(ctx context.Context, c *stageChecker, check *reports.Check, options slots.HistoryOptions, history slots.History) {
 	fail := func(format string, args ...any) {
 		check.Verdict = reports.Failed
 		check.Detail = fmt.Sprintf(format, args...) + fmt.Sprintf(" (seed %d)", options.Seed)
@@ -142,7 +142,7 @@ func (c *stageChecker) judge(ctx context.Context, check *reports.Check, options 
 		initial, steps = minimise(limited, initial, history.Records)
 		cancel()
 		fail("not linearizable; smallest part found that shows it has %d operations, the last %q", len(steps), describeRecord(lastStep(steps)))
-		path, err := c.keepHistory(options, initial, steps)
+		path, err := keepHistory(c, options, initial, steps)
 		if err != nil {
 			check.Detail += "; " + err.Error()
 			return
@@ -202,7 +202,7 @@ type keptRecord struct {
 }
 
 // keepHistory writes the history as JSON, and beside it porcupine's picture of it. It returns the path of the former.
-func (c *stageChecker) keepHistory(options slots.HistoryOptions, initial slotState, steps []step) (string, error) {
+func keepHistory(c *stageChecker, options slots.HistoryOptions, initial slotState, steps []step) (string, error) {
 	kept := keptHistory{Options: options, Generations: initial.generation[:initial.slots], Shared: initial.shared}
 	for _, s := range steps {
 		kept.Operations = append(kept.Operations, keptRecord{*s.Record, s.pending, describeRecord(s.Record)})

@@ -99,7 +99,7 @@ func loadAndCheck(t *testing.T, options stageOptions) []reports.Check {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newStageChecker(options, &reports.Stage{Name: "conformance"}, "planted").checkInProcess(t.Context(), subject)
+	return checkInProcess(t.Context(), newStageChecker(options, &reports.Stage{Name: "conformance"}, "planted"), subject)
 }
 
 func failedChecks(t *testing.T, checks []reports.Check) []string {

@@ -27,7 +27,7 @@ type trial struct {
 }
 
 // checkScenarios runs every scenario: one check each.
-func (c *stageChecker) checkScenarios(ctx context.Context, subject *slots.Subject) []reports.Check {
+func checkScenarios(ctx context.Context, c *stageChecker, subject *slots.Subject) []reports.Check {
 	var checks []reports.Check
 	for _, scenario := range slotScenarios {
 		if ctx.Err() != nil {

@@ -2,12 +2,8 @@ package validate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"mpsforge/internal/run"
@@ -18,69 +14,13 @@ import (
 // programTimeout only detects a compiled check that hangs.
 const programTimeout = 20 * time.Minute
 
-// checkConformance fills the stage with the checks of the allocator in a checkout's header.
-func checkConformance(ctx context.Context, o stageOptions, stage *reports.Stage) error {
-	if _, err := slots.Reference(); err != nil {
-		return Skipf("%v", err)
-	}
-	tools := findCompiler(ctx, o.cache)
-	if tools.err != nil {
-		return Skipf("%v", tools.err)
-	}
-	header, err := os.ReadFile(o.header)
-	if err != nil {
-		return fmt.Errorf("slot allocator: %w", err)
-	}
-	digest := sha256.Sum256(header)
-	identity := "MPSStreamSlots.h sha256:" + hex.EncodeToString(digest[:]) + " " + o.stamp
-	source, err := headerSubject(header, identity)
-	if err != nil {
-		return err
-	}
-	c := newStageChecker(o, stage, "checkout")
-	builder := subjectBuilder{o.cache, tools}
-	path, err := builder.build(ctx, source.library())
-	if err != nil {
-		stage.Add(reports.Check{Name: "compile", Subject: c.subject, Rule: "2", Verdict: reports.Failed, Detail: firstLine(err), Output: err.Error()})
-		return nil
-	}
-	subject, err := slots.Load(path)
-	if err != nil {
-		return err
-	}
-	found := subject.Identity()
-	stage.Facts = append(stage.Facts, reports.Fact{Name: "identity", Value: found}, reports.Fact{Name: "compiler", Value: tools.version})
-	if found != identity {
-		stage.Add(reports.Check{Name: "identity", Subject: c.subject, Verdict: reports.Failed, Detail: fmt.Sprintf("the loaded library was built from something else: expected %q, found %q", identity, found)})
-		return nil
-	}
-	stage.Add(reports.Check{Name: "identity", Subject: c.subject, Verdict: reports.Passed, Detail: found})
-	// First what runs in processes of its own. A subject that fails there is not let into this one: it could crash it or
-	// hang it.
-	if err := c.runGroups(ctx, stage,
-		func() []reports.Check { return c.checkSchedules(ctx, builder, header) },
-		func() []reports.Check { return c.checkSanitizers(ctx, tools, source) }); err != nil {
-		return err
-	}
-	if stage.Verdict == reports.Failed {
-		stage.Add(reports.Check{Name: "scenarios and histories", Subject: c.subject, Rule: "2, 7, 8, 26", Verdict: reports.NotRun, Detail: "after the failure above the library is not run inside this process"})
-		return nil
-	}
-	return c.runGroups(ctx, stage, func() []reports.Check { return c.checkInProcess(ctx, subject) })
-}
-
 // checkInProcess runs the checks that call the subject from this process.
-func (c *stageChecker) checkInProcess(ctx context.Context, subject *slots.Subject) []reports.Check {
-	return append(c.checkScenarios(ctx, subject), c.checkHistories(ctx, subject)...)
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+func checkInProcess(ctx context.Context, c *stageChecker, subject *slots.Subject) []reports.Check {
+	return append(checkScenarios(ctx, c, subject), checkHistories(ctx, c, subject)...)
 }
 
 // checkSanitizers runs the stress program under each sanitizer that works here.
-func (c *stageChecker) checkSanitizers(ctx context.Context, tools compiler, subject slotSubject) []reports.Check {
+func checkSanitizers(ctx context.Context, c *stageChecker, tools compiler, subject slotSubject) []reports.Check {
 	builder := subjectBuilder{c.cache, tools}
 	operations, rounds := "300", "2"
 	if !c.quick {
@@ -146,10 +86,8 @@ func (c *stageChecker) checkSanitizers(ctx context.Context, tools compiler, subj
 	return checks
 }
 
-func lastLines(text []byte) string { return run.LastLines(string(text), 60) }
-
 // checkSchedules enumerates the interleavings of small cases.
-func (c *stageChecker) checkSchedules(ctx context.Context, builder subjectBuilder, header []byte) []reports.Check {
+func checkSchedules(ctx context.Context, c *stageChecker, builder subjectBuilder, header []byte) []reports.Check {
 	started := time.Now()
 	check := reports.Check{Name: "schedule search", Subject: c.subject, Rule: "2, 8, 26", Verdict: reports.Failed}
 	c.begin(check.Name)
