@@ -300,7 +300,7 @@ func givenPatches(given map[string]string) []string {
 }
 
 func pythonTestNames(map[string]string) []string {
-	tests, err := validate.PythonTests("")
+	tests, err := validate.ListTests("")
 	if err != nil {
 		return nil // as above
 	}

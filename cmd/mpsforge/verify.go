@@ -81,13 +81,13 @@ func (c call) pythonOptions() (validate.PythonOptions, error) {
 		}
 		options.Threads = append(options.Threads, number)
 	}
-	_, err := validate.PythonTests(options.Only)
+	_, err := validate.ListTests(options.Only)
 	return options, err
 }
 
 // listTests shows the Python parallel tests.
 func (c call) listTests() (result, error) {
-	tests, err := validate.PythonTests(c.String("only"))
+	tests, err := validate.ListTests(c.String("only"))
 	if err != nil {
 		return result{}, err
 	}
