@@ -122,7 +122,7 @@ func TestMarkdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"### mpsforge: ✗ failed (v2.9.1, patches: 1, 1.5 s)",
+		"### mpsforge: ✗ failed, passed 0 of 2 stages (v2.9.1, patches: 1, 1.5 s)",
 		"| series | ✗ failed | 0.0 | hunks: 2, patches: 1 | lint: line break |",
 		`| device | ○ skipped | 0.0 |  | no Metal \| device |`,
 		"- digest: `d1`",

@@ -34,8 +34,8 @@ type Options struct {
 	// Checkout is nil when there is none; NoCheckout then says why.
 	Checkout   *fork.Checkout
 	NoCheckout string
-	Stages     []string // empty: all
-	Require    []string // stages that must run
+	Stages     []string // empty: all; one that is named must run
+	Require    []string // more stages that must run
 	Quick      bool
 	KeepGoing  bool
 	Seed       uint64 // 0: taken from the clock
@@ -165,7 +165,8 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 		p.report.Limits = append(p.report.Limits, "Nothing in this report was run on a Mac.")
 	}
 	p.report.Seconds = time.Since(started).Seconds()
-	p.report.Conclude(options.Require)
+	p.report.Conclude(slices.Concat(options.Stages, options.Require))
+	sink.Emit(events.Message{Level: events.Info, Text: "verification " + p.report.Conclusion()})
 	return p.report, nil
 }
 

@@ -66,7 +66,7 @@ func (c call) report() (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	found := result{value: report, message: string(report.Verdict)}
+	found := result{value: report, message: report.Conclusion()}
 	if format == "svg" {
 		charts, err := report.WriteCharts(output)
 		found.message = fmt.Sprintf("charts: %d, in %s", len(charts), output)

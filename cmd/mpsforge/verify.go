@@ -25,8 +25,8 @@ func verifyCommand(std streams) *cli.Command {
 later ones. The report is written as JSON, and beside it as Markdown, as an HTML page and in JUnit's XML.
 
   mpsforge verify                                    all stages that can run here
-  mpsforge verify --stages series,conformance --quick
-  mpsforge verify --require conformance              exit code 5 unless that stage ran
+  mpsforge verify --stages series,conformance --quick     exit code 5 unless both ran
+  mpsforge verify --require conformance              all stages; exit code 5 unless that one ran
   mpsforge verify --report out.json --seed 7         the same random choices again
   mpsforge verify --stages runtime --quick           PyTorch's real MPS sources, stock against patched (Linux)
   mpsforge verify --stages runtime --ablate all      and with each patch left out: what notices?
@@ -41,8 +41,8 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
 
 func verifyFlags() []cli.Flag {
 	return hostFlags(append(pythonFlags(),
-		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas"},
-		&cli.StringFlag{Name: "require", Usage: "stages that must run, `LIST` with commas; else exit code 5"},
+		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas; exit code 5 unless all of them ran"},
+		&cli.StringFlag{Name: "require", Usage: "stages that must run, too, `LIST` with commas; else exit code 5"},
 		&cli.BoolFlag{Name: "quick", Usage: "the short form of each stage"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
@@ -175,7 +175,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
-	message := fmt.Sprintf("verification %s; report: %s", report.Verdict, path)
+	message := fmt.Sprintf("verification %s; report: %s", report.Conclusion(), path)
 	found := result{value: report, message: message, text: func(w io.Writer) {
 		for _, stage := range report.Stages {
 			line := fmt.Sprintf("%-12s %-8s %6.1f s", stage.Name, stage.Verdict, stage.Seconds)
@@ -188,11 +188,11 @@ func (c call) verify(ctx context.Context) (result, error) {
 	}}
 	switch report.Verdict {
 	case reports.Failed:
-		return found, silentError{exitVerify, "verification failed; see " + reports.PathOf(path, "html")}
+		return found, silentError{exitVerify, fmt.Sprintf("verification %s; see %s", report.Conclusion(), reports.PathOf(path, "html"))}
 	case reports.Skipped:
-		return found, silentError{exitEnvironment, "required stages did not run: " + strings.Join(report.Missing, ", ") + "; mpsforge doctor tells what is missing"}
+		return found, silentError{exitEnvironment, fmt.Sprintf("verification %s\nrequired stages did not run: %s\nmpsforge doctor shows what this machine lacks", report.Conclusion(), report.WhyMissing())}
 	case reports.NotRun:
-		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor tells what is missing"}
+		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor shows what is missing"}
 	}
 	return found, nil
 }
