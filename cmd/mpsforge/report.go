@@ -96,6 +96,9 @@ func (c call) report() (result, error) {
 		found.text = func(w io.Writer) { _, _ = io.WriteString(w, text.String()) } // standard output is gone: there is nobody left to tell
 		return found, nil
 	}
+	if err := reports.TryFile(output); err != nil {
+		return result{}, err
+	}
 	if err := os.WriteFile(output, []byte(text.String()), 0o644); err != nil {
 		return result{}, fmt.Errorf("write report: %w", err)
 	}

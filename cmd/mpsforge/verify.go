@@ -1,18 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/fork/build"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
@@ -114,27 +119,85 @@ func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
+// verifyOptions reads the flags of verify and checks all that can be checked before any work.
+func (c call) verifyOptions(ctx context.Context) (options validate.Options, err error) {
+	stages, required := list(c.String("stages")), list(c.String("require"))
+	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
+		return options, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return options, err
+	}
+	options = validate.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
+		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
+	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
+	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
+		return options, err
+	}
+	if options.Python, err = c.pythonOptions(); err != nil {
+		return options, err
+	}
+	if err := c.checkPrograms("python", "stock"); err != nil {
+		return options, err
+	}
+	if len(stages) == 0 || slices.Contains(stages, "python") || slices.Contains(stages, "bench") {
+		if err := c.checkTorch(ctx, "python", "stock"); err != nil {
+			return options, err
+		}
+	}
+	if path := c.String("report"); path != "" {
+		if err := reports.TryFiles(path); err != nil {
+			return options, fmt.Errorf("--report %s: %w", path, err)
+		}
+	}
+	return options, nil
+}
+
+// checkTorch refuses a flag that names a Python without torch.
+func (c call) checkTorch(ctx context.Context, flags ...string) error {
+	for _, flag := range flags {
+		python := c.String(flag)
+		if python == "" {
+			continue
+		}
+		if err := validate.CheckTorch(ctx, python); err != nil {
+			use := "the one that mpsforge build --host names; verify takes that by itself without --python"
+			switch {
+			case flag == "stock":
+				use = "one with an unpatched torch of the baseline's version"
+			case runtime.GOOS == "darwin":
+				use = filepath.Join(build.DefaultVenv(cmp.Or(c.String("checkout"), "CHECKOUT")), "bin", "python3") + ", which mpsforge build makes"
+			}
+			return fmt.Errorf("--%s: %w; use %s", flag, err, use)
+		}
+	}
+	return nil
+}
+
+// checkPrograms refuses a flag that names a program which cannot be started.
+func (c call) checkPrograms(flags ...string) error {
+	for _, flag := range flags {
+		if name := c.String(flag); name != "" {
+			if _, err := exec.LookPath(name); err != nil {
+				if failed := (*exec.Error)(nil); errors.As(err, &failed) {
+					err = failed.Err
+				}
+				return usagef("--%s %s: %v; name a program that can be started", flag, name, err)
+			}
+		}
+	}
+	return nil
+}
+
 // verify runs the pipeline, writes the report and gives it.
 func (c call) verify(ctx context.Context) (result, error) {
 	if c.Bool("list") {
 		return c.listTests()
 	}
 	debug.SetGCPercent(100) // long and hungry, unlike the other commands: back to Go's default
-	stages, required := list(c.String("stages")), list(c.String("require"))
-	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
-		return result{}, err
-	}
-	cache, err := cacheDir()
+	options, err := c.verifyOptions(ctx)
 	if err != nil {
-		return result{}, err
-	}
-	options := validate.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
-		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
-	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
-	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
-		return result{}, err
-	}
-	if options.Python, err = c.pythonOptions(); err != nil {
 		return result{}, err
 	}
 	checkout, series, err := c.openCheckout(ctx)
@@ -162,10 +225,10 @@ func (c call) verify(ctx context.Context) (result, error) {
 	}
 	path := c.String("report")
 	if path == "" {
-		path = filepath.Join(cache, "reports", time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // found out before the work, not after
-		return result{}, fmt.Errorf("make the report's folder: %w", err)
+		path = filepath.Join(options.Cache, "reports", time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
+		if err := reports.TryFiles(path); err != nil {
+			return result{}, fmt.Errorf("the report in the cache: %v; name another FILE with --report", err) // no wrong use
+		}
 	}
 	options.Artifacts = strings.TrimSuffix(path, ".json") + ".artifacts"
 	report, err := validate.Run(ctx, options, c.sink)
