@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"mpsforge/reports"
@@ -130,12 +131,16 @@ func Annotations(report *reports.Report) []Annotation {
 		switch {
 		case stage.Verdict == reports.Failed && failed == 0:
 			failures = append(failures, Annotation{Level: "error", Title: "stage " + stage.Name + " failed", Message: stage.Reason})
-		case stage.Verdict == reports.Skipped:
+		case stage.Verdict == reports.Skipped && !slices.Contains(report.Missing, stage.Name):
 			warnings = append(warnings, Annotation{Level: "warning", Title: "stage " + stage.Name + " did not run", Message: stage.Reason})
 		}
 	}
 	for _, name := range report.Missing {
-		failures = append(failures, Annotation{Level: "error", Title: "required stage " + name + " did not run", Message: "no verdict; see the stages in the summary"})
+		reason := "no verdict; see the stages in the summary"
+		if stage := report.Stage(name); stage != nil && stage.Reason != "" {
+			reason = stage.Reason
+		}
+		failures = append(failures, Annotation{Level: "error", Title: "required stage " + name + " did not run", Message: reason})
 	}
 	return append(bound(failures, "errors"), bound(warnings, "warnings")...)
 }

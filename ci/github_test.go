@@ -73,7 +73,7 @@ func TestFullSummaryStaysAsItIs(t *testing.T) {
 // Failures become errors, with file and line where the check has them; what could not run becomes a warning.
 func TestAnnotations(t *testing.T) {
 	report := &reports.Report{Stages: []reports.Stage{{Name: "series"}, {Name: "runtime", Verdict: reports.Skipped, Reason: "no compiler"}, {Name: "python", Verdict: reports.Failed, Reason: "another torch"},
-		{Name: "bench", Verdict: reports.NotRun, Reason: "not asked for"}}}
+		{Name: "device", Verdict: reports.Skipped, Reason: "no Metal"}, {Name: "bench", Verdict: reports.NotRun, Reason: "not asked for"}}}
 	report.Stages[0].Add(reports.Check{Name: "context", Subject: "patches/v2.9.1/slots.patch:12", Verdict: reports.Failed, Detail: "100% wrong:\nexpected a, found b"})
 	report.Stages[0].Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Failed, Detail: "x"})
 	report.Stages[0].Add(reports.Check{Name: "good", Verdict: reports.Passed})
@@ -85,8 +85,8 @@ func TestAnnotations(t *testing.T) {
 	want := `::error file=patches/v2.9.1/slots.patch,line=12,title=series%3A context::100%25 wrong:%0Aexpected a, found b
 ::error title=series%3A exact (checkout)::x
 ::error title=stage python failed::another torch
-::error title=required stage runtime did not run::no verdict; see the stages in the summary
-::warning title=stage runtime did not run::no compiler`
+::error title=required stage runtime did not run::no compiler
+::warning title=stage device did not run::no Metal`
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("\n%s\nwant\n%s", got, want)
 	}

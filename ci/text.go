@@ -174,7 +174,7 @@ func (p *page) evidence(scenarios []string) string {
 		return "No verification report was given: nothing of this is shown to have run.\n"
 	}
 	var b strings.Builder
-	what := fmt.Sprintf("From a report of %s verify: %s%s, %s, %s.", code(p.report.Tool.Name+" "+p.report.Tool.Version), prose(string(p.report.Verdict)),
+	what := fmt.Sprintf("From a report of %s verify: %s%s, %s, %s.", code(p.report.Tool.Name+" "+p.report.Tool.Version), prose(p.report.Conclusion()),
 		map[bool]string{true: ", short form"}[p.report.Quick], code(p.report.Machine.System), p.report.Started.UTC().Format("2006-01-02"))
 	if !p.report.Machine.MetalRan {
 		what += " **No Apple GPU was used**: the sources ran on a CPU, over a software Metal."

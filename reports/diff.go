@@ -27,6 +27,7 @@ type Side struct {
 	Path    string  `json:"path"`
 	Started string  `json:"started"`
 	Verdict Verdict `json:"verdict"`
+	Summary string  `json:"summary"` // the report's Conclusion
 }
 
 // Difference is a value that the reports do not share.
@@ -63,7 +64,7 @@ func Compare(before, after *Report) *Comparison {
 }
 
 func side(r *Report) Side {
-	return Side{Started: r.Started.UTC().Format("2006-01-02 15:04:05 UTC"), Verdict: r.Verdict}
+	return Side{Started: r.Started.UTC().Format("2006-01-02 15:04:05 UTC"), Verdict: r.Verdict, Summary: r.Conclusion()}
 }
 
 func differences(before, after *Report) []Difference {
@@ -94,9 +95,6 @@ func differences(before, after *Report) []Difference {
 	}
 	return all
 }
-
-// ran tells whether a stage has a verdict of its own.
-func ran(s *Stage) bool { return s != nil && (s.Verdict == Passed || s.Verdict == Failed) }
 
 func (c *Comparison) stage(before, after *Stage, sameForm bool) {
 	switch {
@@ -305,7 +303,7 @@ func (c *Comparison) Summary() string {
 func (c *Comparison) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[map[bool]Verdict{true: Passed, false: Failed}[len(c.Regressions) == 0]], c.Summary())
-	fmt.Fprintf(&b, "- before: %s %s, %s\n- after: %s %s, %s\n", c.Before.Verdict, c.Before.Started, c.Before.Path, c.After.Verdict, c.After.Started, c.After.Path)
+	fmt.Fprintf(&b, "- before: %s, %s: %s\n- after: %s, %s: %s\n", c.Before.Path, c.Before.Started, c.Before.Summary, c.After.Path, c.After.Started, c.After.Summary)
 	for _, note := range c.Notes {
 		fmt.Fprintf(&b, "- %s\n", note)
 	}

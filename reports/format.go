@@ -13,6 +13,9 @@ import (
 // ErrFormat is returned, wrapped, for a format that does not exist.
 var ErrFormat = errors.New("no such report format")
 
+// ErrUnwritable is returned, wrapped, where a report cannot be written.
+var ErrUnwritable = errors.New("it cannot be written")
+
 // format is a form of a report in one file.
 type format struct {
 	name, ending string
@@ -59,15 +62,51 @@ func PathOf(path, name string) string {
 	return path
 }
 
+// pathsOf lists the files that WriteFiles writes, by the name of the form.
+func pathsOf(path string) map[string]string {
+	paths := map[string]string{}
+	for _, f := range formats() {
+		paths[f.name] = PathOf(path, f.name)
+	}
+	paths["json"] = path
+	delete(paths, "text") // a terminal's: mpsforge report makes it from the JSON form
+	return paths
+}
+
+// TryFiles finds out before long work whether WriteFiles can write there. It makes the folder, and leaves existing files as
+// they are.
+func TryFiles(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	for _, name := range pathsOf(path) {
+		if err := TryFile(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TryFile finds out whether a file can be written, without a change to it. One that does not exist is made and removed.
+func TryFile(name string) error {
+	_, before := os.Lstat(name)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	if err := file.Close(); err != nil || before == nil {
+		return err
+	}
+	return os.Remove(name)
+}
+
 // WriteFiles writes the forms that others read beside the JSON form at path: JSON, Markdown, HTML and JUnit's.
 func (r *Report) WriteFiles(path string) error {
+	paths := pathsOf(path)
 	for _, f := range formats() {
-		if f.name == "text" {
-			continue // a terminal's: mpsforge report makes it from the JSON form
-		}
-		name := path
-		if f.name != "json" {
-			name = PathOf(path, f.name)
+		name, written := paths[f.name]
+		if !written {
+			continue
 		}
 		var text strings.Builder
 		if err := f.write(r, &text); err != nil {

@@ -19,7 +19,7 @@ type page struct {
 	*Report
 	Style    template.CSS
 	Mark     string
-	Summary  string
+	Headline string
 	About    []Fact
 	Failures []failure
 	Compared []compared
@@ -103,7 +103,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 func (r *Report) page() page {
-	p := page{Report: r, Style: template.CSS(pageStyle + lineStyle), Mark: marks[r.Verdict], Summary: r.summary(), About: r.identity(), Legend: legend()}
+	p := page{Report: r, Style: template.CSS(pageStyle + lineStyle), Mark: marks[r.Verdict], Headline: r.headline(), About: r.identity(), Legend: legend()}
 	for i := range r.Stages {
 		stage := &r.Stages[i]
 		s := section{Stage: stage, Mark: marks[stage.Verdict], Counts: checkCounts(stage.Checks), Ran: ran(stage), Open: stage.Verdict == Failed}

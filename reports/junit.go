@@ -61,7 +61,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 		suite := r.Stages[i].junit(r)
 		suite.Timestamp = r.Started.UTC().Format(time.RFC3339)
 		if len(all.Suites) == 0 {
-			suite.Properties = &junitProperties{}
+			suite.Properties = &junitProperties{All: []junitProperty{{"result", r.Conclusion()}}}
 			for _, row := range r.identity() {
 				suite.Properties.All = append(suite.Properties.All, junitProperty(row))
 			}

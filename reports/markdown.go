@@ -14,7 +14,7 @@ var marks = map[Verdict]string{Passed: "✓", Failed: "✗", Skipped: "○", Not
 // WriteMarkdown renders the report for people. Headings start at the third level, as a GitHub step summary wants them.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[r.Verdict], r.summary())
+	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[r.Verdict], r.headline())
 	b.WriteString("| what | |\n| --- | --- |\n")
 	for _, row := range r.identity() {
 		fmt.Fprintf(&b, "| %s | %s |\n", row.Name, cell(row.Value))
@@ -38,13 +38,9 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return nil
 }
 
-// summary is the report in one line.
-func (r *Report) summary() string {
-	text := string(r.Verdict)
-	if len(r.Missing) > 0 {
-		text += "; required but not run: " + strings.Join(r.Missing, ", ")
-	}
-	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", text, r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
+// headline is the report in one line.
+func (r *Report) headline() string {
+	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", r.Conclusion(), r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
 }
 
 // identity lists what was verified, with what and where, as names and values; without those that are not known.

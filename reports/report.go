@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -40,10 +42,12 @@ type Report struct {
 	Identity Identity  `json:"identity"`
 	Machine  Machine   `json:"machine"`
 	Stages   []Stage   `json:"stages"`
-	// Verdict is Failed if any stage failed, else Skipped if a required stage did not run, else Passed.
+	// Verdict is Failed if any stage failed, else Skipped if a required stage did not run, else Passed if any passed.
 	Verdict Verdict  `json:"verdict"`
 	Missing []string `json:"missing,omitempty"` // required stages that did not run
-	Limits  []string `json:"limits"`            // what this kind of run cannot show, in full sentences
+	// Summary is Conclusion, for readers of the JSON form: the verdict alone does not say that stages did not run.
+	Summary string   `json:"summary,omitempty"`
+	Limits  []string `json:"limits"` // what this kind of run cannot show, in full sentences
 }
 
 // Tool names the program that wrote the report.
@@ -217,7 +221,7 @@ func (r *Report) Stage(name string) *Stage {
 	return nil
 }
 
-// Conclude sets the verdict from the stages and from the names of those that were required to run.
+// Conclude sets verdict and summary from the stages and from the names of those that were required to run.
 func (r *Report) Conclude(required []string) {
 	r.Verdict, r.Missing = NotRun, nil
 	for _, stage := range r.Stages {
@@ -229,13 +233,65 @@ func (r *Report) Conclude(required []string) {
 		}
 	}
 	for _, name := range required {
-		if stage := r.Stage(name); stage == nil || stage.Verdict == Skipped || stage.Verdict == NotRun {
+		if !ran(r.Stage(name)) && !slices.Contains(r.Missing, name) {
 			r.Missing = append(r.Missing, name)
 		}
 	}
 	if len(r.Missing) > 0 && r.Verdict != Failed {
 		r.Verdict = Skipped
 	}
+	r.Summary = r.Conclusion()
+}
+
+// ran says whether a stage has a verdict of its own.
+func ran(s *Stage) bool { return s != nil && (s.Verdict == Passed || s.Verdict == Failed) }
+
+// Conclusion is the verdict as every summary of the report says it. Where not all stages ran it says how many passed of how
+// many, so that a run of some stages does not look like a pass of all.
+func (r *Report) Conclusion() string {
+	passed, all := 0, true
+	for i := range r.Stages {
+		if r.Stages[i].Verdict == Passed {
+			passed++
+		}
+		all = all && ran(&r.Stages[i])
+	}
+	text := string(r.Verdict)
+	if r.Verdict == Skipped {
+		text = "incomplete"
+	}
+	if !all {
+		counted := fmt.Sprintf("passed %d of %d stages", passed, len(r.Stages))
+		if r.Verdict == Passed {
+			text = counted
+		} else {
+			text += ", " + counted
+		}
+	}
+	if len(r.Missing) > 0 {
+		text += "; required but not run: " + strings.Join(r.Missing, ", ")
+	}
+	return text
+}
+
+// WhyMissing names the required stages that did not run, those with the same reason together, and the reasons.
+func (r *Report) WhyMissing() string {
+	var reasons []string
+	names := map[string][]string{}
+	for _, name := range r.Missing {
+		reason := "there is no such stage in the report"
+		if stage := r.Stage(name); stage != nil {
+			reason = stage.Reason
+		}
+		if len(names[reason]) == 0 {
+			reasons = append(reasons, reason)
+		}
+		names[reason] = append(names[reason], name)
+	}
+	for i, reason := range reasons {
+		reasons[i] = fmt.Sprintf("%s (%s)", strings.Join(names[reason], ", "), reason)
+	}
+	return strings.Join(reasons, ", ")
 }
 
 // WriteJSON writes the report as indented JSON with a final newline.
@@ -252,7 +308,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // ErrSchema is returned, wrapped, for a report whose schema number this package does not know.
 var ErrSchema = errors.New("unknown report schema")
 
-// ReadFile reads a report that WriteJSON wrote.
+// ErrNoReport is returned, wrapped, for a file that WriteJSON did not write.
+var ErrNoReport = errors.New("not a report of mpsforge verify")
+
+// ReadFile reads a report that WriteJSON wrote. Other JSON is refused: it would be shown as a report of nothing.
 func ReadFile(path string) (*Report, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -260,10 +319,22 @@ func ReadFile(path string) (*Report, error) {
 	}
 	var report Report
 	if err := json.Unmarshal(data, &report); err != nil {
-		return nil, fmt.Errorf("read report %s: not a report of mpsforge verify: %w", path, err)
+		return nil, fmt.Errorf("read report %s: %w: %w", path, ErrNoReport, err)
 	}
-	if report.Schema != Schema {
+	switch {
+	case report.Schema == 0:
+		return nil, fmt.Errorf("read report %s: %w: it has no schema number", path, ErrNoReport)
+	case report.Schema != Schema:
 		return nil, fmt.Errorf("read report %s: %w %d: this mpsforge reads schema %d", path, ErrSchema, report.Schema, Schema)
+	case len(report.Stages) == 0:
+		return nil, fmt.Errorf("read report %s: %w: it has no stages", path, ErrNoReport)
+	case marks[report.Verdict] == "":
+		return nil, fmt.Errorf("read report %s: %w: %q is no verdict", path, ErrNoReport, report.Verdict)
+	}
+	for i, stage := range report.Stages {
+		if stage.Name == "" || marks[stage.Verdict] == "" {
+			return nil, fmt.Errorf("read report %s: %w: its stage %d, %q, has no name or no verdict", path, ErrNoReport, i+1, stage.Name)
+		}
 	}
 	return &report, nil
 }

@@ -2,6 +2,7 @@ package reports_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,7 +123,7 @@ func TestMarkdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"### mpsforge: ✗ failed (v2.9.1, patches: 1, 1.5 s)",
+		"### mpsforge: ✗ failed, passed 0 of 2 stages (v2.9.1, patches: 1, 1.5 s)",
 		"| series | ✗ failed | 0.0 | hunks: 2, patches: 1 | lint: line break |",
 		`| device | ○ skipped | 0.0 |  | no Metal \| device |`,
 		"- digest: `d1`",
@@ -134,5 +135,56 @@ func TestMarkdown(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, text.String())
 		}
+	}
+}
+
+// The summary counts the stages unless all of them ran; what had to run and did not is named.
+func TestConclusion(t *testing.T) {
+	for name, c := range map[string]struct {
+		stages   []reports.Verdict // of stages a, b, c
+		required []string
+		want     string
+	}{
+		"all passed":        {[]reports.Verdict{reports.Passed, reports.Passed}, []string{"a", "b"}, "passed"},
+		"some passed":       {[]reports.Verdict{reports.Passed, reports.Skipped, reports.NotRun}, nil, "passed 1 of 3 stages"},
+		"all ran, one bad":  {[]reports.Verdict{reports.Passed, reports.Failed}, nil, "failed"},
+		"one bad, one left": {[]reports.Verdict{reports.Passed, reports.Failed, reports.NotRun}, nil, "failed, passed 1 of 3 stages"},
+		"one missing":       {[]reports.Verdict{reports.Passed, reports.Skipped}, []string{"b", "b"}, "incomplete, passed 1 of 2 stages; required but not run: b"},
+		"none ran":          {[]reports.Verdict{reports.Skipped}, nil, "not run, passed 0 of 1 stages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var report reports.Report
+			for i, verdict := range c.stages {
+				report.Stages = append(report.Stages, reports.Stage{Name: string(rune('a' + i)), Verdict: verdict})
+			}
+			report.Conclude(c.required)
+			if got := report.Conclusion(); got != c.want || report.Summary != c.want {
+				t.Errorf("%q, in the JSON form %q, want %q", got, report.Summary, c.want)
+			}
+		})
+	}
+}
+
+// A trial leaves nothing behind and an existing report as it is.
+func TestTryFilesChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "below", "out.json")
+	if err := reports.TryFiles(path); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := reports.TryFiles(path); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "old" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := reports.TryFiles(filepath.Join(path, "out.json")); !errors.Is(err, reports.ErrUnwritable) {
+		t.Error(err)
 	}
 }

@@ -43,7 +43,7 @@ func (t *textPage) verdict(verdict Verdict) string {
 // the thread grid, the charts, and what did not run.
 func (r *Report) WriteText(w io.Writer, colour bool) error {
 	t := &textPage{colour: colour}
-	t.line("%s", t.paint(verdictColours[r.Verdict], "mpsforge: "+marks[r.Verdict]+" "+r.summary()))
+	t.line("%s", t.paint(verdictColours[r.Verdict], "mpsforge: "+marks[r.Verdict]+" "+r.headline()))
 	for _, row := range r.identity() {
 		t.line("  %-16s %s", row.Name, printable(row.Value))
 	}

@@ -36,4 +36,3 @@ func Example() {
 	// reference: not run; "not asked for"
 	// the whole: skipped [checkout]
 }
-

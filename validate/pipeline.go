@@ -122,7 +122,8 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 		report.Limits = append(report.Limits, "Nothing in this report was run on a Mac.")
 	}
 	report.Seconds = time.Since(started).Seconds()
-	report.Conclude(options.Require)
+	report.Conclude(slices.Concat(options.Stages, options.Require))
+	sink.Emit(events.Message{Level: events.Info, Text: "verification " + report.Conclusion()})
 	return report, nil
 }
 

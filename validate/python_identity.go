@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"mpsforge/fork/build"
 	"mpsforge/internal/run"
@@ -16,6 +17,26 @@ import (
 // ErrOtherTorch is returned, wrapped, when a Python loads another torch than the one to be tested. Whole weeks of the
 // field reports' passes were passes of a stock torch, through a broken editable install.
 var ErrOtherTorch = errors.New("this is not the torch to be tested")
+
+// ErrNoTorch is returned, wrapped, for a Python that has no torch at all.
+var ErrNoTorch = errors.New("this Python has no torch")
+
+// CheckTorch finds out, in a moment, whether a Python has a torch. Which one it is, and whether it can be loaded, shows when it
+// is used. settings are put into its environment.
+func CheckTorch(ctx context.Context, interpreter string, settings ...string) error {
+	// The current folder does not count: it may be a checkout, whose torch is not the built one.
+	const program = "import sys; sys.path = [p for p in sys.path if p]\nimport importlib.util\nif importlib.util.find_spec('torch') is None: print('no torch')"
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	found, err := run.Command{Name: interpreter, Args: []string{"-c", program}, Env: run.Environment(settings, nil)}.Run(limited)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil || !strings.HasSuffix(strings.TrimSpace(string(found.Stdout)), "no torch"): // what cannot answer is judged where it is used
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrNoTorch, interpreter)
+}
 
 // pythonIdentity is what a process tells of the torch that it loaded (validate/python/identity.py).
 type pythonIdentity struct {
@@ -130,6 +151,9 @@ func (s *pythonSubject) prove(ctx context.Context, stage *reports.Stage) error {
 		return ctx.Err()
 	}
 	if err != nil {
+		if missing := CheckTorch(ctx, s.interpreter, s.environment...); missing != nil {
+			return Skipf("%v; name one with --python", missing)
+		}
 		return fmt.Errorf("ask %s for its torch: %w", s.interpreter, err)
 	}
 	found := watched.torch

@@ -89,3 +89,36 @@ func TestTorchMismatches(t *testing.T) {
 		})
 	}
 }
+
+// A Python without torch is no failed verification: there is nothing to verify. A folder called torch in the current folder,
+// such as a checkout's, is no torch of the Python's.
+func TestPythonWithoutTorch(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("SKIP: %v", err)
+	}
+	planted, err := filepath.Abs("testdata/othertorch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", "")
+	torchless := filepath.Join(t.TempDir(), "python")
+	if err := os.WriteFile(torchless, []byte("#!/bin/sh\nexec "+python+" -S \"$@\"\n"), 0o755); err != nil { // without installed packages
+		t.Fatal(err)
+	}
+	scripts, err := unpackPython(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(planted)
+	if err := CheckTorch(t.Context(), torchless); !errors.Is(err, ErrNoTorch) {
+		t.Errorf("%v", err)
+	}
+	if err := CheckTorch(t.Context(), torchless, "PYTHONPATH="+planted); err != nil {
+		t.Error(err)
+	}
+	subject := pythonSubject{name: "cpu", interpreter: torchless, device: "cpu", scripts: scripts, limits: defaultPythonLimits, wanted: wantedTorch{any: true}}
+	if reason, skipped := SkipReason(subject.prove(t.Context(), &reports.Stage{})); !skipped || strings.Contains(reason, "\n") {
+		t.Errorf("skipped %t: %q", skipped, reason)
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
+	"mpsforge/reports"
 )
 
 //go:embed repro
@@ -83,7 +84,7 @@ func WriteRepro(ctx context.Context, options ReproOptions, sink events.Sink) (*R
 		return nil, fmt.Errorf("%w for %q; there are: %s", ErrNoReproducer, options.Scenario, strings.Join(ReproScenarios(), ", "))
 	}
 	if err := os.MkdirAll(options.Dir, 0o755); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", reports.ErrUnwritable, err)
 	}
 	if options.Interpreter == "" || options.Scenario == appleScenario {
 		options.Runs = 0
@@ -94,10 +95,15 @@ func WriteRepro(ctx context.Context, options ReproOptions, sink events.Sink) (*R
 		return nil, err
 	}
 	path := filepath.Join(options.Dir, text.File)
+	found := &Repro{File: path, Report: strings.TrimSuffix(path, filepath.Ext(path)) + ".md", Runs: options.Runs, Versions: []string{}}
+	for _, name := range []string{path, found.Report} { // before the runs, not after
+		if err := reports.TryFile(name); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.WriteFile(path, source, 0o644); err != nil {
 		return nil, err
 	}
-	found := &Repro{File: path, Runs: options.Runs, Versions: []string{}}
 	if err := found.measure(ctx, options, &text, sink); err != nil {
 		return nil, err
 	}
@@ -106,7 +112,6 @@ func WriteRepro(ctx context.Context, options ReproOptions, sink events.Sink) (*R
 	if err != nil {
 		return nil, err
 	}
-	found.Report = strings.TrimSuffix(path, filepath.Ext(path)) + ".md"
 	return found, os.WriteFile(found.Report, report, 0o644)
 }
 

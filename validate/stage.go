@@ -43,8 +43,8 @@ type Options struct {
 	// Checkout is nil when there is none; NoCheckout then says why.
 	Checkout   *fork.Checkout
 	NoCheckout string
-	Stages     []string // empty: all
-	Require    []string // stages that must run
+	Stages     []string // empty: all; one that is named must run
+	Require    []string // more stages that must run
 	Quick      bool
 	KeepGoing  bool
 	Seed       uint64 // 0: taken from the clock

@@ -77,7 +77,7 @@ func (c call) checkPyTorchFlags() error {
 	case c.Bool("no-venv") && c.IsSet("venv") && !c.fromEnvironment("venv"):
 		return usagef("--venv and --no-venv contradict each other")
 	}
-	return nil
+	return c.checkPrograms("python")
 }
 
 // pyTorchPlan makes the plan for the checkout in dir.

@@ -66,7 +66,7 @@ func (c call) report() (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	found := result{value: report, message: string(report.Verdict)}
+	found := result{value: report, message: report.Conclusion()}
 	if format == "svg" {
 		charts, err := report.WriteCharts(output)
 		found.message = fmt.Sprintf("charts: %d, in %s", len(charts), output)
@@ -95,6 +95,9 @@ func (c call) report() (result, error) {
 	if output == "" {
 		found.text = func(w io.Writer) { _, _ = io.WriteString(w, text.String()) } // standard output is gone: there is nobody left to tell
 		return found, nil
+	}
+	if err := reports.TryFile(output); err != nil {
+		return result{}, err
 	}
 	if err := os.WriteFile(output, []byte(text.String()), 0o644); err != nil {
 		return result{}, fmt.Errorf("write report: %w", err)

@@ -40,6 +40,12 @@ the report says that nothing was measured.
 					return result{}, usagef("--%s %d: a number from 1 to 100000", name, c.Int(name))
 				}
 			}
+			if err := c.checkPrograms("python"); err != nil {
+				return result{}, err
+			}
+			if err := c.checkTorch(ctx, "python"); err != nil {
+				return result{}, err
+			}
 			found, err := validate.WriteRepro(ctx, validate.ReproOptions{Scenario: c.Args().First(), Dir: c.String("out"), Threads: c.Int("threads"), Iterations: c.Int("iterations"),
 				Graph: c.Bool("graph"), Interpreter: c.String("python"), Runs: c.Int("runs"), Limit: c.Duration("limit")}, c.sink)
 			if err != nil {

@@ -32,6 +32,9 @@ for the stages python and bench, unless --python names an environment that has i
 			if c.IsSet("build") && c.Bool("build") && c.String("python") != "" {
 				return result{}, usagef("--build makes an environment, and --python names another")
 			}
+			if _, err := c.verifyOptions(ctx); err != nil { // before a fetch and a build
+				return result{}, err
+			}
 			steps := []string{"apply"}
 			if c.needsBuild() {
 				steps = append(steps, "build")

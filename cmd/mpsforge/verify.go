@@ -1,18 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/fork/build"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
@@ -25,8 +30,8 @@ func verifyCommand(std streams) *cli.Command {
 later ones. The report is written as JSON, and beside it as Markdown, as an HTML page and in JUnit's XML.
 
   mpsforge verify                                    all stages that can run here
-  mpsforge verify --stages series,conformance --quick
-  mpsforge verify --require conformance              exit code 5 unless that stage ran
+  mpsforge verify --stages series,conformance --quick     exit code 5 unless both ran
+  mpsforge verify --require conformance              all stages; exit code 5 unless that one ran
   mpsforge verify --report out.json --seed 7         the same random choices again
   mpsforge verify --stages runtime --quick           PyTorch's real MPS sources, stock against patched (Linux)
   mpsforge verify --stages runtime --ablate all      and with each patch left out: what notices?
@@ -41,8 +46,8 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
 
 func verifyFlags() []cli.Flag {
 	return hostFlags(append(pythonFlags(),
-		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas"},
-		&cli.StringFlag{Name: "require", Usage: "stages that must run, `LIST` with commas; else exit code 5"},
+		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas; exit code 5 unless all of them ran"},
+		&cli.StringFlag{Name: "require", Usage: "stages that must run, too, `LIST` with commas; else exit code 5"},
 		&cli.BoolFlag{Name: "quick", Usage: "the short form of each stage"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
@@ -114,27 +119,85 @@ func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
+// verifyOptions reads the flags of verify and checks all that can be checked before any work.
+func (c call) verifyOptions(ctx context.Context) (options validate.Options, err error) {
+	stages, required := list(c.String("stages")), list(c.String("require"))
+	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
+		return options, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return options, err
+	}
+	options = validate.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
+		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
+	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
+	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
+		return options, err
+	}
+	if options.Python, err = c.pythonOptions(); err != nil {
+		return options, err
+	}
+	if err := c.checkPrograms("python", "stock"); err != nil {
+		return options, err
+	}
+	if len(stages) == 0 || slices.Contains(stages, "python") || slices.Contains(stages, "bench") {
+		if err := c.checkTorch(ctx, "python", "stock"); err != nil {
+			return options, err
+		}
+	}
+	if path := c.String("report"); path != "" {
+		if err := reports.TryFiles(path); err != nil {
+			return options, fmt.Errorf("--report %s: %w", path, err)
+		}
+	}
+	return options, nil
+}
+
+// checkTorch refuses a flag that names a Python without torch.
+func (c call) checkTorch(ctx context.Context, flags ...string) error {
+	for _, flag := range flags {
+		python := c.String(flag)
+		if python == "" {
+			continue
+		}
+		if err := validate.CheckTorch(ctx, python); err != nil {
+			use := "the one that mpsforge build --host names; verify takes that by itself without --python"
+			switch {
+			case flag == "stock":
+				use = "one with an unpatched torch of the baseline's version"
+			case runtime.GOOS == "darwin":
+				use = filepath.Join(build.DefaultVenv(cmp.Or(c.String("checkout"), "CHECKOUT")), "bin", "python3") + ", which mpsforge build makes"
+			}
+			return fmt.Errorf("--%s: %w; use %s", flag, err, use)
+		}
+	}
+	return nil
+}
+
+// checkPrograms refuses a flag that names a program which cannot be started.
+func (c call) checkPrograms(flags ...string) error {
+	for _, flag := range flags {
+		if name := c.String(flag); name != "" {
+			if _, err := exec.LookPath(name); err != nil {
+				if failed := (*exec.Error)(nil); errors.As(err, &failed) {
+					err = failed.Err
+				}
+				return usagef("--%s %s: %v; name a program that can be started", flag, name, err)
+			}
+		}
+	}
+	return nil
+}
+
 // verify runs the pipeline, writes the report and gives it.
 func (c call) verify(ctx context.Context) (result, error) {
 	if c.Bool("list") {
 		return c.listTests()
 	}
 	debug.SetGCPercent(100) // long and hungry, unlike the other commands: back to Go's default
-	stages, required := list(c.String("stages")), list(c.String("require"))
-	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
-		return result{}, err
-	}
-	cache, err := cacheDir()
+	options, err := c.verifyOptions(ctx)
 	if err != nil {
-		return result{}, err
-	}
-	options := validate.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
-		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
-	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
-	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
-		return result{}, err
-	}
-	if options.Python, err = c.pythonOptions(); err != nil {
 		return result{}, err
 	}
 	checkout, series, err := c.openCheckout(ctx)
@@ -162,10 +225,10 @@ func (c call) verify(ctx context.Context) (result, error) {
 	}
 	path := c.String("report")
 	if path == "" {
-		path = filepath.Join(cache, "reports", time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // found out before the work, not after
-		return result{}, fmt.Errorf("make the report's folder: %w", err)
+		path = filepath.Join(options.Cache, "reports", time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
+		if err := reports.TryFiles(path); err != nil {
+			return result{}, fmt.Errorf("the report in the cache: %v; name another FILE with --report", err) // no wrong use
+		}
 	}
 	options.Artifacts = strings.TrimSuffix(path, ".json") + ".artifacts"
 	report, err := validate.Run(ctx, options, c.sink)
@@ -175,7 +238,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
-	message := fmt.Sprintf("verification %s; report: %s", report.Verdict, path)
+	message := fmt.Sprintf("verification %s; report: %s", report.Conclusion(), path)
 	found := result{value: report, message: message, text: func(w io.Writer) {
 		for _, stage := range report.Stages {
 			line := fmt.Sprintf("%-12s %-8s %6.1f s", stage.Name, stage.Verdict, stage.Seconds)
@@ -188,11 +251,11 @@ func (c call) verify(ctx context.Context) (result, error) {
 	}}
 	switch report.Verdict {
 	case reports.Failed:
-		return found, silentError{exitVerify, "verification failed; see " + reports.PathOf(path, "html")}
+		return found, silentError{exitVerify, fmt.Sprintf("verification %s; see %s", report.Conclusion(), reports.PathOf(path, "html"))}
 	case reports.Skipped:
-		return found, silentError{exitEnvironment, "required stages did not run: " + strings.Join(report.Missing, ", ") + "; mpsforge doctor tells what is missing"}
+		return found, silentError{exitEnvironment, fmt.Sprintf("verification %s\nrequired stages did not run: %s\nmpsforge doctor shows what this machine lacks", report.Conclusion(), report.WhyMissing())}
 	case reports.NotRun:
-		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor tells what is missing"}
+		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor shows what is missing"}
 	}
 	return found, nil
 }

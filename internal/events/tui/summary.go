@@ -39,6 +39,9 @@ func (m Model) Summary() string {
 			lines = append(lines, "  "+m.styles.odd.Render(line.Text))
 		}
 	}
+	if end := m.state.End; end != nil && end.ExitCode == 0 && end.Message != "" {
+		lines = append(lines, "  "+events.Clean(end.Message))
+	}
 	head := m.styles.title.Render(m.headline()) + "  " + events.Clock(m.state.ElapsedAt(m.now))
 	lines = append([]string{head}, lines...)
 	for i := range lines {

@@ -320,3 +320,12 @@ func TestPanicIsCaught(t *testing.T) {
 		t.Errorf("failure %v", failure)
 	}
 }
+
+// What stays on the terminal says how the command ended, such as how many stages of a verification ran.
+func TestSummaryHasTheConclusion(t *testing.T) {
+	records := later(0, events.Stream{Version: events.Version, Command: "verify"}, events.StepStarted{Step: "verify series"},
+		events.StepFinished{Step: "verify series", Outcome: events.OK}, events.End{Message: "verification passed 1 of 8 stages; report: out.json"})
+	if summary := screen(80, 24, termenv.Ascii, records).Summary(); !strings.Contains(summary, "\n  verification passed 1 of 8 stages; report: out.json\n") {
+		t.Error(summary)
+	}
+}
