@@ -77,6 +77,9 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 			return nil, err
 		}
 		if proof == "" {
+			if err := c.contradicts(ctx, series); err != nil {
+				return nil, err
+			}
 			status.Condition = Unknown
 			status.Notes = append(status.Notes, c.wrongBaseline(ctx, series).Error())
 			return status, nil
@@ -85,6 +88,8 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 			return nil, err
 		}
 		status.Notes = append(status.Notes, "nothing is recorded yet; mpsforge apply will record it")
+	} else if err := c.ensureBase(ctx, series); err != nil { // another baseline was asked for
+		return nil, err
 	}
 	status.Baseline, status.Base, status.Proof, status.Source = c.state.Baseline, c.state.Base, c.state.Proof, c.state.Source
 	if port := c.state.Port; port != nil {
@@ -96,7 +101,7 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 	switch {
 	case c.state.Pending != nil:
 		status.Condition = Interrupted
-		status.Notes = append(status.Notes, fmt.Sprintf("a run of %s was cut off; the next one mends it, or: mpsforge recover", c.state.Pending.Command))
+		status.Notes = append(status.Notes, c.Interrupted().Error())
 	case count < 0:
 		status.Condition = Moved
 		note, err := c.describeMove(ctx)
