@@ -85,8 +85,8 @@ func sameFiles(known []patches.Baseline, blob func(path string) (string, error))
 	return "", nil
 }
 
-// contradicts is the error of a checkout that is another baseline than the series'.
-func (c *Checkout) contradicts(ctx context.Context, series *patches.Series) error {
+// Contradicts is the error of a checkout that is another baseline than the series'.
+func (c *Checkout) Contradicts(ctx context.Context, series *patches.Series) error {
 	var is string
 	var err error
 	if c.state != nil {

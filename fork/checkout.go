@@ -158,7 +158,7 @@ func (c *Checkout) compareDigests(ctx context.Context, series *patches.Series, i
 // wrongBaseline says what a commit that is not the baseline looks like.
 func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) error {
 	baseline := series.Baseline
-	if err := c.contradicts(ctx, series); err != nil {
+	if err := c.Contradicts(ctx, series); err != nil {
 		return err
 	}
 	same, differing, err := c.compareDigests(ctx, series, c.repository.Head)
@@ -178,7 +178,7 @@ func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) er
 // repository before the caller does.
 func (c *Checkout) ensureBase(ctx context.Context, series *patches.Series) error {
 	if c.state != nil {
-		return c.contradicts(ctx, series)
+		return c.Contradicts(ctx, series)
 	}
 	proof, err := c.identify(ctx, series, c.repository.Head)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
@@ -119,7 +120,7 @@ func adopt(ctx context.Context, series *patches.Series, dir string) (*Fetched, e
 	defer unlock()
 	if state := checkout.state; state != nil && (state.Pending != nil || checkout.applied() >= 0) {
 		// Otherwise HEAD was moved elsewhere by hand, which may well be another baseline.
-		if err := errors.Join(checkout.Interrupted(), checkout.contradicts(ctx, series)); err != nil {
+		if err := errors.Join(checkout.Interrupted(), checkout.Contradicts(ctx, series)); err != nil {
 			return nil, err
 		}
 		return checkout.fetched(ctx, true)
@@ -181,6 +182,9 @@ func look(ctx context.Context, dir string) (*Checkout, error) {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("%w: %s is below a file; name another place with --checkout", ErrNotEmpty, dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look at %s: %w", dir, err)

@@ -65,6 +65,9 @@ const (
 // Status compares the checkout with what is recorded and with the series. It writes nothing.
 func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status, error) {
 	status := &Status{Checkout: c.Dir(), Head: c.repository.Head, Baseline: series.Baseline.Name, Patches: []PatchStatus{}, Drift: []Drift{}, Notes: []string{}}
+	if err := c.Contradicts(ctx, series); err != nil {
+		return nil, err
+	}
 	if operation := c.repository.OperationInProgress(); operation != "" {
 		status.Notes = append(status.Notes, operation+" is under way (git status tells how to end it)")
 	}
@@ -77,9 +80,6 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 			return nil, err
 		}
 		if proof == "" {
-			if err := c.contradicts(ctx, series); err != nil {
-				return nil, err
-			}
 			status.Condition = Unknown
 			status.Notes = append(status.Notes, c.wrongBaseline(ctx, series).Error())
 			return status, nil
@@ -88,8 +88,6 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 			return nil, err
 		}
 		status.Notes = append(status.Notes, "nothing is recorded yet; mpsforge apply will record it")
-	} else if err := c.ensureBase(ctx, series); err != nil { // another baseline was asked for
-		return nil, err
 	}
 	status.Baseline, status.Base, status.Proof, status.Source = c.state.Baseline, c.state.Base, c.state.Proof, c.state.Source
 	if port := c.state.Port; port != nil {

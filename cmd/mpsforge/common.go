@@ -264,6 +264,9 @@ func (c call) openWith(ctx context.Context, files fs.FS, wished string, withInde
 	if name != likely.Name {
 		found.series, found.err = patches.Load(files, name)
 	}
+	if found.err == nil && wished != "" {
+		found.err = checkout.Contradicts(ctx, found.series)
+	}
 	if found.err != nil {
 		return nil, nil, errors.Join(found.err, checkout.Close())
 	}
