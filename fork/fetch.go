@@ -28,7 +28,7 @@ const debian = "debian"
 var ErrNotEmpty = errors.New("there is no room for a checkout")
 
 // ErrNoSource is returned, wrapped, when Debian's source package of a baseline is asked for that has none.
-var ErrNoSource = errors.New("Debian has no source package of this baseline")
+var ErrNoSource = errors.New("there is no source package of this baseline in Debian")
 
 // FetchOptions say where a checkout comes from and goes to.
 type FetchOptions struct {
