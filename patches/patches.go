@@ -58,6 +58,31 @@ type Series struct {
 	Baseline Baseline
 	Patches  []*Patch
 	dir      fs.FS // of the baseline; nil for a series made in memory
+	all      fs.FS // that the baseline is one of
+}
+
+// Neighbours gives the facts of the baselines that the series was loaded beside, its own first.
+func (s *Series) Neighbours() []Baseline {
+	if s.all == nil {
+		return []Baseline{s.Baseline}
+	}
+	return append([]Baseline{s.Baseline}, KnownBaselines(s.all)...)
+}
+
+// KnownBaselines gives the facts of all baselines below fsys, the newest first. One that can not be read is left out: no
+// tree is recognised by it, and Load says what is wrong with it to those who name it.
+func KnownBaselines(fsys fs.FS) []Baseline {
+	names, err := Baselines(fsys)
+	if err != nil {
+		return nil
+	}
+	var known []Baseline
+	for _, name := range slices.Backward(names) {
+		if facts, err := LoadBaseline(fsys, name); err == nil {
+			known = append(known, facts)
+		}
+	}
+	return known
 }
 
 // Digests reads the line digests of the baseline. They are large, and few commands need them.
@@ -115,7 +140,7 @@ func Load(fsys fs.FS, baseline string) (*Series, error) {
 	if err := checkFinished(dir, baseline); err != nil {
 		return nil, err
 	}
-	s := &Series{Baseline: facts, dir: dir}
+	s := &Series{Baseline: facts, dir: dir, all: fsys}
 	text, err := fs.ReadFile(dir, seriesFile)
 	if err != nil {
 		return nil, fmt.Errorf("baseline %s: read the series: %w", baseline, err)

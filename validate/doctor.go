@@ -131,7 +131,11 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+build.DebianSuite+" system's top folder with --root")
 	add("cache folder", writable(cache), cache, "downloads and compiled subjects", "set MPSFORGE_CACHE to a folder that can be written")
 	found, err := describeCheckout(ctx, checkoutDir)
-	haveCheckout := add("checkout", err, found, "stages checkout and conformance", "mpsforge fetch --checkout "+checkoutDir)
+	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
+	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {
+		next, noCheckout = interrupted.Next(), "the last run on the checkout was interrupted"
+	}
+	haveCheckout := add("checkout", err, found, "stages checkout and conformance", next)
 	if haveCheckout {
 		add("PyTorch build", buildGaps(ctx, checkoutDir), "all that it needs is there", "mpsforge build", "mpsforge build --dry-run --checkout "+checkoutDir+" tells how, for each")
 	}
@@ -149,7 +153,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		case (s.name == "python" || s.name == "bench") && runtime.GOOS == "darwin":
 			can.Why = "name the Python of the built torch: verify --python PYTHON"
 		case (s.name == "checkout" || s.name == "conformance" || needsTorch(s.name)) && !haveCheckout:
-			can.Why = "no checkout"
+			can.Why = noCheckout
 		case needsTorch(s.name) && !haveRoot:
 			can.Why = "no Debian root"
 		case s.name == "conformance" && !haveCompiler:
@@ -216,7 +220,7 @@ func describeCheckout(ctx context.Context, dir string) (string, error) {
 	if baseline == "" {
 		baseline = "no baseline recorded"
 	}
-	return checkout.Dir() + ", " + baseline, checkout.Close()
+	return checkout.Dir() + ", " + baseline, errors.Join(checkout.Interrupted(), checkout.Close())
 }
 
 func writable(dir string) error {

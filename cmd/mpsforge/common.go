@@ -11,7 +11,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
+	"mpsforge/internal/run"
 	"mpsforge/patches"
 )
 
@@ -115,11 +115,7 @@ func perform(c *cli.Context, std streams, s spec) error {
 	return finish(c, std, full, found, err)
 }
 
-// userInfo is the name and password in an address.
-var userInfo = regexp.MustCompile(`://[^/@\s]+@`)
-
-// withoutPasswords is text that others may see: streams, logs and error messages are passed on.
-func withoutPasswords(text string) string { return userInfo.ReplaceAllString(text, "://***@") }
+func withoutPasswords(text string) string { return run.WithoutPasswords(text) }
 
 // finish prints what a command found and how it ended.
 func finish(c *cli.Context, std streams, name string, found result, err error) error {
@@ -180,7 +176,7 @@ func checkoutFlag() cli.Flag {
 }
 
 func baselineFlag() cli.Flag {
-	return &cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline: v2.9.1 or v2.6.0 (default: what the checkout records, else v2.9.1)"}
+	return &cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline: v2.9.1 or v2.6.0 (default: what the checkout is, else v2.9.1)"}
 }
 
 func patchesFlag() cli.Flag {
@@ -230,7 +226,7 @@ func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series
 }
 
 // openWith opens the checkout and, from the given files, the series of the wished baseline, or, if none is wished, of
-// the one that the checkout records. withIndex tells that the index entries of the touched paths will be asked for.
+// the one that the checkout records or is. withIndex tells that the index entries of the touched paths will be asked for.
 func (c call) openWith(ctx context.Context, files fs.FS, wished string, withIndex bool) (*fork.Checkout, *patches.Series, error) {
 	likely, err := patches.LoadBaseline(files, cmp.Or(wished, patches.DefaultBaseline))
 	if err != nil {
@@ -258,8 +254,18 @@ func (c call) openWith(ctx context.Context, files fs.FS, wished string, withInde
 		return nil, nil, err
 	}
 	found := <-loading
-	if name := cmp.Or(wished, checkout.Baseline(), patches.DefaultBaseline); name != likely.Name {
+	name := wished
+	if name == "" {
+		if name, err = checkout.Recognise(ctx, files); err != nil {
+			return nil, nil, errors.Join(err, checkout.Close())
+		}
+		name = cmp.Or(name, patches.DefaultBaseline)
+	}
+	if name != likely.Name {
 		found.series, found.err = patches.Load(files, name)
+	}
+	if found.err == nil && wished != "" {
+		found.err = checkout.Contradicts(ctx, found.series)
 	}
 	if found.err != nil {
 		return nil, nil, errors.Join(found.err, checkout.Close())

@@ -95,9 +95,9 @@ func exitCode(err error) int {
 		return silent.code
 	case is(context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), is(fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions, reports.ErrUnwritable):
+	case errors.As(err, &usage), is(fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions, reports.ErrUnwritable):
 		return exitUsage
-	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
+	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):
 		return exitConflict
 	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, validate.ErrNoTorch):
