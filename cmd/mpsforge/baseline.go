@@ -15,12 +15,7 @@ func baselineCommand(std streams) *cli.Command {
 		Name: "baseline", Usage: "record or show a baseline's facts", HideHelpCommand: true,
 		Description: `  mpsforge baseline show --baseline v2.6.0
   mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches`,
-		Action: func(c *cli.Context) error {
-			if name := c.Args().First(); name != "" {
-				return usagef("baseline has no command %q; there are: show, record", name)
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
+		Action:      showGroup,
 		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std)},
 	}
 }
