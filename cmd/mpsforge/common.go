@@ -323,10 +323,15 @@ var errNoCheckout = errors.New("there is no checkout")
 // noCheckout is what isMissing has found, for the user: a wrong --checkout is wrong use; without one, something is missing.
 func (c call) noCheckout(err error) error {
 	dir := c.String("checkout")
-	if c.IsSet("checkout") {
-		return usagef("--checkout: %v\nname another one, or get one there: mpsforge fetch --checkout %s", err, dir)
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case missing && c.IsSet("checkout"):
+		return usagef("%v at %s\nname another with --checkout, or get one with: mpsforge fetch --checkout %s", errNoCheckout, dir, dir)
+	case missing:
+		return fmt.Errorf("%w at %s\nmpsforge fetch gets one; or name yours with --checkout", errNoCheckout, dir)
+	case c.IsSet("checkout"):
+		return usagef("%v\nname another with --checkout", err)
 	}
-	return fmt.Errorf("%w: %w\nmpsforge fetch gets one; or name yours with --checkout", errNoCheckout, err)
+	return fmt.Errorf("%w at %s: %w\nname yours with --checkout, or get one elsewhere: mpsforge fetch --checkout DIR", errNoCheckout, dir, err)
 }
 
 // isMissing tells whether err says that there is no checkout.

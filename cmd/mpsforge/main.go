@@ -120,6 +120,7 @@ type outcome struct {
 
 // execute runs one command line.
 func execute(ctx context.Context, args []string, std streams) int {
+	typed := args // wrong use is looked for in these, as arrange may lose words then
 	args = arrange(newApp(std), args)
 	std.args = args
 	err := newApp(std).RunContext(ctx, args)
@@ -132,10 +133,10 @@ func execute(ctx context.Context, args []string, std streams) int {
 		return code // printed by the command's own frame
 	}
 	name, message := commandName(args), withoutPasswords(err.Error())
-	if wantsJSON(args) {
+	if wantsJSON(typed) {
 		printJSON(std.out, outcome{Command: name, ExitCode: code, Message: message})
 	}
-	if wantsJSONProgress(args) {
+	if wantsJSONProgress(typed) {
 		feed := events.NewFeed(events.NewJSON(std.err), time.Now)
 		feed.Emit(opening(std, name))
 		feed.Emit(events.End{ExitCode: code, Message: message})
@@ -193,7 +194,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 		ErrWriter:       std.err,
 		HideVersion:     true, // the flag below is ours
 		HideHelpCommand: true, // and so is the command
-		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "the same as mpsforge version"}},
+		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "the same as mpsforge version", DisableDefaultText: true}, cli.HelpFlag},
 		// urfave/cli calls os.Exit for errors that carry a code unless this is set; Main does that, after its defers.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,

@@ -119,6 +119,9 @@ func helpCommand() *cli.Command {
 				}
 				words, commands = append(words, name), commands[at].Subcommands
 			}
+			if len(words) == 1 {
+				return cli.ShowAppHelp(c)
+			}
 			return c.App.RunContext(c.Context, append(words, "--help"))
 		},
 	}
@@ -138,5 +141,5 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	if near != "" {
 		near = fmt.Sprintf(" (did you mean %q?)", dashed(near))
 	}
-	return usagef("%s has no flag %s%s", c.Command.HelpName, dashed(name), near)
+	return usagef("%s has no flag %s%s", strings.TrimPrefix(c.Command.HelpName, c.App.Name+" "), dashed(name), near)
 }
