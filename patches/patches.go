@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"mpsforge/internal/suggest"
 )
 
 //go:embed LICENSE v[0-9]*
@@ -170,7 +172,7 @@ func baselineDir(fsys fs.FS, baseline string) (fs.FS, error) {
 	}
 	if info, err := fs.Stat(fsys, baseline); err != nil || !info.IsDir() {
 		known, _ := Baselines(fsys)
-		return nil, fmt.Errorf("%w: %s; there are: %s", ErrUnknownBaseline, baseline, strings.Join(known, ", "))
+		return nil, fmt.Errorf("%w: %s%s", ErrUnknownBaseline, baseline, suggest.Names(baseline, known))
 	}
 	return fs.Sub(fsys, baseline)
 }

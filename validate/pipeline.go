@@ -14,12 +14,12 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"mpsforge/fork"
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 	"mpsforge/reports"
 )
@@ -116,7 +116,7 @@ func stepName(stage string) string { return "verify " + stage }
 func CheckNames(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(StageNames(), name) {
-			return fmt.Errorf("%w: %q; there are: %s", ErrUnknownStage, name, strings.Join(StageNames(), ", "))
+			return fmt.Errorf("%w: %q%s", ErrUnknownStage, name, suggest.Names(name, StageNames()))
 		}
 	}
 	return nil

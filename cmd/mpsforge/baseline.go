@@ -18,12 +18,7 @@ func baselineCommand(std streams) *cli.Command {
 		Description: `  mpsforge baseline show --baseline v2.6.0
   mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches
   baseline=$(mpsforge baseline choose)`,
-		Action: func(c *cli.Context) error {
-			if name := c.Args().First(); name != "" {
-				return usagef("baseline has no command %q; there are: show, record, choose", name)
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
+		Action:      showGroup,
 		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineChoose(std)},
 	}
 }

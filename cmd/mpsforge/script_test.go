@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mpsforge/internal/events"
 	"mpsforge/patches"
 )
 
@@ -23,6 +25,7 @@ func TestMain(m *testing.M) {
 		"mpsforge": func() { os.Exit(Main()) },
 		"code":     func() { os.Exit(code(os.Args[1:])) },
 		"field":    func() { os.Exit(field(os.Args[1])) },
+		"events":   func() { os.Exit(onlyEvents()) },
 	})
 }
 
@@ -63,6 +66,29 @@ func field(path string) int {
 		}
 	}
 	fmt.Println(value)
+	return 0
+}
+
+// onlyEvents makes sure that standard input is a stream of events to the last line, and tells the exit code that it ends with.
+func onlyEvents() int {
+	type line struct {
+		Kind  string     `json:"kind"`
+		Event events.End `json:"event"`
+	}
+	var all []line
+	for decoder := bufio.NewScanner(os.Stdin); decoder.Scan(); {
+		var next line
+		if err := json.Unmarshal(decoder.Bytes(), &next); err != nil {
+			fmt.Fprintf(os.Stderr, "%v: %s\n", err, decoder.Bytes())
+			return 1
+		}
+		all = append(all, next)
+	}
+	if len(all) < 2 || all[0].Kind != "stream" || all[len(all)-1].Kind != "end" {
+		fmt.Fprintln(os.Stderr, "not from a first event to a last one")
+		return 1
+	}
+	fmt.Println("end", all[len(all)-1].Event.ExitCode)
 	return 0
 }
 
