@@ -207,13 +207,14 @@ func TestShortCommandsAskNothing(t *testing.T) {
 func TestSignalTellsTheStatus(t *testing.T) {
 	for _, mode := range []string{"plain", "json", "tty"} {
 		command, terminal, shown := onTerminal(t, "verify", "--stages", "reference", "--progress", mode, "--checkout", filepath.Join(t.TempDir(), "nowhere"))
-		// Steps begin before it, and the status speaks of the one that runs when the signal comes.
 		waitFor(t, "the reference stage", func() bool { return strings.Contains(shown(), "verify reference") })
-		if err := command.Process.Signal(syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		// The stage is named before it begins, and the status speaks of what runs when the signal comes.
 		waitFor(t, mode+": the status", func() bool {
-			return strings.Contains(shown(), "verify reference for ") && strings.Contains(shown(), "; verify began ")
+			if err := command.Process.Signal(syscall.SIGUSR1); err != nil {
+				t.Fatalf("%v; it showed:\n%s", err, shown())
+			}
+			time.Sleep(200 * time.Millisecond)
+			return strings.Contains(shown(), "verify reference for ") && strings.Contains(shown(), "verify began")
 		})
 		if _, err := io.WriteString(terminal, "\x03"); err != nil {
 			t.Fatal(err)
