@@ -64,7 +64,7 @@ func stages() []stage {
 	return []stage{
 		{"series", "is the series well-formed and exact for its baseline?", (*pipeline).seriesStage},
 		{"checkout", "is the checkout the baseline plus exactly this series?", (*pipeline).checkoutStage},
-		{"reference", "does the reference pool obey SPEC-pool, race-free?", (*pipeline).referenceStage},
+		{"reference", "does the reference pool obey the pool's specification, race-free?", (*pipeline).referenceStage},
 		{"conformance", "does the slot allocator taken from the checkout behave as the reference?", (*pipeline).conformanceStage},
 		{"runtime", "do the checkout's real MPS sources behave, stock and patched?", (*pipeline).runtimeStage},
 		{"device", "the same scenarios on real Metal", nil},
