@@ -12,12 +12,15 @@ CACHE    := $(or $(MPSFORGE_CACHE),$(HOME)/.cache/mpsforge)
 TREE26   := $(CACHE)/trees/v2.6.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# bash can tell what a part took of the clock and of processors; more of the clock only is a busy machine.
+SHELL    := bash
+
 # part NAME,COMMAND runs a command and prints how long it took.
 define part
-	@start=$$(date +%s); echo "== $(1)"; ( $(2) ) && echo "== $(1): $$(( $$(date +%s) - start )) s"
+	@echo "== $(1)"; exec 2>&1; TIMEFORMAT='== $(1): %0R s (processors: %0U s user, %0S s system)'; time ( $(2) )
 endef
 
-.PHONY: all build demo test check unit bench release reference licences clean
+.PHONY: all build demo test check tools unit bench release reference licences clean
 all: build
 
 build: $(MPSFORGE)
@@ -30,13 +33,18 @@ $(MPSFORGE):
 demo: build
 	$(call part,demo,sh ci/demo.sh $(MPSFORGE) $(CACHE))
 
+# The checkers of C++ and Python at the versions that ci/tool.sh fixes, from PyPI, once, into the cache.
+tools:
+	@sh ci/tool.sh clang-format $(CACHE)
+	@sh ci/tool.sh ruff $(CACHE)
+
 check: build
 	$(call part,gofmt,test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; })
 	$(call part,vet,$(GO) vet ./...)
 	$(call part,vet without cgo,CGO_ENABLED=0 $(GO) vet ./...)
 	$(call part,staticcheck,$(GO) run $(STATICCHECK) ./...)
-	$(call part,clang-format,sh ci/clang-format.sh)
-	$(call part,ruff,if command -v ruff >/dev/null; then ruff check --quiet --config 'lint.isort.known-third-party = ["torch"]' validate; else echo "SKIP ruff: it is not installed (pip install ruff)"; fi)
+	$(call part,clang-format,sh ci/clang-format.sh $(CACHE))
+	$(call part,ruff,sh ci/ruff.sh $(CACHE))
 	$(call part,series,$(MPSFORGE) lint --compare --quiet)
 
 unit:

@@ -1,9 +1,5 @@
 #!/bin/sh
-# Checks the layout of the project's own C++ files. Skips by name where no clang-format is installed.
+# clang-format.sh CACHE: checks the layout of the project's own C++ files. Skips by name where clang-format cannot be had.
 set -eu
-tool=$(command -v clang-format || command -v clang-format-14 || command -v clang-format-19 || true)
-if [ -z "$tool" ]; then
-  echo "SKIP clang-format: not installed (Debian: apt-get install clang-format)"
-  exit 0
-fi
+tool=$(sh ci/tool.sh clang-format "$1") || { echo "SKIP clang-format: make tools cannot install it"; exit 0; }
 git ls-files -- '*.cc' '*.cpp' '*.h' '*.m' '*.mm' | xargs "$tool" --dry-run --Werror

@@ -1,23 +1,14 @@
 #!/bin/sh
 # demo.sh MPSFORGE CACHE: the main job on a real PyTorch tree, and its report.
 #
-# Takes v2.9.1 where GitHub answers, else Debian's source package of 2.6.0; says which. The tree is kept below CACHE.
+# Takes what fetch takes when no baseline is named, and says which. The tree is kept below CACHE.
 set -eu
 mpsforge=$1
-trees=$2/trees
-upstream=https://github.com/pytorch/pytorch.git
+baseline=$("$mpsforge" baseline choose)
+tree=$2/trees/$baseline
 
-if GIT_TERMINAL_PROMPT=0 timeout 20 git ls-remote --exit-code "$upstream" refs/tags/v2.9.1 >/dev/null 2>&1; then
-  baseline=v2.9.1
-  flags=--no-submodules
-else
-  echo "GitHub does not answer: the demo uses Debian's PyTorch 2.6.0 instead of v2.9.1"
-  baseline=v2.6.0
-  flags=
-fi
 code=0
-# shellcheck disable=SC2086 # flags is a list
-"$mpsforge" fetch --baseline $baseline --checkout "$trees/$baseline" $flags || code=$?
+"$mpsforge" fetch --baseline "$baseline" --checkout "$tree" --no-submodules || code=$?
 if [ $code = 5 ]; then
   echo "SKIP demo: the source of PyTorch $baseline can not be had here (see above)"
   exit 0
@@ -25,13 +16,13 @@ elif [ $code != 0 ]; then
   exit $code
 fi
 # An earlier demo has left its series on the tree, which may be another one by now.
-"$mpsforge" unapply --baseline $baseline --checkout "$trees/$baseline" --quiet >/dev/null
+"$mpsforge" unapply --checkout "$tree" --quiet >/dev/null
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 require=series,checkout,reference,conformance
-if [ $baseline = v2.6.0 ]; then
+if [ "$baseline" = v2.6.0 ]; then
   # The stock sources are built first: whether PyTorch's sources can be compiled here at all is seen by it.
-  "$mpsforge" build --host --checkout "$trees/$baseline" || code=$?
+  "$mpsforge" build --host --checkout "$tree" || code=$?
   if [ $code = 0 ]; then
     require=$require,runtime,python
   elif [ $code = 5 ]; then
@@ -40,7 +31,7 @@ if [ $baseline = v2.6.0 ]; then
     exit $code
   fi
 fi
-"$mpsforge" run --build=false --baseline $baseline --checkout "$trees/$baseline" --quick --require $require --report "$folder/demo.json"
+"$mpsforge" run --build=false --checkout "$tree" --quick --require $require --report "$folder/demo.json"
 "$mpsforge" report "$folder/demo.json"
 # The commits that were applied give the patch files again, byte for byte.
-"$mpsforge" export --baseline $baseline --checkout "$trees/$baseline" --out "patches/$baseline" --check
+"$mpsforge" export --checkout "$tree" --out "patches/$baseline" --check

@@ -10,6 +10,7 @@ import (
 
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 )
 
@@ -146,7 +147,7 @@ func position[T any](list []T, name string, nameOf func(T) string) (int, error) 
 	if len(known) == 0 {
 		return 0, fmt.Errorf("%w: %q: no patch is applied", ErrUnknownPatch, name)
 	}
-	return 0, fmt.Errorf("%w: %q; there are: %s", ErrUnknownPatch, name, strings.Join(known, ", "))
+	return 0, fmt.Errorf("%w: %q%s", ErrUnknownPatch, name, suggest.Names(name, known))
 }
 
 // planner works out what HEAD becomes, which patches are on it then, and which were put on or taken off.

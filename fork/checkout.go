@@ -42,12 +42,17 @@ type Checkout struct {
 	state      *State // nil when nothing is recorded
 	stateID    string
 	refs       *git.Refs // while Apply or Unapply run
+	begun      bool      // by this process's fetch
+	made       []string  // folders that were made for it, inner ones first
 }
 
 // Open opens the work tree whose top is dir. Hint names paths that are likely to be asked about; a good hint saves a
 // process. Close it after use.
 func Open(ctx context.Context, dir string, hint []string) (*Checkout, error) {
 	repository, err := git.Open(ctx, dir, hint)
+	if errors.Is(err, git.ErrNotRepository) && leftUnmade(dir) {
+		return nil, &InterruptedError{Command: "fetch", Checkout: dir}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +102,7 @@ func (c *Checkout) Base() (commit, proof string) {
 func (c *Checkout) identify(ctx context.Context, series *patches.Series, id string) (proof string, err error) {
 	baseline := series.Baseline
 	if id == "" {
-		return "", fmt.Errorf("%w: %s has no commit yet; `mpsforge fetch --baseline %s` gets one", ErrWrongBaseline, c.Dir(), baseline.Name)
+		return "", fmt.Errorf("%w: %s has no commit yet; get another: mpsforge fetch --baseline %s --checkout NEW-FOLDER", ErrWrongBaseline, c.Dir(), baseline.Name)
 	}
 	if id == baseline.Commit {
 		return "the commit is " + id, nil
@@ -153,6 +158,9 @@ func (c *Checkout) compareDigests(ctx context.Context, series *patches.Series, i
 // wrongBaseline says what a commit that is not the baseline looks like.
 func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) error {
 	baseline := series.Baseline
+	if err := c.Contradicts(ctx, series); err != nil {
+		return err
+	}
 	same, differing, err := c.compareDigests(ctx, series, c.repository.Head)
 	if err != nil {
 		return err
@@ -170,11 +178,7 @@ func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) er
 // repository before the caller does.
 func (c *Checkout) ensureBase(ctx context.Context, series *patches.Series) error {
 	if c.state != nil {
-		if c.state.Baseline != series.Baseline.Name {
-			return fmt.Errorf("%w: %s is recorded as %s, the series is for %s; leave --baseline out", ErrWrongBaseline, c.Dir(),
-				c.state.Baseline, series.Baseline.Name)
-		}
-		return nil
+		return c.Contradicts(ctx, series)
 	}
 	proof, err := c.identify(ctx, series, c.repository.Head)
 	if err != nil {

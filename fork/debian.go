@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"mpsforge/internal/apt"
 	"mpsforge/internal/events"
@@ -18,15 +20,21 @@ import (
 // debianSource downloads the original tarball of a Debian source package through apt, which verifies the archive's
 // signature, and gives its path in the cache. The system's own apt state is neither read nor changed: apt runs with a
 // private configuration.
-func debianSource(ctx context.Context, source patches.Source, cache string, sink events.Sink) (string, error) {
+func debianSource(ctx context.Context, baseline patches.Baseline, cache string, sink events.Sink) (string, error) {
+	source := *baseline.Source
 	finish := events.Step(sink, "download")
 	defer finish(events.Failed, "")
+	if strings.HasSuffix(source.File, ".xz") {
+		if _, err := exec.LookPath("xz"); err != nil {
+			return "", noXZ()
+		}
+	}
 	target := filepath.Join(cache, "sources", source.SHA256, source.File)
 	if sum, err := fileSHA256(target); err == nil && sum == source.SHA256 {
 		finish(events.OK, "already in the cache")
 		return target, nil
 	}
-	byHand := fmt.Sprintf("get %s (SHA-256 %s) by other means and run: mpsforge fetch --from %s", source.File, source.SHA256, source.File)
+	byHand := fmt.Sprintf("get %s (SHA-256 %s) by other means and run: mpsforge fetch --baseline %s --from %s", source.File, source.SHA256, baseline.Name, source.File)
 	private := filepath.Join(cache, "debian", source.Suite)
 	download := filepath.Join(private, "download")
 	if err := os.MkdirAll(download, 0o755); err != nil {

@@ -121,8 +121,8 @@ func (c *Checkout) commitsOnBase(ctx context.Context, series *patches.Series) ([
 		if err := c.ensureBase(ctx, series); err != nil { // the baseline is the recorded one
 			return nil, err
 		}
-		if pending := c.state.Pending; pending != nil {
-			return nil, fmt.Errorf("%w: a run of %s in %s was cut off; mend it first: mpsforge recover", ErrInterrupted, pending.Command, c.Dir())
+		if err := c.Interrupted(); err != nil {
+			return nil, err
 		}
 	}
 	var commits []seriesCommit

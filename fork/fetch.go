@@ -1,22 +1,34 @@
 package fork
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
+	"mpsforge/internal/run"
 	"mpsforge/patches"
 )
 
 // upstreamURL is where PyTorch lives.
 const upstreamURL = "https://github.com/pytorch/pytorch.git"
 
-// ErrNotEmpty is returned, wrapped, for a folder that holds something else than a checkout of the baseline.
-var ErrNotEmpty = errors.New("the folder is not empty")
+// debian is the value of FetchOptions.From for Debian's source package.
+const debian = "debian"
+
+// ErrNotEmpty is returned, wrapped, for a place that holds something else than a checkout of the baseline.
+var ErrNotEmpty = errors.New("there is no room for a checkout")
+
+// ErrNoSource is returned, wrapped, when Debian's source package of a baseline is asked for that has none.
+var ErrNoSource = errors.New("there is no source package of this baseline in Debian")
 
 // FetchOptions say where a checkout comes from and goes to.
 type FetchOptions struct {
@@ -30,6 +42,8 @@ type FetchOptions struct {
 	NoSubmodules bool
 	// Cache is the folder for downloads.
 	Cache string
+
+	answered bool // upstream's repository has answered just now
 }
 
 // Fetched is what Fetch did.
@@ -54,14 +68,13 @@ func Fetch(ctx context.Context, series *patches.Series, options FetchOptions, si
 	var err error
 	source := series.Baseline.Source
 	switch {
-	case options.From == "debian" || options.From == "" && options.URL == "" && source != nil:
+	case options.From == debian || options.From == "" && options.URL == "" && source != nil:
 		if source == nil {
-			return nil, fmt.Errorf("fetch %s: Debian has no source package of this baseline; clone it (leave --from out) or name a folder or tarball", series.Baseline.Name)
+			return nil, fmt.Errorf("fetch %s: %w; clone it (leave --from out) or name a folder or tarball", series.Baseline.Name, ErrNoSource)
 		}
-		var tarball string
-		if tarball, err = debianSource(ctx, *source, options.Cache, sink); err == nil {
-			fetched, err = fetchFiles(ctx, series, options.Dir, tarball, sink)
-		}
+		fetched, err = fetchFiles(ctx, series, options.Dir, func() (string, error) {
+			return debianSource(ctx, series.Baseline, options.Cache, sink)
+		}, sink)
 	case options.From == "":
 		fetched, err = fetchClone(ctx, series, options, sink)
 	default:
@@ -90,7 +103,7 @@ func fetchLocal(ctx context.Context, series *patches.Series, options FetchOption
 			return adopt(ctx, series, options.From)
 		}
 	}
-	return fetchFiles(ctx, series, options.Dir, options.From, sink)
+	return fetchFiles(ctx, series, options.Dir, func() (string, error) { return options.From, nil }, sink)
 }
 
 // adopt records the base of a git work tree that is there already.
@@ -107,11 +120,8 @@ func adopt(ctx context.Context, series *patches.Series, dir string) (*Fetched, e
 	defer unlock()
 	if state := checkout.state; state != nil && (state.Pending != nil || checkout.applied() >= 0) {
 		// Otherwise HEAD was moved elsewhere by hand, which may well be another baseline.
-		switch {
-		case state.Pending != nil:
-			return nil, fmt.Errorf("%w: a run of %s in %s was cut off; mend it first: mpsforge recover", ErrInterrupted, state.Pending.Command, checkout.Dir())
-		case state.Baseline != series.Baseline.Name:
-			return nil, fmt.Errorf("%w: %s is recorded as %s, and HEAD is where that record says", ErrWrongBaseline, checkout.Dir(), state.Baseline)
+		if err := errors.Join(checkout.Interrupted(), checkout.Contradicts(ctx, series)); err != nil {
+			return nil, err
 		}
 		return checkout.fetched(ctx, true)
 	}
@@ -161,91 +171,157 @@ func (c *Checkout) fetched(ctx context.Context, already bool) (*Fetched, error) 
 		Source: c.state.Source, Already: already}, nil
 }
 
-// prepare makes the folder a repository that is marked as being fetched into. It gives nil when the folder holds the
-// fetched baseline already.
-func prepare(ctx context.Context, series *patches.Series, dir string) (checkout *Checkout, unlock func(), done *Fetched, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, nil, nil, fmt.Errorf("make %s: %w", dir, err)
+// occupied is the error of a place for a checkout that something else is at.
+func occupied(dir, why string) error {
+	return fmt.Errorf("%w: %s %s; name another folder with --checkout, or adopt a git work tree with --from %s", ErrNotEmpty, dir, why, dir)
+}
+
+// look finds what a fetch into dir finds there: a checkout that an earlier fetch has made, ended or not, or nil for
+// none. Anything else is an error. It changes nothing.
+func look(ctx context.Context, dir string) (*Checkout, error) {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("%w: %s is below a file; name another place with --checkout", ErrNotEmpty, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at %s: %w", dir, err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%w: %s is not a folder; name another place with --checkout", ErrNotEmpty, dir)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("look into %s: %w", dir, err)
+		return nil, fmt.Errorf("look into %s: %w", dir, err)
 	}
-	if len(entries) == 0 {
-		if err := git.Init(ctx, dir); err != nil {
-			return nil, nil, nil, err
-		}
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != unmade }) {
+		return nil, nil
 	}
-	refuse := func(why string) error {
-		return fmt.Errorf("%w: %s %s; name another folder with --checkout, or adopt a git work tree with --from %s", ErrNotEmpty, dir, why, dir)
+	checkout, err := Open(ctx, dir, nil)
+	if errors.Is(err, git.ErrNotRepository) || errors.Is(err, ErrInterrupted) {
+		return nil, occupied(dir, "holds other files")
 	}
-	checkout, err = Open(ctx, dir, nil)
-	if errors.Is(err, git.ErrNotRepository) {
-		return nil, nil, nil, refuse("holds other files")
-	}
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	unlock, err = checkout.repository.Lock()
-	if err != nil {
-		return nil, nil, nil, errors.Join(err, checkout.Close())
-	}
-	fail := func(err error) (*Checkout, func(), *Fetched, error) {
-		unlock()
-		return nil, nil, nil, errors.Join(err, checkout.Close())
-	}
-	switch state := checkout.state; {
-	case state == nil && checkout.repository.Head == "" && len(entries) <= 1:
-		// Empty, or nothing but the .git of a fetch that was cut off at once.
-		begun := &State{Schema: stateSchema, Worktree: checkout.repository.WorktreeID, Baseline: series.Baseline.Name,
-			Applied: []Applied{}, Pending: &Pending{Command: "fetch", Applied: []Applied{}}}
-		if err := checkout.record(ctx, "fetch: begin", begun, ""); err != nil {
-			return fail(err)
-		}
-		return checkout, unlock, nil, nil
-	case state == nil:
-		return fail(refuse("holds another repository"))
-	case state.Baseline != series.Baseline.Name:
-		return fail(refuse("holds a checkout of " + state.Baseline))
-	case state.Pending != nil && state.Pending.Command == "fetch":
-		// Only an earlier fetch has worked here, and it is gone: its lock is ours now.
-		if lock, held := checkout.repository.IndexLock(); held {
-			if err := os.Remove(lock); err != nil {
-				return fail(fmt.Errorf("remove the lock of the fetch that was cut off: %w", err))
-			}
-		}
-		return checkout, unlock, nil, nil
-	}
-	defer unlock()
-	done, err = checkout.fetched(ctx, true)
-	return nil, nil, done, errors.Join(err, checkout.Close())
-}
-
-// fetchFiles imports a folder or tarball as the one commit of a new repository.
-func fetchFiles(ctx context.Context, series *patches.Series, dir, from string, sink events.Sink) (*Fetched, error) {
-	checkout, unlock, done, err := prepare(ctx, series, dir)
-	if err != nil || done != nil {
-		return done, err
-	}
-	defer unlock()
-	defer func() { checkout.Close() }()
-	imported, err := importFiles(ctx, checkout.repository, series.Baseline.Name, from, sink)
 	if err != nil {
 		return nil, err
 	}
-	vouched := ""
-	if want := series.Baseline.Source; want != nil {
-		if imported.sha256 == want.SHA256 {
-			vouched = "the tarball's SHA-256 is " + want.SHA256
-		} else if imported.file == want.File {
-			return nil, fmt.Errorf("%s has SHA-256 %s, the baseline's %s has %s", from, imported.sha256, want.File, want.SHA256)
+	if checkout.state == nil {
+		return nil, errors.Join(occupied(dir, "holds another repository"), checkout.Close())
+	}
+	return checkout, nil
+}
+
+// hasTag tells whether an unfinished fetch has got a tag: worth keeping, since a clone goes on from there.
+func (c *Checkout) hasTag(ctx context.Context) (bool, error) {
+	refs, err := c.repository.AllRefs(ctx)
+	for name := range refs {
+		if strings.HasPrefix(name, "refs/tags/") {
+			return true, nil
 		}
 	}
-	source := "folder " + from
-	if imported.sha256 != "" {
-		source = fmt.Sprintf("%s, SHA-256 %s", imported.file, imported.sha256)
+	return false, err
+}
+
+// hasBaseline tells whether the tag of the baseline is there, and is the baseline.
+func (c *Checkout) hasBaseline(ctx context.Context, baseline patches.Baseline) bool {
+	commit, err := c.repository.ResolveCommit(ctx, "refs/tags/"+baseline.Tag)
+	return err == nil && (baseline.Commit == "" || commit == baseline.Commit)
+}
+
+// prepare makes the folder a repository that is marked as being fetched into, or finds such a one that a clone can go on
+// with. It gives done when the folder holds the fetched baseline already.
+func prepare(ctx context.Context, series *patches.Series, dir string, clone bool) (checkout *Checkout, unlock func(), done *Fetched, err error) {
+	found, err := look(ctx, dir)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	return checkOut(ctx, checkout, series, "refs/heads/"+importBranch, source, vouched, sink)
+	if found == nil {
+		checkout, unlock, err = begin(ctx, series, dir)
+		return checkout, unlock, nil, err
+	}
+	if err := found.Close(); err != nil {
+		return nil, nil, nil, err
+	}
+	if checkout, unlock, err = openLocked(ctx, dir); err != nil {
+		return nil, nil, nil, err
+	}
+	end := func(done *Fetched, err error) (*Checkout, func(), *Fetched, error) {
+		unlock()
+		return nil, nil, done, errors.Join(err, checkout.Close())
+	}
+	same := checkout.Baseline() == series.Baseline.Name
+	switch {
+	case !checkout.fetching() && !same:
+		return end(nil, fmt.Errorf("%w: %s holds a checkout of %s; name another folder with --checkout, or use --baseline %s", ErrNotEmpty, dir, checkout.Baseline(), checkout.Baseline()))
+	case !checkout.fetching():
+		return end(checkout.fetched(ctx, true))
+	case clone && same && checkout.hasBaseline(ctx, series.Baseline):
+		// Only an earlier fetch has worked here, and it is gone: its lock is ours now.
+		if lock, held := checkout.repository.IndexLock(); held {
+			err = os.Remove(lock)
+		}
+		if err := errors.Join(err, os.RemoveAll(filepath.Join(dir, unmade))); err != nil {
+			return end(nil, fmt.Errorf("clear up after the fetch that was cut off: %w", err))
+		}
+		return checkout, unlock, nil, nil
+	}
+	if kept, err := checkout.hasTag(ctx); err != nil {
+		return end(nil, err)
+	} else if kept && !(clone && same) { // a clone of the same would find the tag wrong
+		return end(nil, checkout.Interrupted())
+	}
+	_, err = checkout.discard(ctx)
+	if _, _, _, err := end(nil, err); err != nil {
+		return nil, nil, nil, err
+	}
+	if _, err := look(ctx, dir); err != nil { // what was not the fetch's is still there
+		return nil, nil, nil, err
+	}
+	checkout, unlock, err = begin(ctx, series, dir)
+	return checkout, unlock, nil, err
+}
+
+// into prepares the folder and has get fill it. What it leaves when it fails is either worth going on with, or nothing.
+func into(ctx context.Context, series *patches.Series, dir string, clone bool, get func(*Checkout) (*Fetched, error)) (*Fetched, error) {
+	checkout, unlock, done, err := prepare(ctx, series, dir, clone)
+	if err != nil || done != nil {
+		return done, err
+	}
+	fetched, err := get(checkout)
+	if after := context.WithoutCancel(ctx); err != nil && (errors.Is(err, ErrWrongBaseline) || !checkout.hasBaseline(after, series.Baseline)) {
+		_, discardErr := checkout.discard(after)
+		err = errors.Join(err, discardErr)
+	}
+	unlock()
+	return fetched, errors.Join(err, checkout.Close())
+}
+
+// fetchFiles imports a folder or tarball, which source gives, as the one commit of a new repository.
+func fetchFiles(ctx context.Context, series *patches.Series, dir string, source func() (string, error), sink events.Sink) (*Fetched, error) {
+	return into(ctx, series, dir, false, func(checkout *Checkout) (*Fetched, error) {
+		from, err := source()
+		if err != nil {
+			return nil, err
+		}
+		imported, err := importFiles(ctx, checkout.repository, series.Baseline.Name, from, sink)
+		if err != nil {
+			return nil, err
+		}
+		vouched := ""
+		if want := series.Baseline.Source; want != nil {
+			if imported.sha256 == want.SHA256 {
+				vouched = "the tarball's SHA-256 is " + want.SHA256
+			} else if imported.file == want.File {
+				return nil, fmt.Errorf("%s has SHA-256 %s, the baseline's %s has %s", from, imported.sha256, want.File, want.SHA256)
+			}
+		}
+		origin := "folder " + from
+		if imported.sha256 != "" {
+			origin = fmt.Sprintf("%s, SHA-256 %s", imported.file, imported.sha256)
+		}
+		return checkOut(ctx, checkout, series, "refs/heads/"+importBranch, origin, vouched, sink)
+	})
 }
 
 // checkOut verifies a fetched commit, writes the work tree and records the base.
@@ -273,43 +349,58 @@ func checkOut(ctx context.Context, checkout *Checkout, series *patches.Series, r
 
 // fetchClone clones the baseline's tag without history.
 func fetchClone(ctx context.Context, series *patches.Series, options FetchOptions, sink events.Sink) (*Fetched, error) {
-	checkout, unlock, done, err := prepare(ctx, series, options.Dir)
-	if err != nil || done != nil {
-		return done, err
-	}
-	defer unlock()
-	defer func() { checkout.Close() }()
-	url := options.URL
-	if url == "" {
-		url = upstreamURL
-	}
-	baseline := series.Baseline
-	tag := "refs/tags/" + baseline.Tag
-	finish := events.Step(sink, "clone")
-	defer finish(events.Failed, "")
-	if err := checkout.repository.FetchTag(ctx, url, tag, gitProgress(sink, "clone")); err != nil {
-		return nil, fmt.Errorf("%w\ntry again: it goes on where it stopped; or name a mirror with --url, or a source tree that is here with --from", err)
-	}
-	finish(events.OK, url)
-	commit, err := checkout.repository.ResolveCommit(ctx, tag)
-	if err != nil {
-		return nil, err
-	}
-	if baseline.Commit != "" && commit != baseline.Commit {
-		return nil, fmt.Errorf("tag %s of %s is commit %s, the baseline is %s; this is not PyTorch's own tag", baseline.Tag, url, commit, baseline.Commit)
-	}
-	if !options.NoSubmodules {
-		// Submodules come after the files of the tag, for .gitmodules is one of them, and before the base is recorded, so
-		// that a run which is cut off in between is taken up again.
-		if err := checkout.repository.CheckOut(ctx, tag, gitProgress(sink, "clone")); err != nil {
+	return into(ctx, series, options.Dir, true, func(checkout *Checkout) (*Fetched, error) {
+		baseline := series.Baseline
+		tag := "refs/tags/" + baseline.Tag
+		url := cmp.Or(options.URL, upstreamURL)
+		finish := events.Step(sink, "clone")
+		defer finish(events.Failed, "")
+		if checkout.hasBaseline(ctx, baseline) {
+			// An earlier fetch has got it, maybe from elsewhere.
+			origin, err := checkout.repository.Origin(ctx)
+			if err != nil {
+				return nil, err
+			}
+			url = cmp.Or(origin, url)
+		} else if err := clone(ctx, checkout, baseline, url, options.answered, sink); err != nil {
 			return nil, err
 		}
-		finish := events.Step(sink, "submodules")
-		defer finish(events.Failed, "")
-		if err := checkout.repository.UpdateSubmodules(ctx, gitProgress(sink, "submodules")); err != nil {
-			return nil, fmt.Errorf("%w\ntry again: it goes on where it stopped; or leave them out with --no-submodules", err)
+		shown := run.WithoutPasswords(url)
+		finish(events.OK, shown)
+		if !options.NoSubmodules {
+			// Submodules come after the files of the tag, for .gitmodules is one of them, and before the base is recorded,
+			// so that a run which is cut off in between is taken up again.
+			if err := checkout.repository.CheckOut(ctx, tag, gitProgress(sink, "clone")); err != nil {
+				return nil, err
+			}
+			finish := events.Step(sink, "submodules")
+			defer finish(events.Failed, "")
+			if err := checkout.repository.UpdateSubmodules(ctx, gitProgress(sink, "submodules")); err != nil {
+				return nil, fmt.Errorf("%w\ntry again: it goes on where it stopped; or leave them out with --no-submodules", fetchFailed(ctx, baseline, url, err))
+			}
+			finish(events.OK, "")
 		}
-		finish(events.OK, "")
+		return checkOut(ctx, checkout, series, tag, "tag "+baseline.Tag+" of "+shown, "", sink)
+	})
+}
+
+// clone gets the baseline's tag and makes sure that it is the baseline.
+func clone(ctx context.Context, checkout *Checkout, baseline patches.Baseline, url string, answered bool, sink events.Sink) error {
+	tag := "refs/tags/" + baseline.Tag
+	if !answered {
+		if why := git.Answers(ctx, url, tag, probeLimit); why != nil && ctx.Err() == nil {
+			return noAnswer(baseline, url, why)
+		}
 	}
-	return checkOut(ctx, checkout, series, tag, "tag "+baseline.Tag+" of "+url, "", sink)
+	if err := checkout.repository.FetchTag(ctx, url, tag, gitProgress(sink, "clone")); err != nil {
+		return fmt.Errorf("%w\ntry again; or name a mirror with --url, or a source tree that is here with --from", fetchFailed(ctx, baseline, url, err))
+	}
+	commit, err := checkout.repository.ResolveCommit(ctx, tag)
+	if err != nil {
+		return err
+	}
+	if baseline.Commit != "" && commit != baseline.Commit {
+		return fmt.Errorf("tag %s of %s is commit %s, the baseline is %s; this is not PyTorch's own tag", baseline.Tag, url, commit, baseline.Commit)
+	}
+	return nil
 }

@@ -272,7 +272,7 @@ func decompress(ctx context.Context, compressed io.Reader) (io.Reader, func() er
 		go func() {
 			_, err := run.Command{Name: "xz", Args: []string{"--decompress", "--stdout"}, Stdin: buffered, Stdout: writer}.Run(ctx)
 			if errors.Is(err, exec.ErrNotFound) {
-				err = fmt.Errorf("%w: xz is needed to unpack it: install it (Debian: apt-get install xz-utils; macOS: brew install xz)", ErrEnvironment)
+				err = noXZ()
 			}
 			writer.CloseWithError(err)
 			result <- err
@@ -284,6 +284,10 @@ func decompress(ctx context.Context, compressed io.Reader) (io.Reader, func() er
 		}, nil
 	}
 	return buffered, nothing, nil
+}
+
+func noXZ() error {
+	return fmt.Errorf("%w: xz is needed to unpack it: install it (Debian: apt-get install xz-utils; macOS: brew install xz)", ErrEnvironment)
 }
 
 // ErrUnavailable is returned, wrapped, when no mirror serves what is needed.

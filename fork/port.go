@@ -161,8 +161,8 @@ func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Serie
 	if err := c.ensureBase(ctx, series); err != nil {
 		return nil, err
 	}
-	if pending := c.state.Pending; pending != nil {
-		return nil, fmt.Errorf("%w: a run of %s in %s was cut off; mend it first: mpsforge recover", ErrInterrupted, pending.Command, c.Dir())
+	if err := c.Interrupted(); err != nil {
+		return nil, err
 	}
 	for _, name := range options.Only {
 		if _, err := position(series.Patches, name, func(p *patches.Patch) string { return p.Name }); err != nil {

@@ -33,6 +33,13 @@ func (c *Checkout) Recover(ctx context.Context, direction Direction, removeLock 
 		return nil, err
 	}
 	defer unlock()
+	if c.fetching() {
+		if direction == Finish {
+			return nil, c.Interrupted() // it says how
+		}
+		sentence, err := c.clearFetch(ctx)
+		return &Recovery{Checkout: c.Dir(), Did: sentence}, err
+	}
 	var did []string
 	if lock, held := c.repository.IndexLock(); held && removeLock {
 		if err := os.Remove(lock); err != nil {
@@ -50,20 +57,42 @@ func (c *Checkout) Recover(ctx context.Context, direction Direction, removeLock 
 	return &Recovery{Checkout: c.Dir(), Did: strings.Join(did, "; ")}, nil
 }
 
+// clearFetch removes what a fetch left that did not end, and says what it removed. It looks again under the lock, which
+// the caller holds: the fetch may have ended since.
+func (c *Checkout) clearFetch(ctx context.Context) (string, error) {
+	again, err := Open(ctx, c.Dir(), nil)
+	if err != nil {
+		return "", err
+	}
+	defer again.Close()
+	if !again.fetching() {
+		return "", nil
+	}
+	done, err := again.discard(context.WithoutCancel(ctx))
+	if err != nil {
+		return "", err
+	}
+	sentence := fmt.Sprintf("removed what the interrupted fetch of %s left in %s: its repository, and %d files of the work tree", c.state.Baseline, c.Dir(), done.removed)
+	if len(done.kept) > 0 {
+		sentence += fmt.Sprintf("; kept %d files that are not as it fetched them, the first: %s", len(done.kept), done.kept[0])
+	}
+	return sentence, nil
+}
+
 // recoverPending ends an interrupted run before another change begins.
 func (c *Checkout) recoverPending(ctx context.Context, check bool) (string, error) {
 	if c.state == nil || c.state.Pending == nil {
 		return "", nil
 	}
-	if c.state.Pending.Command == "fetch" {
-		return "", fmt.Errorf("%w: the fetch into %s did not end; run mpsforge fetch again, it goes on where it stopped", ErrInterrupted, c.Dir())
+	if c.fetching() {
+		return "", c.Interrupted()
 	}
 	return c.endPending(ctx, Automatic, check)
 }
 
 // endPending finishes or undoes the pending change. With check it only says whether it could.
 func (c *Checkout) endPending(ctx context.Context, direction Direction, check bool) (string, error) {
-	if c.state == nil || c.state.Pending == nil || c.state.Pending.Command == "fetch" {
+	if c.state == nil || c.state.Pending == nil {
 		return "", nil
 	}
 	pending := c.state.Pending

@@ -65,6 +65,9 @@ const (
 // Status compares the checkout with what is recorded and with the series. It writes nothing.
 func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status, error) {
 	status := &Status{Checkout: c.Dir(), Head: c.repository.Head, Baseline: series.Baseline.Name, Patches: []PatchStatus{}, Drift: []Drift{}, Notes: []string{}}
+	if err := c.Contradicts(ctx, series); err != nil {
+		return nil, err
+	}
 	if operation := c.repository.OperationInProgress(); operation != "" {
 		status.Notes = append(status.Notes, operation+" is under way (git status tells how to end it)")
 	}
@@ -96,7 +99,7 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 	switch {
 	case c.state.Pending != nil:
 		status.Condition = Interrupted
-		status.Notes = append(status.Notes, fmt.Sprintf("a run of %s was cut off; the next one mends it, or: mpsforge recover", c.state.Pending.Command))
+		status.Notes = append(status.Notes, c.Interrupted().Error())
 	case count < 0:
 		status.Condition = Moved
 		note, err := c.describeMove(ctx)

@@ -26,8 +26,8 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 	if err := c.ensureBase(ctx, series); err != nil {
 		return nil, err
 	}
-	if pending := c.state.Pending; pending != nil {
-		return nil, fmt.Errorf("%w: a run of %s in %s was cut off; mend it first: mpsforge recover", ErrInterrupted, pending.Command, c.Dir())
+	if err := c.Interrupted(); err != nil {
+		return nil, err
 	}
 	base, err := c.objects.Commit(ctx, c.state.Base)
 	if err != nil {
@@ -98,10 +98,7 @@ func (c *Checkout) WorkFile(ctx context.Context, path string) (content []byte, a
 
 // Ready tells whether the checkout's base is recorded or HEAD has a commit that may be one: nothing is left to fetch.
 func (c *Checkout) Ready() bool {
-	if c.state != nil && c.state.Pending != nil && c.state.Pending.Command == "fetch" {
-		return false
-	}
-	return c.repository.Head != ""
+	return !c.fetching() && c.repository.Head != ""
 }
 
 // RecordBaseline takes the facts of the baseline from the checkout's base commit: digests of the paths that had some,

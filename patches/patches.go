@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"mpsforge/internal/suggest"
 )
 
 //go:embed LICENSE v[0-9]*
@@ -58,6 +60,31 @@ type Series struct {
 	Baseline Baseline
 	Patches  []*Patch
 	dir      fs.FS // of the baseline; nil for a series made in memory
+	all      fs.FS // that the baseline is one of
+}
+
+// Neighbours gives the facts of the baselines that the series was loaded beside, its own first.
+func (s *Series) Neighbours() []Baseline {
+	if s.all == nil {
+		return []Baseline{s.Baseline}
+	}
+	return append([]Baseline{s.Baseline}, KnownBaselines(s.all)...)
+}
+
+// KnownBaselines gives the facts of all baselines below fsys, the newest first. One that can not be read is left out: no
+// tree is recognised by it, and Load says what is wrong with it to those who name it.
+func KnownBaselines(fsys fs.FS) []Baseline {
+	names, err := Baselines(fsys)
+	if err != nil {
+		return nil
+	}
+	var known []Baseline
+	for _, name := range slices.Backward(names) {
+		if facts, err := LoadBaseline(fsys, name); err == nil {
+			known = append(known, facts)
+		}
+	}
+	return known
 }
 
 // Digests reads the line digests of the baseline. They are large, and few commands need them.
@@ -115,7 +142,7 @@ func Load(fsys fs.FS, baseline string) (*Series, error) {
 	if err := checkFinished(dir, baseline); err != nil {
 		return nil, err
 	}
-	s := &Series{Baseline: facts, dir: dir}
+	s := &Series{Baseline: facts, dir: dir, all: fsys}
 	text, err := fs.ReadFile(dir, seriesFile)
 	if err != nil {
 		return nil, fmt.Errorf("baseline %s: read the series: %w", baseline, err)
@@ -145,7 +172,7 @@ func baselineDir(fsys fs.FS, baseline string) (fs.FS, error) {
 	}
 	if info, err := fs.Stat(fsys, baseline); err != nil || !info.IsDir() {
 		known, _ := Baselines(fsys)
-		return nil, fmt.Errorf("%w: %s; there are: %s", ErrUnknownBaseline, baseline, strings.Join(known, ", "))
+		return nil, fmt.Errorf("%w: %s%s", ErrUnknownBaseline, baseline, suggest.Names(baseline, known))
 	}
 	return fs.Sub(fsys, baseline)
 }

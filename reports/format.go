@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"mpsforge/internal/suggest"
 )
 
 // ErrFormat is returned, wrapped, for a format that does not exist.
@@ -47,7 +49,7 @@ func (r *Report) Write(w io.Writer, name string) error {
 	all := formats()
 	at := slices.IndexFunc(all, func(f format) bool { return f.name == name })
 	if at < 0 {
-		return fmt.Errorf("%w: %q; there are: %s", ErrFormat, name, strings.Join(Formats(), ", "))
+		return fmt.Errorf("%w: %q%s", ErrFormat, name, suggest.Names(name, Formats()))
 	}
 	return all[at].write(r, w)
 }

@@ -95,13 +95,23 @@ func buildGaps(ctx context.Context, checkoutDir string) error {
 	return nil
 }
 
+// What keeps something from working that is itself fine: another need, which has a line of its own.
+var (
+	errNeedsCache    = errors.New("needs the cache folder")
+	errNeedsCompiler = errors.New("needs the C++17 compiler")
+)
+
 // Diagnose looks at the machine, the cache folder and the checkout. It changes nothing but the cache, where probes of
 // the compiler are kept.
 func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
+	const cacheMend = "set MPSFORGE_CACHE to a folder that can be written"
 	var d Diagnosis
 	add := func(name string, err error, found, what, mend string) bool {
 		if err != nil {
 			found = err.Error()
+		}
+		if errors.Is(err, errNeedsCache) {
+			mend = cacheMend
 		}
 		d.Needs = append(d.Needs, Requirement{Name: name, Present: err == nil, Found: strings.SplitN(found, "\n", 2)[0], For: what, Mend: mend})
 		return err == nil
@@ -112,12 +122,19 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		}
 		return "apt-get install " + debian
 	}
+	haveCache := add("cache folder", writable(cache), cache, "downloads, what is compiled, and the stages conformance, runtime, python and bench", cacheMend)
 	version, err := git.Version(ctx)
 	if err == nil && older(version, git.MinimumVersion) {
 		err = fmt.Errorf("%s is older than %s", version, git.MinimumVersion)
 	}
 	add("git", err, version, "every command on a checkout", installer("git", "xcode-select --install"))
 	tools := findCompiler(ctx, cache)
+	switch {
+	case tools.version != "" && !haveCache: // it is there; it was to be tried in the cache
+		tools.err, tools.thread, tools.address = errNeedsCache, errNeedsCache, errNeedsCache
+	case tools.err != nil:
+		tools.thread, tools.address = errNeedsCompiler, errNeedsCompiler
+	}
 	haveCompiler := add("C++17 compiler", tools.err, tools.version, "stage conformance", installer("g++", "xcode-select --install"))
 	add("ThreadSanitizer", tools.thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
 	add("AddressSanitizer", tools.address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
@@ -128,11 +145,18 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	_, err = exec.LookPath("apt-get")
 	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)", "only on Debian and its kin; elsewhere get the tarball and use fetch --from FILE")
 	root := filepath.Join(cache, "roots", build.DebianSuite)
-	haveRoot := add("Debian root", rootCanBeHad(cache), "in the cache or made on demand: "+root, "host builds and the stages runtime, python and bench: clang, a libtorch and its Python on Linux",
+	rootProblem := rootCanBeHad(cache)
+	if rootProblem == nil && !haveCache {
+		rootProblem = errNeedsCache
+	}
+	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages runtime, python and bench: clang, a libtorch and its Python on Linux",
 		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+build.DebianSuite+" system's top folder with --root")
-	add("cache folder", writable(cache), cache, "downloads and compiled subjects", "set MPSFORGE_CACHE to a folder that can be written")
 	found, err := describeCheckout(ctx, checkoutDir)
-	haveCheckout := add("checkout", err, found, "stages checkout and conformance", "mpsforge fetch --checkout "+checkoutDir)
+	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
+	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {
+		next, noCheckout = interrupted.Next(), "the last run on the checkout was interrupted"
+	}
+	haveCheckout := add("checkout", err, found, "stages checkout and conformance", next)
 	if haveCheckout {
 		add("PyTorch build", buildGaps(ctx, checkoutDir), "all that it needs is there", "mpsforge build", "mpsforge build --dry-run --checkout "+checkoutDir+" tells how, for each")
 	}
@@ -147,7 +171,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		have    bool
 		missing string
 	}{
-		{NeedsCheckout, haveCheckout, "no checkout"}, {NeedsRoot, haveRoot, "no Debian root"},
+		{NeedsCache, haveCache, errNeedsCache.Error()}, {NeedsCheckout, haveCheckout, noCheckout}, {NeedsRoot, haveRoot, "no Debian root"},
 		{NeedsCompiler, haveCompiler, "no C++17 compiler"}, {NeedsReference, haveReference, "built without cgo"},
 	} {
 		if !need.have {
@@ -157,7 +181,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	if runtime.GOOS == "darwin" {
 		why[NeedsTorch] = "name the Python of the built torch: verify --python PYTHON"
 	} else {
-		why[NeedsTorch] = cmp.Or(why[NeedsCheckout], why[NeedsRoot]) // a host build's
+		why[NeedsTorch] = cmp.Or(why[NeedsCache], why[NeedsCheckout], why[NeedsRoot]) // a host build's
 	}
 	for _, s := range Stages() {
 		can := CanRun{Name: s.Name}
@@ -226,7 +250,7 @@ func describeCheckout(ctx context.Context, dir string) (string, error) {
 	if baseline == "" {
 		baseline = "no baseline recorded"
 	}
-	return checkout.Dir() + ", " + baseline, checkout.Close()
+	return checkout.Dir() + ", " + baseline, errors.Join(checkout.Interrupted(), checkout.Close())
 }
 
 func writable(dir string) error {

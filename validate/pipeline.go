@@ -14,11 +14,11 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
+	"mpsforge/internal/suggest"
 	"mpsforge/reports"
 )
 
@@ -30,9 +30,9 @@ func Stages() []Stage {
 	return []Stage{
 		{"series", "is the series well-formed and exact for its baseline?", nil, seriesStage},
 		{"checkout", "is the checkout the baseline plus exactly this series?", []Need{NeedsCheckout}, checkoutStage},
-		{"reference", "does the reference pool obey SPEC-pool, race-free?", []Need{NeedsReference}, referenceStage},
-		{"conformance", "does the slot allocator taken from the checkout behave as the reference?", []Need{NeedsCheckout, NeedsCompiler, NeedsReference}, conformanceStage},
-		{"runtime", "do the checkout's real MPS sources behave, stock and patched?", []Need{NeedsCheckout, NeedsRoot}, runtimeStage},
+		{"reference", "does the reference pool obey the pool's specification, race-free?", []Need{NeedsReference}, referenceStage},
+		{"conformance", "does the slot allocator taken from the checkout behave as the reference?", []Need{NeedsCache, NeedsCheckout, NeedsCompiler, NeedsReference}, conformanceStage},
+		{"runtime", "do the checkout's real MPS sources behave, stock and patched?", []Need{NeedsCache, NeedsCheckout, NeedsRoot}, runtimeStage},
 		{"device", "the same scenarios on real Metal", nil, nil},
 		{"python", "do the Python parallel tests pass on device mps?", []Need{NeedsTorch}, pythonStage},
 		{"bench", "what do threads, processes and batches gain?", []Need{NeedsTorch}, benchStage},
@@ -73,7 +73,7 @@ func Steps(asked []string) []string {
 func CheckNames(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(StageNames(), name) {
-			return fmt.Errorf("%w: %q; there are: %s", ErrUnknownStage, name, strings.Join(StageNames(), ", "))
+			return fmt.Errorf("%w: %q%s", ErrUnknownStage, name, suggest.Names(name, StageNames()))
 		}
 	}
 	return nil

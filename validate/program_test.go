@@ -27,7 +27,7 @@ func referenceChecker(t *testing.T) *stageChecker {
 // runScript runs a program that must be one.
 func runScript(t *testing.T, text string, options script.Options) *script.Result {
 	t.Helper()
-	options.Stall = 10 * time.Second
+	options.Stall = slotTestOptions(t).patience
 	result, err := script.Run(t.Context(), text, options)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 		"buffer b 8\npeek b 0 99999999999999999\n":    "main, line 2: ",
 		"pool\non_queue 0 a\nblock a\non_queue 0 a\n": "block a, line 0: blocks run each other without end",
 	} {
-		result, err := script.Run(t.Context(), text, script.Options{Runs: 1, Stall: time.Second})
+		result, err := script.Run(t.Context(), text, script.Options{Runs: 1, Stall: slotTestOptions(t).patience})
 		switch {
 		case err != nil:
 			if !strings.Contains(err.Error(), want) {

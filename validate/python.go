@@ -19,6 +19,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/fork/build"
+	"mpsforge/internal/suggest"
 	"mpsforge/reports"
 )
 
@@ -194,7 +195,11 @@ func selectTests(all []pythonTest, pattern string) ([]pythonTest, error) {
 	}
 	found := slices.DeleteFunc(slices.Clone(all), func(t pythonTest) bool { return !expression.MatchString(t.name) })
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w matches %q; verify --list names them", ErrTestPattern, pattern)
+		var names []string
+		for _, t := range all {
+			names = append(names, t.name)
+		}
+		return nil, fmt.Errorf("%w matches %q%s; verify --list names them", ErrTestPattern, pattern, suggest.Meant(pattern, names))
 	}
 	return found, nil
 }

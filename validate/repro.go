@@ -17,6 +17,7 @@ import (
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
+	"mpsforge/internal/suggest"
 	"mpsforge/reports"
 )
 
@@ -81,7 +82,7 @@ type reproText struct {
 func WriteRepro(ctx context.Context, options ReproOptions, sink events.Sink) (*Repro, error) {
 	sink = events.OrDiscard(sink)
 	if !slices.Contains(ReproScenarios(), options.Scenario) {
-		return nil, fmt.Errorf("%w for %q; there are: %s", ErrNoReproducer, options.Scenario, strings.Join(ReproScenarios(), ", "))
+		return nil, fmt.Errorf("%w for %q%s", ErrNoReproducer, options.Scenario, suggest.Names(options.Scenario, ReproScenarios()))
 	}
 	if err := os.MkdirAll(options.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: %w", reports.ErrUnwritable, err)

@@ -10,6 +10,7 @@ import (
 
 	"mpsforge/fork/build"
 	"mpsforge/internal/run"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 	"mpsforge/reports"
 )
@@ -26,7 +27,11 @@ func PatchesNamed(series *patches.Series, names []string) ([]*patches.Patch, err
 	for _, name := range names {
 		at := slices.IndexFunc(series.Patches, func(p *patches.Patch) bool { return p.Name == name })
 		if at < 0 {
-			return nil, fmt.Errorf("%w: %s; mpsforge status lists those of %s", ErrNoPatch, name, series.Baseline.Name)
+			known := []string{AllPatches}
+			for _, patch := range series.Patches {
+				known = append(known, patch.Name)
+			}
+			return nil, fmt.Errorf("%w: %s%s", ErrNoPatch, name, suggest.Names(name, known))
 		}
 		chosen = append(chosen, series.Patches[at])
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 )
 
@@ -293,11 +294,11 @@ func findSignature(query string) (*Signature, error) {
 			return signature, nil
 		}
 	}
-	var names []string
+	var names, slugs []string
 	for _, signature := range signatures {
-		names = append(names, signature.Name())
+		names, slugs = append(names, signature.Name()), append(slugs, signature.Slug)
 	}
-	return nil, fmt.Errorf("%w: %q; there are: %s; or give a text that holds one of their phrases", ErrUnknownSignature, shorten(query), strings.Join(names, ", "))
+	return nil, fmt.Errorf("%w: %q%s; there are: %s; or give a text that holds one of their phrases", ErrUnknownSignature, shorten(query), suggest.Meant(query, slugs), strings.Join(names, ", "))
 }
 
 // stackTexts are words of a stack or a report by which Explain knows a signature that has no message. They are too weak

@@ -29,6 +29,7 @@ type Need string
 
 // The needs. The pipeline's doctor says which of them this machine meets.
 const (
+	NeedsCache     Need = "cache folder"       // one that can be written
 	NeedsCheckout  Need = "checkout"           // a PyTorch checkout
 	NeedsCompiler  Need = "C++17 compiler"     // of the machine
 	NeedsReference Need = "built-in reference" // an mpsforge that was built with cgo

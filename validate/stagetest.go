@@ -19,7 +19,7 @@ func slotTestOptions(t *testing.T) stageOptions {
 	t.Helper()
 	return stageOptions{
 		cache: testCache(), artifacts: t.TempDir(),
-		header: testHeader(t), stamp: "test", seed: 1, quick: true, patience: 20 * time.Second, sink: events.Discard,
+		header: testHeader(t), stamp: "test", seed: 1, quick: true, patience: 5 * time.Minute, sink: events.Discard,
 	}
 }
 

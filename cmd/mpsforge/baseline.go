@@ -8,20 +8,18 @@ import (
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
+
+	"mpsforge/fork"
 )
 
 func baselineCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name: "baseline", Usage: "record or show a baseline's facts", HideHelpCommand: true,
 		Description: `  mpsforge baseline show --baseline v2.6.0
-  mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches`,
-		Action: func(c *cli.Context) error {
-			if name := c.Args().First(); name != "" {
-				return usagef("baseline has no command %q; there are: show, record", name)
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
-		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std)},
+  mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches
+  baseline=$(mpsforge baseline choose)`,
+		Action:      showGroup,
+		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineChoose(std)},
 	}
 }
 
@@ -93,6 +91,28 @@ that the series touches, and line digests of them and of the paths that had dige
 			}
 			message := fmt.Sprintf("recorded %d digests, %d touched paths of %s", len(digests.Files), len(baseline.Touched), baseline.Name)
 			return result{value: baseline, message: message, text: func(w io.Writer) { fmt.Fprintln(w, message) }}, nil
+		},
+	})
+}
+
+func baselineChoose(std streams) *cli.Command {
+	return newCommand(std, spec{
+		parent: "baseline", name: "choose", usage: "print the baseline that fetch takes here when none is named", ui: workUI,
+		about: `That is v2.9.1 where GitHub answers, else v2.6.0, which Debian has. For scripts that name folders after it.
+
+  baseline=$(mpsforge baseline choose)`,
+		flags: []cli.Flag{patchesFlag()},
+		action: func(ctx context.Context, c call) (result, error) {
+			files, err := c.seriesFiles()
+			if err != nil {
+				return result{}, err
+			}
+			series, err := fork.Choose(ctx, files, "", &fork.FetchOptions{}, c.sink)
+			if err != nil {
+				return result{}, err
+			}
+			name := series.Baseline.Name
+			return result{value: series.Baseline, message: name, text: func(w io.Writer) { fmt.Fprintln(w, name) }}, nil
 		},
 	})
 }

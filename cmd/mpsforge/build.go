@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/build"
+	"mpsforge/internal/suggest"
 	"mpsforge/validate"
 )
 
@@ -72,7 +73,7 @@ func flavours(names []string) ([]build.Flavour, error) {
 	var known []build.Flavour
 	for _, name := range names {
 		if !slices.Contains(build.Flavours(), build.Flavour(name)) {
-			return nil, usagef("there is no flavour %q; there are: %s", name, flavourNames())
+			return nil, usagef("there is no flavour %q%s", name, suggest.Names(name, strings.Split(flavourNames(), ", ")))
 		}
 		known = append(known, build.Flavour(name))
 	}

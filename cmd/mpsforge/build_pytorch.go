@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/build"
+	"mpsforge/internal/suggest"
 )
 
 // pyTorchFlagNames are the flags of pyTorchFlags.
@@ -92,7 +93,7 @@ func (c call) pyTorchPlan(ctx context.Context, dir string) (build.Plan, error) {
 	default:
 		path, err := exec.LookPath(launcher)
 		if err != nil {
-			return build.Plan{}, fmt.Errorf("%w: --launcher: %w", build.ErrEnvironment, err)
+			return build.Plan{}, fmt.Errorf("%w: --launcher: %w%s", build.ErrEnvironment, err, suggest.Meant(launcher, []string{"ccache", "sccache", "none"}))
 		}
 		if launcher, err = filepath.Abs(path); err != nil {
 			return build.Plan{}, err

@@ -11,7 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +21,8 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 )
 
@@ -78,6 +80,15 @@ func newCommand(std streams, s spec) *cli.Command {
 	}
 }
 
+// opening is the first event of a command's stream.
+func opening(std streams, command string) events.Stream {
+	shown := []string{}
+	for _, arg := range std.args[min(len(std.args), 1+len(strings.Fields(command))):] {
+		shown = append(shown, withoutPasswords(arg))
+	}
+	return events.Stream{Version: events.Version, Tool: version(), Command: command, Args: shown}
+}
+
 // perform runs a command's action between the first and the last event of its stream.
 func perform(c *cli.Context, std streams, s spec) error {
 	full := strings.TrimSpace(s.parent + " " + s.name)
@@ -97,55 +108,68 @@ func perform(c *cli.Context, std streams, s spec) error {
 	defer feed.Close() // gives the terminal back when the action panics
 	defer tellStatus(feed)()
 	if s.ui != replayUI {
-		shown := []string{}
-		for _, arg := range std.args[min(len(std.args), 1+len(strings.Fields(full))):] {
-			shown = append(shown, withoutPasswords(arg))
-		}
-		feed.Emit(events.Stream{Version: events.Version, Tool: version(), Command: full, Args: shown})
+		feed.Emit(opening(std, full))
 	}
-	found, err := s.action(ctx, call{Context: c, sink: feed, std: std, feed: feed, clock: clock})
-	if s.ui != replayUI {
-		end := events.End{ExitCode: exitCode(err), Message: found.message}
-		if err != nil {
-			end.Message = withoutPasswords(err.Error())
+	found, err := s.act(ctx, call{Context: c, sink: feed, std: std, feed: feed, clock: clock})
+	if err != nil && ctx.Err() != nil { // a program that the same Ctrl-C ended fails in its own words
+		err = fmt.Errorf("%w: %w", context.Canceled, err)
+	}
+	if err != nil {
+		found.message = withoutPasswords(err.Error())
+		if exitCode(err) == exitInterrupted {
+			found.message = full + " was interrupted"
 		}
-		feed.Emit(end)
+	}
+	// A replay shows the end of the stream that it plays; its own failure is an event only where all must be.
+	inEvents := f.mode == progressJSON
+	if s.ui == replayUI && err != nil && inEvents && clock.last.IsZero() {
+		feed.Emit(opening(std, full))
+	}
+	if s.ui != replayUI || err != nil && inEvents {
+		feed.Emit(events.End{ExitCode: exitCode(err), Message: found.message})
 	}
 	feed.Close()
-	return finish(c, std, full, found, err)
-}
-
-// userInfo is the name and password in an address.
-var userInfo = regexp.MustCompile(`://[^/@\s]+@`)
-
-// withoutPasswords is text that others may see: streams, logs and error messages are passed on.
-func withoutPasswords(text string) string { return userInfo.ReplaceAllString(text, "://***@") }
-
-// finish prints what a command found and how it ended.
-func finish(c *cli.Context, std streams, name string, found result, err error) error {
-	code := exitCode(err)
 	if c.Bool("json") {
-		message := found.message
-		if err != nil {
-			message = withoutPasswords(err.Error())
-		}
-		printJSON(std.out, outcome{Command: name, ExitCode: code, Message: message, Result: found.value})
+		printJSON(std.out, outcome{Command: full, ExitCode: exitCode(err), Message: found.message, Result: found.value})
 	} else if found.text != nil {
 		found.text(std.out)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
-	}
-	if code == exitInterrupted {
-		fmt.Fprintf(std.err, "mpsforge: %s was interrupted\n", name)
-	} else {
+	case inEvents: // the last event says it
+	case exitCode(err) == exitInterrupted:
+		fmt.Fprintf(std.err, "mpsforge: %s\n", found.message)
+	default:
 		printError(std.err, err)
 	}
 	return &commandError{err}
 }
 
-// checkArguments refuses what urfave/cli would pass over silently: flags behind an argument, and arguments where none
-// belong.
+// act runs the action. A panic becomes an error, so that it ends the stream and the command as any other failure does.
+func (s spec) act(ctx context.Context, c call) (found result, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panic: %v; this is a bug in mpsforge\n%s", reason, debug.Stack())
+		}
+	}()
+	return s.action(ctx, c)
+}
+
+func withoutPasswords(text string) string { return run.WithoutPasswords(text) }
+
+// inputFlags name what must be there before a command begins.
+var inputFlags = []string{"patches", "torch", "root", "show-stamp", "from"}
+
+// checkInput refuses a file or folder that the command line names and that is not there.
+func checkInput(what, path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return usagef("%s: there is no file or folder %s", what, path)
+	}
+	return nil // what else may be wrong with it shows when it is read
+}
+
+// checkArguments refuses what urfave/cli would pass over silently, and input that is not there.
 func checkArguments(c *cli.Context, s spec) error {
 	name := strings.TrimSpace(s.parent + " " + s.name)
 	least, most := 0, 0
@@ -159,17 +183,27 @@ func checkArguments(c *cli.Context, s spec) error {
 		least = len(strings.Fields(s.argument))
 		most = least
 	}
+	isFile := slices.Contains([]string{"FILE", "[FILE]", "BEFORE AFTER"}, s.argument)
+	meant := suggest.Meant(c.Args().First(), commandNames(c.Command.Subcommands))
 	for i, arg := range c.Args().Slice() {
-		// A text of Apple's begins with the method's name: -[MTLCommandBuffer commit]. No flag does.
-		if strings.HasPrefix(arg, "-") && arg != "-" && !strings.HasPrefix(arg, "-[") {
-			return usagef("flag %s stands behind an argument; flags come first: mpsforge %s %s %s", arg, name, arg, strings.ToUpper(s.argument))
-		}
 		if i >= most {
-			return usagef("%s takes no argument %q", name, arg)
+			return usagef("%s takes no argument %q%s", name, arg, meant)
+		}
+		if isFile && arg != "-" {
+			if err := checkInput(name, arg); err != nil {
+				return usagef("%v%s", err, meant)
+			}
 		}
 	}
 	if least > c.NArg() {
 		return usagef("%s needs %s", name, s.argument)
+	}
+	for _, flag := range inputFlags {
+		if path := c.String(flag); path != "" && !(flag == "from" && path == "debian") {
+			if err := checkInput("--"+flag, path); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -180,7 +214,7 @@ func checkoutFlag() cli.Flag {
 }
 
 func baselineFlag() cli.Flag {
-	return &cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline: v2.9.1 or v2.6.0 (default: what the checkout records, else v2.9.1)"}
+	return &cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline: v2.9.1 or v2.6.0 (default: what the checkout is, else v2.9.1)"}
 }
 
 func patchesFlag() cli.Flag {
@@ -230,7 +264,7 @@ func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series
 }
 
 // openWith opens the checkout and, from the given files, the series of the wished baseline, or, if none is wished, of
-// the one that the checkout records. withIndex tells that the index entries of the touched paths will be asked for.
+// the one that the checkout records or is. withIndex tells that the index entries of the touched paths will be asked for.
 func (c call) openWith(ctx context.Context, files fs.FS, wished string, withIndex bool) (*fork.Checkout, *patches.Series, error) {
 	likely, err := patches.LoadBaseline(files, cmp.Or(wished, patches.DefaultBaseline))
 	if err != nil {
@@ -251,15 +285,25 @@ func (c call) openWith(ctx context.Context, files fs.FS, wished string, withInde
 		hint = slices.Collect(maps.Keys(likely.Touched))
 	}
 	checkout, err := fork.Open(ctx, c.String("checkout"), hint)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%w\nget one with: mpsforge fetch --checkout %s; or name another with --checkout", err, c.String("checkout"))
+	if isMissing(err) {
+		return nil, nil, c.noCheckout(err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	found := <-loading
-	if name := cmp.Or(wished, checkout.Baseline(), patches.DefaultBaseline); name != likely.Name {
+	name := wished
+	if name == "" {
+		if name, err = checkout.Recognise(ctx, files); err != nil {
+			return nil, nil, errors.Join(err, checkout.Close())
+		}
+		name = cmp.Or(name, patches.DefaultBaseline)
+	}
+	if name != likely.Name {
 		found.series, found.err = patches.Load(files, name)
+	}
+	if found.err == nil && wished != "" {
+		found.err = checkout.Contradicts(ctx, found.series)
 	}
 	if found.err != nil {
 		return nil, nil, errors.Join(found.err, checkout.Close())
@@ -277,6 +321,23 @@ func cacheDir() (string, error) {
 		return "", fmt.Errorf("find the cache folder: %w; set MPSFORGE_CACHE", err)
 	}
 	return filepath.Join(dir, "mpsforge"), nil
+}
+
+// errNoCheckout says that there is no checkout where one is looked for when none is named.
+var errNoCheckout = errors.New("there is no checkout")
+
+// noCheckout is what isMissing has found, for the user: a wrong --checkout is wrong use; without one, something is missing.
+func (c call) noCheckout(err error) error {
+	dir := c.String("checkout")
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case missing && c.IsSet("checkout"):
+		return usagef("%v at %s\nname another with --checkout, or get one with: mpsforge fetch --checkout %s", errNoCheckout, dir, dir)
+	case missing:
+		return fmt.Errorf("%w at %s\nmpsforge fetch gets one; or name yours with --checkout", errNoCheckout, dir)
+	case c.IsSet("checkout"):
+		return usagef("%v\nname another with --checkout", err)
+	}
+	return fmt.Errorf("%w at %s: %w\nname yours with --checkout, or get one elsewhere: mpsforge fetch --checkout DIR", errNoCheckout, dir, err)
 }
 
 // isMissing tells whether err says that there is no checkout.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
@@ -36,7 +37,7 @@ func completionCommand(std streams) *cli.Command {
 		action: func(_ context.Context, c call) (result, error) {
 			shell := c.Args().First()
 			if !slices.Contains(completionShells, shell) {
-				return result{}, usagef("there is no completion for %q; there are: %s", shell, strings.Join(completionShells, ", "))
+				return result{}, usagef("there is no completion for %q%s", shell, suggest.Names(shell, completionShells))
 			}
 			script, err := completionScripts.ReadFile("completion/completion." + shell)
 			if err != nil {
@@ -220,6 +221,7 @@ func isRepeatable(flag cli.Flag) bool {
 func (f *completions) flags(command *cli.Command, prefix string, given map[string]string) {
 	if command == nil {
 		f.add(prefix, "show help", "--help")
+		f.add(prefix, "the same as mpsforge version", "--version")
 		return
 	}
 	for _, flag := range visibleFlags(command) {

@@ -199,7 +199,7 @@ func (s *shellAt) typed(text, want string) {
 		defer s.mutex.Unlock()
 		return s.screen.String()
 	}
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(shown(), want); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !strings.Contains(shown(), want); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("typed %q; the screen has no %q: %q", text, want, shown())
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/suggest"
 	"mpsforge/validate"
 )
 
@@ -25,7 +26,7 @@ func docsCommand(std streams) *cli.Command {
 		action: func(_ context.Context, c call) (result, error) {
 			write := map[string]func(*strings.Builder, *document){"man": writeMan, "markdown": writeMarkdown}[c.Args().First()]
 			if write == nil {
-				return result{}, usagef("there is no form %q; there are: %s", c.Args().First(), strings.Join(documentForms, ", "))
+				return result{}, usagef("there is no form %q%s", c.Args().First(), suggest.Names(c.Args().First(), documentForms))
 			}
 			var text strings.Builder
 			write(&text, newDocument(c.App))
@@ -164,7 +165,7 @@ func writeMarkdown(b *strings.Builder, d *document) {
 	for _, command := range d.commands {
 		fmt.Fprintf(b, "- [`%s`](#%s): %s\n", command.name, strings.ReplaceAll(command.name, " ", "-"), command.usage)
 	}
-	b.WriteString("\nEvery command takes these flags, before any argument:\n")
+	b.WriteString("\nEvery command takes these flags. Flags go before or after arguments; what is behind `--` is an argument:\n")
 	markdownFlags(b, d.shared)
 	for _, command := range d.commands {
 		fmt.Fprintf(b, "\n## %s\n\n`%s`: %s.\n", command.name, command.synopsis, command.usage)
@@ -226,7 +227,7 @@ func writeMan(b *strings.Builder, d *document) {
 	fmt.Fprintf(b, ".SH SYNOPSIS\n.B %s\n.I COMMAND\n.RI [ flags ]\n.RI [ ARGUMENT ]\n.PP\n.B %s\n.I COMMAND\n.B \\-\\-help\n", d.name, d.name)
 	fmt.Fprintf(b, ".SH DESCRIPTION\n%s.\n", roff(sentence(d.usage)))
 	manBlocks(b, d.about)
-	b.WriteString(".SH OPTIONS\nEvery command takes these flags, before any argument:\n")
+	b.WriteString(".SH OPTIONS\nEvery command takes these flags. Flags go before or after arguments; what is behind \\-\\- is an argument:\n")
 	manFlags(b, d.shared)
 	b.WriteString(".SH COMMANDS\n")
 	for _, command := range d.commands {

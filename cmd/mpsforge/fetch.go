@@ -14,7 +14,8 @@ func fetchCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "fetch", usage: "get a PyTorch checkout of a baseline", ui: workUI,
 		about: `The result is a git work tree whose base commit is verified and recorded. A folder that holds anything else is
-never touched. When it was cut off, the same command goes on where it stopped.
+never touched. When it was cut off, the same command goes on where it stopped, and recover removes what it left.
+Without --baseline, --from and --url it takes Debian's PyTorch 2.6.0 where GitHub does not answer, and says so.
 
   mpsforge fetch                                       clone v2.9.1 with its submodules into ./pytorch
   mpsforge fetch --url https://example.org/pytorch.git the same from a mirror
@@ -50,7 +51,7 @@ func (c call) fetch(ctx context.Context) (*fork.Fetched, error) {
 	if c.String("from") != "" && c.String("url") != "" {
 		return nil, usagef("--from and --url exclude each other")
 	}
-	series, err := c.series("")
+	files, err := c.seriesFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +59,10 @@ func (c call) fetch(ctx context.Context) (*fork.Fetched, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fork.Fetch(ctx, series, fork.FetchOptions{Dir: c.String("checkout"), From: c.String("from"), URL: c.String("url"),
-		NoSubmodules: c.Bool("no-submodules"), Cache: cache}, c.sink)
+	options := fork.FetchOptions{Dir: c.String("checkout"), From: c.String("from"), URL: c.String("url"), NoSubmodules: c.Bool("no-submodules"), Cache: cache}
+	series, err := fork.Choose(ctx, files, c.String("baseline"), &options, c.sink)
+	if err != nil {
+		return nil, err
+	}
+	return fork.Fetch(ctx, series, options, c.sink)
 }

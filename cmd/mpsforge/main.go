@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
@@ -20,6 +21,8 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
+	"mpsforge/internal/events"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
@@ -95,9 +98,11 @@ func exitCode(err error) int {
 		return silent.code
 	case is(context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), is(fork.ErrUnknownPatch, fork.ErrNoPort, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions, reports.ErrUnwritable):
+	case is(errNoCheckout):
+		return exitEnvironment
+	case errors.As(err, &usage), is(git.ErrNotRepository, fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions, reports.ErrUnwritable):
 		return exitUsage
-	case errors.As(err, &conflict), is(fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
+	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):
 		return exitConflict
 	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, validate.ErrNoTorch):
@@ -116,9 +121,10 @@ type outcome struct {
 
 // execute runs one command line.
 func execute(ctx context.Context, args []string, std streams) int {
+	typed := args // wrong use is looked for in these, as arrange may lose words then
+	args = arrange(newApp(std), args)
 	std.args = args
-	app := newApp(std)
-	err := app.RunContext(ctx, args)
+	err := newApp(std).RunContext(ctx, args)
 	code := exitCode(err)
 	if err == nil {
 		return exitOK
@@ -127,10 +133,18 @@ func execute(ctx context.Context, args []string, std streams) int {
 	if failure := (*commandError)(nil); errors.As(err, &failure) {
 		return code // printed by the command's own frame
 	}
-	if wantsJSON(args) {
-		printJSON(std.out, outcome{Command: commandName(args), ExitCode: code, Message: withoutPasswords(err.Error())})
+	name, message := commandName(args), withoutPasswords(err.Error())
+	if wantsJSON(typed) {
+		printJSON(std.out, outcome{Command: name, ExitCode: code, Message: message})
 	}
-	printError(std.err, err)
+	if wantsJSONProgress(typed) {
+		feed := events.NewFeed(events.NewJSON(std.err), time.Now)
+		feed.Emit(opening(std, name))
+		feed.Emit(events.End{ExitCode: code, Message: message})
+		feed.Close()
+	} else {
+		printError(std.err, err)
+	}
 	return code
 }
 
@@ -179,32 +193,26 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 5 something needed is missing here, 130 interrupted.`,
 		Writer:          std.out,
 		ErrWriter:       std.err,
-		HideVersion:     true,
-		HideHelpCommand: false,
+		HideVersion:     true, // the flag below is ours
+		HideHelpCommand: true, // and so is the command
+		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "the same as mpsforge version", DisableDefaultText: true}, cli.HelpFlag},
 		// urfave/cli calls os.Exit for errors that carry a code unless this is set; Main does that, after its defers.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
-				return usagef("there is no command %q", name)
+				return usagef("there is no command %q%s", name, suggest.Meant(name, commandNames(c.App.Commands)))
 			}
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
 			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), exportCommand(std), portCommand(std), prCommand(std), lintCommand(std),
 			buildCommand(std), shellCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), replayCommand(std), doctorCommand(std), versionCommand(std),
-			completionCommand(std), completeCommand(std), docsCommand(std),
+			completionCommand(std), completeCommand(std), docsCommand(std), helpCommand(),
 		},
 	}
 	hardenCommands(app.Commands)
 	return app
-}
-
-func onUsageError(_ *cli.Context, err error, _ bool) error {
-	if strings.Contains(err.Error(), "not defined: -[") {
-		return usagef("%v; put -- before a text that begins with a dash", err)
-	}
-	return usageError{err.Error()}
 }
 
 // hardenCommands sets what urfave/cli wants on each command anew.

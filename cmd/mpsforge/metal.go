@@ -21,12 +21,7 @@ func metalCommand(std streams) *cli.Command {
   mpsforge metal explain "commit an already committed command buffer"
   mpsforge metal classify ~/Library/Logs/DiagnosticReports/python3*.ips
   mpsforge metal run --runs 100 race.txt`,
-		Action: func(c *cli.Context) error {
-			if name := c.Args().First(); name != "" {
-				return usagef("metal has no command %q; there are: explain, classify, run", name)
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
+		Action:      showGroup,
 		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std)},
 	}
 }
@@ -41,7 +36,7 @@ cause, and which patches address it, with those that this version of the series 
   mpsforge metal explain 4
   mpsforge metal explain invalid-kernel-dag
   mpsforge metal explain "A command encoder is already encoding to this command buffer"
-  mpsforge metal explain -- "-[_MTLCommandBuffer commit]:683: failed assertion ..."    -- before a text that begins with -
+  mpsforge metal explain "-[_MTLCommandBuffer commit]:683: failed assertion ..."
   mpsforge metal explain --baseline v2.6.0 10   marked by that baseline's series`,
 		flags: []cli.Flag{baselineFlag(), patchesFlag()},
 		action: func(_ context.Context, c call) (result, error) {
@@ -109,7 +104,13 @@ most 64 MiB. The verdict is "thread class" (threads in the MPS backend explain i
 		action: func(_ context.Context, c call) (result, error) {
 			files := validate.Classify(c.Args().Slice())
 			found := result{value: files, message: validate.Tally(files), text: func(w io.Writer) { printClassified(w, files) }}
-			return found, validate.Unreadable(files)
+			err := validate.Unreadable(files)
+			for _, path := range c.Args().Slice() {
+				if checkInput("", path) != nil {
+					return found, usageError{err.Error()}
+				}
+			}
+			return found, err
 		},
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 )
 
@@ -121,12 +122,15 @@ func (c call) portTarget(options *fork.PortOptions) (*patches.Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	isBaseline := slices.Contains(known, options.To)
+	isBaseline, meant := slices.Contains(known, options.To), ""
+	if !isBaseline {
+		meant = suggest.Meant(options.To, known)
+	}
 	if options.Dir == "" && c.String("patches") != "" && isBaseline {
 		options.Dir = filepath.Join(c.String("patches"), options.To)
 	}
 	if options.Dir == "" && !options.Check {
-		return nil, usagef("port needs --out, the folder of patches to write, such as patches/%s", options.To)
+		return nil, usagef("port needs --out, the folder of patches to write, such as patches/%s%s", options.To, meant)
 	}
 	name := options.To
 	if options.Dir != "" {

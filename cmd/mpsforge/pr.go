@@ -64,7 +64,10 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 		}
 	}
 	if path := c.String("report"); path != "" {
-		var err error
+		err := checkInput("--report", path)
+		if err != nil {
+			return result{}, err
+		}
 		if options.Report, err = reports.ReadFile(path); err != nil {
 			return result{}, err
 		}

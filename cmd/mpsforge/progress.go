@@ -12,6 +12,7 @@ import (
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/events/tui"
+	"mpsforge/internal/suggest"
 )
 
 // The faces of the event stream, as --progress names them. Auto is the terminal UI where standard output and standard error
@@ -62,7 +63,7 @@ func openRenderer(std streams, f face) (events.Renderer, error) {
 		}
 	case progressPlain:
 	default:
-		return nil, usagef("--progress %s: use auto, tty, plain or json", f.mode)
+		return nil, usagef("--progress %s: use auto, tty, plain or json%s", f.mode, suggest.Meant(f.mode, []string{progressAuto, progressTTY, progressPlain, progressJSON}))
 	}
 	if f.quiet || f.mode == progressPlain {
 		return events.NewPlain(std.err, f.quiet), nil

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"mpsforge/internal/events"
 )
@@ -70,5 +73,19 @@ func TestNoUIWithoutATerminal(t *testing.T) {
 				t.Errorf("%s, use %d: %T, %v", mode, use, renderer, err)
 			}
 		}
+	}
+}
+
+// A panic ends the stream and the command as any other failure does.
+func TestPanicEndsTheStream(t *testing.T) {
+	var out, errs bytes.Buffer
+	std := streams{out: &out, err: &errs, args: []string{"mpsforge", "broken", "--progress", "json"}}
+	app := &cli.App{Name: "mpsforge", Commands: []*cli.Command{newCommand(std, spec{name: "broken", action: func(context.Context, call) (result, error) { panic("oh") }})}}
+	if code := exitCode(app.Run(std.args)); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	lines := strings.Split(strings.TrimSpace(errs.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[1], `"kind":"end"`) || !strings.Contains(lines[1], "panic: oh; this is a bug in mpsforge") {
+		t.Errorf("%s", &errs)
 	}
 }

@@ -17,7 +17,7 @@ func recoverCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "recover", usage: "finish or undo what a kill left open",
 		about: `Without a flag it does what loses nothing, and says so when you must choose. apply and unapply do the same by
-themselves. With --patches it also ends an export or port that was cut off while it wrote there.
+themselves. What an interrupted fetch left is removed; fetch goes on with it instead. With --patches it also ends an export or port that was cut off while it wrote there.
 
   mpsforge recover                        end an interrupted run
   mpsforge recover --rollback             undo it; overwrites the files that it concerned
@@ -47,12 +47,7 @@ themselves. With --patches it also ends an export or port that was cut off while
 					ended = append(ended, "finished writing the series into "+folder)
 				}
 			}
-			checkout, _, err := c.openCheckout(ctx)
-			if err != nil {
-				return result{}, err
-			}
-			defer checkout.Close()
-			recovery, err := checkout.Recover(ctx, direction, c.Bool("remove-index-lock"))
+			recovery, err := c.recover(ctx, direction)
 			if err != nil {
 				return result{}, err
 			}
@@ -66,4 +61,18 @@ themselves. With --patches it also ends an export or port that was cut off while
 			}}, nil
 		},
 	})
+}
+
+// recover ends what was cut off in the checkout.
+func (c call) recover(ctx context.Context, direction fork.Direction) (*fork.Recovery, error) {
+	dir := c.String("checkout")
+	if did, err := fork.ClearUnmade(dir); err != nil || did != "" {
+		return &fork.Recovery{Checkout: dir, Did: did}, err
+	}
+	checkout, _, err := c.openCheckout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer checkout.Close()
+	return checkout.Recover(ctx, direction, c.Bool("remove-index-lock"))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/suggest"
 	"mpsforge/reports"
 )
 
@@ -58,7 +59,7 @@ func (c call) report() (result, error) {
 	case c.Bool("open") && format != "" && format != "html":
 		return result{}, usagef("--open shows the HTML page, not %s", format)
 	case format != "" && format != "svg" && !slices.Contains(reports.Formats(), format):
-		return result{}, usagef("--format %s: there are %s and svg", format, strings.Join(reports.Formats(), ", "))
+		return result{}, usagef("there is no --format %s%s", format, suggest.Names(format, append(reports.Formats(), "svg")))
 	case format == "svg" && output == "":
 		return result{}, usagef("--format svg writes a file for each chart: name a folder with --output")
 	}

@@ -66,7 +66,7 @@ func onPty(t *testing.T, args []string) string {
 	select {
 	case text := <-shown:
 		return text
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the terminal shows nothing")
 		return ""
 	}

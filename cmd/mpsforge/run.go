@@ -22,8 +22,8 @@ func runCommand(std streams) *cli.Command {
 for the stages python and bench, unless --python names an environment that has it or --build=false says no, and elsewhere when
 --build asks for it; what was built is then what those stages run on.
 
-  mpsforge run                                         PyTorch v2.9.1 in ./pytorch
-  mpsforge run --baseline v2.6.0 --checkout pt26       Debian's 2.6.0, where GitHub can not be reached
+  mpsforge run                                         PyTorch v2.9.1 in ./pytorch; Debian's 2.6.0 where GitHub does not answer
+  mpsforge run --baseline v2.6.0 --checkout pt26       Debian's 2.6.0
   mpsforge run --quick                                 the short form of each stage
   mpsforge run --build                                 on Linux, too: build PyTorch, for the CPU`,
 		flags: checkoutFlags(slices.Concat(fetchFlags(), verifyFlags(), settingFlags(), []cli.Flag{
@@ -102,7 +102,7 @@ func (c call) ensureCheckout(ctx context.Context) error {
 		if ready {
 			return nil
 		}
-	} else if !isMissing(err) {
+	} else if !isMissing(err) && !errors.Is(err, fork.ErrInterrupted) {
 		return err
 	}
 	fetched, err := c.fetch(ctx)

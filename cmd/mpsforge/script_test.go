@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mpsforge/internal/events"
 	"mpsforge/patches"
 )
 
@@ -22,6 +25,7 @@ func TestMain(m *testing.M) {
 		"mpsforge": func() { os.Exit(Main()) },
 		"code":     func() { os.Exit(code(os.Args[1:])) },
 		"field":    func() { os.Exit(field(os.Args[1])) },
+		"events":   func() { os.Exit(onlyEvents()) },
 	})
 }
 
@@ -65,6 +69,29 @@ func field(path string) int {
 	return 0
 }
 
+// onlyEvents makes sure that standard input is a stream of events to the last line, and tells the exit code that it ends with.
+func onlyEvents() int {
+	type line struct {
+		Kind  string     `json:"kind"`
+		Event events.End `json:"event"`
+	}
+	var all []line
+	for decoder := bufio.NewScanner(os.Stdin); decoder.Scan(); {
+		var next line
+		if err := json.Unmarshal(decoder.Bytes(), &next); err != nil {
+			fmt.Fprintf(os.Stderr, "%v: %s\n", err, decoder.Bytes())
+			return 1
+		}
+		all = append(all, next)
+	}
+	if len(all) < 2 || all[0].Kind != "stream" || all[len(all)-1].Kind != "end" {
+		fmt.Fprintln(os.Stderr, "not from a first event to a last one")
+		return 1
+	}
+	fmt.Println("end", all[len(all)-1].Event.ExitCode)
+	return 0
+}
+
 // TestScripts runs the behaviour of the commands as written in testdata/script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -90,10 +117,11 @@ func TestScripts(t *testing.T) {
 }
 
 // project makes a small stand-in for PyTorch in ./upstream, tagged v2.9.1, a series of three patches for it in
-// ./patches, which MPSFORGE_PATCHES then names, and a clone at the tag in ./pytorch.
+// ./patches, which MPSFORGE_PATCHES then names, and a clone at the tag in ./pytorch. With debian there is an older baseline
+// v2.6.0 too, whose commit OLDER names, with a series of one patch, and its source package in the cache.
 func project(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: project")
+	if neg || len(args) > 1 || len(args) == 1 && args[0] != "debian" {
+		ts.Fatalf("usage: project [debian]")
 	}
 	up := ts.MkAbs("upstream")
 	git := func(dir string, args ...string) string {
@@ -128,6 +156,17 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return b.String()
 	}
+	format := []string{"format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames"}
+	if len(args) == 1 {
+		write("aten/stream.mm", "an older stream\n")
+		commit("PyTorch")
+		git(up, "tag", "v2.6.0")
+		write("aten/stream.mm", "an older stream, changed\n")
+		commit("[MPS] Change streams")
+		ts.Check(os.MkdirAll(ts.MkAbs("patches/v2.6.0"), 0o755))
+		git(up, append(format, "--output", ts.MkAbs("patches/v2.6.0/streams.patch"), "v2.6.0..HEAD")...)
+		git(up, "reset", "-q", "--hard", "v2.6.0")
+	}
 	write("aten/stream.mm", numbered(60, nil))
 	write("aten/event.mm", numbered(20, nil))
 	write("aten/old.mm", numbered(10, nil))
@@ -147,7 +186,7 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs("patches/v2.9.1")
 	ts.Check(os.MkdirAll(dir, 0o755))
 	out := ts.MkAbs("mails")
-	git(up, "format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames", "-o", out, "v2.9.1..HEAD")
+	git(up, append(format, "-o", out, "v2.9.1..HEAD")...)
 	mails, err := filepath.Glob(filepath.Join(out, "*.patch"))
 	ts.Check(err)
 	slices.Sort(mails)
@@ -156,26 +195,42 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(os.Rename(mail, filepath.Join(dir, names[i]+".patch")))
 	}
 	ts.Check(os.WriteFile(filepath.Join(dir, "series"), []byte("slots.patch\nstreams.patch\ntidy.patch\n"), 0o644))
-	base := git(up, "rev-parse", "v2.9.1^{commit}")
-	paths := []string{"aten/stream.mm", "aten/event.mm", "aten/old.mm", "aten/slots.h", "aten/new.mm"}
-	baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: "v2.9.1", Tag: "v2.9.1", Commit: base, Tree: git(up, "rev-parse", base+"^{tree}")},
-		paths, nil, func(path string) (string, []byte, error) {
-			command := exec.Command("git", "-C", up, "cat-file", "blob", base+":"+path)
-			content, err := command.Output()
-			if err != nil {
-				return "", nil, os.ErrNotExist
-			}
-			return "100644", content, nil
-		})
-	ts.Check(err)
-	for name, write := range map[string]func(*os.File) error{
-		"baseline.json": func(f *os.File) error { return baseline.Write(f) },
-		"digests.json":  func(f *os.File) error { return digests.Write(f) },
-	} {
-		file, err := os.Create(filepath.Join(dir, name))
+	record := func(name string, source *patches.Source, paths ...string) (base string) {
+		base = git(up, "rev-parse", name+"^{commit}")
+		baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: name, Tag: name, Commit: base, Tree: git(up, "rev-parse", base+"^{tree}"), Source: source},
+			paths, nil, func(path string) (string, []byte, error) {
+				command := exec.Command("git", "-C", up, "cat-file", "blob", base+":"+path)
+				content, err := command.Output()
+				if err != nil {
+					return "", nil, os.ErrNotExist
+				}
+				return "100644", content, nil
+			})
 		ts.Check(err)
-		ts.Check(write(file))
-		ts.Check(file.Close())
+		for file, write := range map[string]func(*os.File) error{
+			"baseline.json": func(f *os.File) error { return baseline.Write(f) },
+			"digests.json":  func(f *os.File) error { return digests.Write(f) },
+		} {
+			file, err := os.Create(ts.MkAbs(filepath.Join("patches", name, file)))
+			ts.Check(err)
+			ts.Check(write(file))
+			ts.Check(file.Close())
+		}
+		return base
+	}
+	base := record("v2.9.1", nil, "aten/stream.mm", "aten/event.mm", "aten/old.mm", "aten/slots.h", "aten/new.mm")
+	if len(args) == 1 {
+		ts.Check(os.WriteFile(ts.MkAbs("patches/v2.6.0/series"), []byte("streams.patch\n"), 0o644))
+		archive := ts.MkAbs("archive.tar.xz")
+		git(up, "-c", "tar.tar.xz.command=xz -c", "archive", "--prefix=pytorch/", "-o", archive, "v2.6.0^{tree}")
+		content, err := os.ReadFile(archive)
+		ts.Check(err)
+		sum := fmt.Sprintf("%x", sha256.Sum256(content))
+		ts.Setenv("OLDER", record("v2.6.0", &patches.Source{Suite: "trixie", Package: "pytorch", File: "pytorch.orig.tar.xz", SHA256: sum, Size: int64(len(content))},
+			"aten/stream.mm"))
+		cached := filepath.Join(ts.Getenv("MPSFORGE_CACHE"), "sources", sum)
+		ts.Check(os.MkdirAll(cached, 0o755))
+		ts.Check(os.Rename(archive, filepath.Join(cached, "pytorch.orig.tar.xz")))
 	}
 	git(ts.MkAbs("."), "clone", "-q", "--no-local", "upstream", "pytorch")
 	git(ts.MkAbs("pytorch"), "checkout", "-q", "-b", "work", "v2.9.1")

@@ -27,8 +27,11 @@ look for modules in the current folder first, as a checkout's folder torch would
 		flags: []cli.Flag{checkoutFlag(), venvFlag(), &cli.StringFlag{Name: "command", Usage: "let the shell run `TEXT` and end"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			checkout, err := fork.Open(ctx, c.String("checkout"), nil)
-			if err != nil && c.String("venv") == "" {
-				return result{}, fmt.Errorf("%w; name the environment with --venv, or the checkout with --checkout", err)
+			if isMissing(err) {
+				err = c.noCheckout(err)
+			}
+			if err != nil && (c.IsSet("checkout") || c.String("venv") == "") {
+				return result{}, fmt.Errorf("%w; or name the environment with --venv", err)
 			}
 			dir := ""
 			if err == nil {

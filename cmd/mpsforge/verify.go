@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/build"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
@@ -74,7 +75,7 @@ func pythonFlags() []cli.Flag {
 func (c call) pythonOptions() (validate.PythonOptions, error) {
 	options := validate.PythonOptions{Interpreter: c.String("python"), Stock: c.String("stock"), Device: c.String("device"), Only: c.String("only"), Repeat: c.Int("repeat"), Warmup: c.Bool("warmup")}
 	if options.Device != "mps" && options.Device != "cpu" {
-		return options, usagef("--device %s: there are mps and cpu", options.Device)
+		return options, usagef("there is no --device %s%s", options.Device, suggest.Names(options.Device, []string{"mps", "cpu"}))
 	}
 	if options.Repeat < 0 {
 		return options, usagef("--repeat %d: at least 1", options.Repeat)
@@ -205,7 +206,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	case err == nil:
 		defer checkout.Close()
 		options.Checkout, options.Series = checkout, series
-	case isMissing(err):
+	case errors.Is(err, errNoCheckout):
 		options.NoCheckout = fmt.Sprintf("there is no checkout at %s; mpsforge fetch gets one", c.String("checkout"))
 		if options.Series, err = c.series(""); err != nil {
 			return result{}, err

@@ -35,7 +35,7 @@ var flavourFlags = map[Flavour][]string{
 
 // unit is one source file to compile.
 type unit struct {
-	dir    string // the compiler runs there; path and relative flags are seen from it
+	dir    string // the compiler runs there and writes only the object; path and relative flags are seen from it
 	path   string
 	flags  []string
 	bare   bool // ThreadSanitizer is not to see it
@@ -141,7 +141,7 @@ func (c *compiler) link(ctx context.Context, output string, objects, flags []str
 		return err
 	}
 	c.sink.Emit(events.StepProgress{Step: c.step, Note: "link " + filepath.Base(output)})
-	if _, err := (run.Command{Name: c.root.Tool("clang"), Args: args}).Run(ctx); err != nil {
+	if _, err := (run.Command{Name: c.root.Tool("clang"), Args: args, Dir: filepath.Dir(output)}).Run(ctx); err != nil {
 		return compileError(filepath.Base(output), err)
 	}
 	return errors.Join(os.Rename(output+".new", output), os.WriteFile(record, []byte(key), 0o644))

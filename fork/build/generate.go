@@ -54,8 +54,10 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 		return nil, err
 	}
 	defer os.RemoveAll(temporary)
-	command := run.Command{Name: root.Tool("python3"),
-		Args: []string{"-m", "torchgen.gen", "--source-path", source, "--install-dir", filepath.Join(temporary, "ATen"),
+	made := filepath.Join(temporary, "made")
+	// Besides what goes into the folder that it is given, torchgen writes torch/csrc/inductor/... where it runs.
+	command := run.Command{Name: root.Tool("python3"), Dir: temporary,
+		Args: []string{"-m", "torchgen.gen", "--source-path", source, "--install-dir", filepath.Join(made, "ATen"),
 			"--mps", "--per-operator-headers", "--backend-whitelist", "MPS", "--generate", "headers", "sources"},
 		Env: run.Environment([]string{"PYTHONPATH=" + torch.pythonPath}, nil)}
 	if _, err := command.Run(ctx); err != nil {
@@ -63,7 +65,7 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 	}
 	// Only the registration is compiled; the other sources are libtorch's own. What torchgen writes in shards it writes
 	// once more as a whole.
-	sources, err := filepath.Glob(filepath.Join(temporary, "ATen", "*.cpp"))
+	sources, err := filepath.Glob(filepath.Join(made, "ATen", "*.cpp"))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 			}
 		}
 	}
-	if err := os.Rename(temporary, dir); err != nil && !exists(dir) {
+	if err := os.Rename(made, dir); err != nil && !exists(dir) {
 		return nil, err
 	}
 	finish(events.OK, "")

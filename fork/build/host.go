@@ -87,6 +87,10 @@ func Host(ctx context.Context, options HostOptions, sink events.Sink) (*HostBuil
 		return nil, err
 	}
 	options.Checkout = checkout
+	// Programs run in folders of the cache, from where a relative path would name another one.
+	if options.Cache, err = filepath.Abs(options.Cache); err != nil {
+		return nil, err
+	}
 	if err := options.Torch.checkVersion(checkout); err != nil {
 		return nil, err
 	}
@@ -353,7 +357,7 @@ func (h *host) registration(ctx context.Context, generated *generated, objects s
 }
 
 func (h *host) symbols(ctx context.Context, args []string) ([]string, error) {
-	result, err := run.Command{Name: h.Root.Tool("llvm-nm"), Args: args}.Run(ctx)
+	result, err := run.Command{Name: h.Root.Tool("llvm-nm"), Args: args, Dir: h.Cache}.Run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list symbols: %w", err)
 	}

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -144,23 +145,20 @@ func TestInterruptEndsAllAndIsResumed(t *testing.T) {
 	pid := p.path("pid")
 	p.program("c++", `case "$*" in *-c*Copy.cpp*) echo $$ > `+pid+`; exec sleep 600;; esac; exec c++ "$@"`)
 	ctx, cancel := context.WithCancel(t.Context())
+	var text []byte
 	go func() {
-		for !exists(pid) && ctx.Err() == nil {
+		for ctx.Err() == nil && !bytes.HasSuffix(text, []byte("\n")) { // it may be there and still empty
 			time.Sleep(10 * time.Millisecond)
+			text, _ = os.ReadFile(pid)
 		}
-		time.Sleep(100 * time.Millisecond)
 		cancel()
 	}()
 	_, err := p.build(ctx)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
 	// A process that was killed goes when it is next given a processor, which takes a moment on a busy machine.
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
 		if err != nil || strings.Contains(string(stat), ") Z") {
 			break
@@ -210,7 +208,10 @@ func TestSecondBuildIsRefused(t *testing.T) {
 func TestLeftCompilersHoldTheLock(t *testing.T) {
 	p := newProject(t)
 	p.mustBuild()
-	p.program("ninja", `case "$*" in "-C build -j"*) sleep 7 & kill -9 $$;; esac; exec `+p.machine.Tools["ninja"].Path+` "$@"`)
+	runs := p.path("compiler-runs")
+	p.write("compiler-runs", "")
+	// It ends when this test removes the file, or after ten minutes.
+	p.program("ninja", `case "$*" in "-C build -j"*) (n=0; while [ -e `+runs+` ] && [ $((n+=1)) -lt 6000 ]; do sleep 0.1; done) & kill -9 $$;; esac; exec `+p.machine.Tools["ninja"].Path+` "$@"`)
 	p.options.Targets = []string{"c10"}
 	if _, err := p.build(t.Context()); !errors.Is(err, ErrKilled) {
 		t.Fatal(err)
@@ -220,6 +221,9 @@ func TestLeftCompilersHoldTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIn(t, err.Error(), "or what it has started")
+	if err := os.Remove(runs); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // What is missing is told before anything is written.
@@ -288,6 +292,7 @@ func TestProgressIsLearntAndThinned(t *testing.T) {
 	p.program("c++", `case "$*" in *-c*) sleep 0.4;; esac; exec c++ "$@"`)
 	log := &eventLog{}
 	p.sink = log
+	started := time.Now()
 	p.mustBuild()
 	known, err := durations(p.path("build", ".ninja_log"))
 	if err != nil {
@@ -299,9 +304,10 @@ func TestProgressIsLearntAndThinned(t *testing.T) {
 	if !slices.ContainsFunc(log.progress, func(p events.StepProgress) bool { return p.Left > 0 }) {
 		t.Errorf("no time left is told: %+v", log.progress)
 	}
-	for i := 1; i < len(log.at)-1; i++ {
-		if log.at[i].Sub(log.at[i-1]) < updateInterval {
-			t.Errorf("updates %d and %d are %s apart", i-1, i, log.at[i].Sub(log.at[i-1]))
+	// On a busy machine an update may come late, and the next one soon after it; the last one comes in any case.
+	for i, at := range log.at[:len(log.at)-1] {
+		if at.Sub(started) < time.Duration(i)*updateInterval {
+			t.Errorf("%d updates came within %s", i+1, at.Sub(started))
 		}
 	}
 }

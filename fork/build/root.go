@@ -78,6 +78,10 @@ func HaveRoot(cache string) bool { return exists(filepath.Join(cache, "roots", D
 // is not there: some 330 MB to download, 1.7 GB on disk.
 func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, error) {
 	sink = events.OrDiscard(sink)
+	cache, err := filepath.Abs(cache)
+	if err != nil {
+		return nil, err
+	}
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%w: host builds run on Linux; this is %s. On a Mac, build the real thing instead: mpsforge build", ErrEnvironment, runtime.GOOS)
 	}
@@ -87,14 +91,10 @@ func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, 
 			return nil, fmt.Errorf("make a root of %s's packages in %s: %w", DebianSuite, dir, err)
 		}
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
+	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
 	root := &Root{dir: dir, tools: filepath.Join(cache, "roots", "tools-"+strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-"))}
-	if root.tools, err = filepath.Abs(root.tools); err != nil {
-		return nil, err
-	}
 	return root, root.writeTools()
 }
 
@@ -162,7 +162,7 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 		if have[name] {
 			continue // in use; apt knows nothing of what the root has
 		}
-		if _, err := (run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, tree}}).Run(ctx); err != nil {
+		if _, err := (run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, tree}, Dir: temporary}).Run(ctx); err != nil {
 			return err
 		}
 		names = append(names, filepath.Base(file))

@@ -1,26 +1,87 @@
 package git
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
+
+	"mpsforge/internal/run"
 )
 
-// FetchTag gets one tag without history from a remote repository, unless it is here already. Git's progress goes to
-// progress, in its own words.
+// Answers asks a repository for a ref. The error says in a few words why the answer is none.
+func Answers(ctx context.Context, url, ref string, limit time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := runCommand(limited, newCommand("", "ls-remote", "--exit-code", "--", url, ref))
+	failure := (*run.Error)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case limited.Err() != nil:
+		return fmt.Errorf("nothing came within %v", limit)
+	case run.ExitCode(err) == 2: // git's exit code for an answer without the ref
+		return fmt.Errorf("it has no %s", ref)
+	case errors.As(err, &failure):
+		for line := range strings.Lines(failure.Stderr) { // the first says why; advice follows
+			if said, fatal := strings.CutPrefix(strings.TrimSpace(line), "fatal: "); fatal {
+				return errors.New(said)
+			}
+		}
+		return errors.New(cmp.Or(run.LastLines(failure.Stderr, 1), failure.Err.Error()))
+	}
+	return err
+}
+
+// Origin is the address that the repository was fetched from, or "".
+func (r *Repository) Origin(ctx context.Context) (string, error) {
+	output, err := runCommand(ctx, r.command("config", "--default=", "remote.origin.url"))
+	if err != nil {
+		return "", fmt.Errorf("read the address that %s was fetched from: %w", r.WorkTree, err)
+	}
+	return strings.TrimSpace(string(output)), nil
+}
+
+// Shallow lists the commits whose parents are not in the repository.
+func (r *Repository) Shallow() ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(r.CommonDir, "shallow"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read where the history ends: %w", err)
+	}
+	return strings.Fields(string(data)), nil
+}
+
+// AllRefs gives each ref with the object that it leads to; a tag's is the commit.
+func (r *Repository) AllRefs(ctx context.Context) (map[string]string, error) {
+	output, err := runCommand(ctx, r.command("for-each-ref", "--format=%(refname) %(objectname) %(*objectname)"))
+	if err != nil {
+		return nil, fmt.Errorf("list the refs of %s: %w", r.WorkTree, err)
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(string(output)) {
+		fields := strings.Fields(line)
+		refs[fields[0]] = fields[len(fields)-1]
+	}
+	return refs, nil
+}
+
+// FetchTag gets one tag without history from a remote repository. Git's progress goes to progress, in its own words.
 func (r *Repository) FetchTag(ctx context.Context, url, ref string, progress io.Writer) error {
-	if _, err := r.ResolveCommit(ctx, ref); err == nil {
-		return nil
+	// Submodules with relative addresses are found through the remote that the work tree names. It is recorded first, so
+	// that it is known whenever the tag is there.
+	if _, err := runCommand(ctx, r.command("config", "remote.origin.url", url)); err != nil {
+		return fmt.Errorf("record the remote %s: %w", url, err)
 	}
 	command := r.command("fetch", "--progress", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url, ref+":"+ref)
 	command.Stderr = progress
 	if _, err := runCommand(ctx, command); err != nil {
 		return fmt.Errorf("fetch %s from %s: %w", ref, url, err)
-	}
-	// Submodules with relative addresses are found through the remote that the work tree names.
-	if _, err := runCommand(ctx, r.command("config", "remote.origin.url", url)); err != nil {
-		return fmt.Errorf("record the remote %s: %w", url, err)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 		return nil, fmt.Errorf("open checkout %s: %w", dir, err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("open checkout %s: not a folder", dir)
+		return nil, fmt.Errorf("open checkout %s: %w: it is no folder", dir, ErrNotRepository)
 	}
 	// One process for all that git knows about the place: a start of git costs as much as the rest of a status. It runs
 	// beside the longer one that reads the index.

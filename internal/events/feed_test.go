@@ -34,7 +34,7 @@ func TestSlowTerminalDoesNotSlowTheWork(t *testing.T) {
 	terminal := &slow{release: make(chan struct{})}
 	feed := events.NewFeed(terminal, time.Now)
 	const n = 20000
-	started := time.Now()
+	// Were the work to wait for the terminal, which is released only then, this test would not end.
 	for i := range n {
 		feed.Emit(events.StepProgress{Step: "compile", Done: int64(i)})
 		feed.Emit(events.StepLine{Step: "compile", Text: "output"})
@@ -42,14 +42,11 @@ func TestSlowTerminalDoesNotSlowTheWork(t *testing.T) {
 			feed.Emit(events.PartFinished{Part: events.Part{Step: "compile", Name: fmt.Sprint(i)}, Outcome: events.Failed})
 		}
 	}
-	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("%d events took %s", n, took)
-	}
 	close(terminal.release)
 	feed.Close()
 	feed.Close() // a second time does nothing
 	feed.Emit(events.End{})
-	parts, lines, told := 0, 0, 0
+	parts, lines, told, leftOut := 0, 0, 0, 0
 	var last int64
 	for _, record := range terminal.got {
 		switch e := record.Event.(type) {
@@ -60,9 +57,10 @@ func TestSlowTerminalDoesNotSlowTheWork(t *testing.T) {
 		case events.StepProgress:
 			last = e.Done
 		case events.Message:
-			if _, err := fmt.Sscanf(e.Text, "lines of output left out here, as they came too fast: %d", &told); err != nil {
+			if _, err := fmt.Sscanf(e.Text, "lines of output left out here, as they came too fast: %d", &leftOut); err != nil {
 				t.Errorf("%q: %v", e.Text, err)
 			}
+			told += leftOut // once for each time that the terminal is shown something
 		}
 	}
 	if parts != n/100 || lines+told != n || told == 0 || last != n-1 || !terminal.closed {

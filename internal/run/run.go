@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -129,6 +130,12 @@ func quote(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
+
+// userInfo is the name and password in an address.
+var userInfo = regexp.MustCompile(`://[^/@\s]+@`)
+
+// WithoutPasswords is text that others may see: streams, logs, records and error messages are passed on.
+func WithoutPasswords(text string) string { return userInfo.ReplaceAllString(text, "://***@") }
 
 // ExitCode returns the exit status of the program that err speaks of, or -1.
 func ExitCode(err error) int {

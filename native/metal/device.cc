@@ -137,8 +137,7 @@ void Device::close() {
   const Call call{"device_close", current_thread(*this), 0, nullptr};
   sync::Lock lock(mutex);
   if (closed_) return;
-  block(
-      lock, quiet, call.thread, [this] { return "device_close, for " + pending(); }, [this] { return idle(); });
+  block(lock, quiet, call.thread, [this] { return "device_close, for " + pending(); }, [this] { return idle(); });
   if (closed_) return;  // by another thread meanwhile
   closed_ = true;
   stop(lock);

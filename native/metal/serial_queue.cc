@@ -22,8 +22,7 @@ void SerialQueue::dispatch_sync(mpsforge_metal_function function, void* context)
     return "serial_sync on serial queue " + label +
            (owner_kept_ ? ", held by thread " + owner_kept_->name() : ", whose next block cannot begin");
   };
-  if (!device->block(
-          lock, turn_, thread, what, [&] { return serving_ == ticket; }, this)) {
+  if (!device->block(lock, turn_, thread, what, [&] { return serving_ == ticket; }, this)) {
     skipped_.insert(ticket);
     return;
   }

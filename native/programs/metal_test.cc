@@ -353,8 +353,7 @@ struct Scenario {
   void (*run)();
 };
 
-#define SCENARIO(name) \
-  { #name, name }
+#define SCENARIO(name) {#name, name}
 
 constexpr Scenario kScenarios[] = {
     SCENARIO(a_kernel_sees_its_grid_and_context),

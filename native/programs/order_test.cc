@@ -528,8 +528,7 @@ struct Scenario {
   void (*run)();
 };
 
-#define SCENARIO(function) \
-  { #function, function }
+#define SCENARIO(function) {#function, function}
 
 const Scenario kScenarios[] = {
     SCENARIO(two_writes_without_order_race),

@@ -66,7 +66,7 @@ func TestParseReturnsOneWarningPerVariable(t *testing.T) {
 func TestRunHistoryRecordsEveryOperation(t *testing.T) {
 	options := HistoryOptions{
 		Config: Config{WorkerSlots: 3, Policy: Wait, WaitMS: -1}, Seed: 7,
-		Threads: 4, Operations: 500, MaxHeld: 1, StalePercent: 20, HoldYields: 2, StallMS: 20000,
+		Threads: 4, Operations: 500, MaxHeld: 1, StalePercent: 20, HoldYields: 2, StallMS: 300_000,
 	}
 	history, err := reference(t).RunHistory(options)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestRunHistoryRecordsEveryOperation(t *testing.T) {
 func TestRunHistoryReportsAStall(t *testing.T) {
 	history, err := reference(t).RunHistory(HistoryOptions{
 		Config:  Config{WorkerSlots: 1, Policy: Wait, WaitMS: -1},
-		Threads: 1, Operations: 1000, MaxHeld: 2, StallMS: 200,
+		Threads: 1, Operations: 1000, MaxHeld: 2, StallMS: 2000, // long enough for the thread to get there
 	})
 	if err != nil {
 		t.Fatal(err)

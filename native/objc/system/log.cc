@@ -19,9 +19,7 @@ struct os_log_s {
   std::atomic<long> references;
 };
 
-struct os_log_s mpsforge_os_log_default {
-  "default", "default", { 1 }
-};
+struct os_log_s mpsforge_os_log_default{"default", "default", {1}};
 
 namespace {
 

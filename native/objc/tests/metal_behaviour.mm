@@ -386,8 +386,7 @@ void captures_are_off_unless_asked_for() {
 
 }  // namespace
 
-#define SCENARIO(name) \
-  { #name, name }
+#define SCENARIO(name) {#name, name}
 
 std::vector<Case> behaviour_scenarios() {
   return {

@@ -137,8 +137,7 @@ void cpu_races_gpu() {
 
 }  // namespace
 
-#define SCENARIO(name, message) \
-  { #name, name, message }
+#define SCENARIO(name, message) {#name, name, message}
 
 std::vector<Case> misuse_scenarios() {
   return {

@@ -210,14 +210,10 @@ void reductions(Run& run) {
     const at::Tensor input = chance.values(chance.sizes(1, 4));
     const int64_t dimension = chance.number(0, input.dim() - 1);
     const bool keep = chance.toss();
-    compare(
-        run, chance, "sum", {input}, [&](Inputs in) { return at::sum(in[0], {dimension}, keep); }, false);
-    compare(
-        run, chance, "mean", {input}, [&](Inputs in) { return at::mean(in[0], {dimension}, keep); }, false);
-    compare(
-        run, chance, "sum of all", {input}, [](Inputs in) { return at::sum(in[0]); }, true);
-    compare(
-        run, chance, "amax", {input}, [&](Inputs in) { return at::amax(in[0], {dimension}, keep); }, false);
+    compare(run, chance, "sum", {input}, [&](Inputs in) { return at::sum(in[0], {dimension}, keep); }, false);
+    compare(run, chance, "mean", {input}, [&](Inputs in) { return at::mean(in[0], {dimension}, keep); }, false);
+    compare(run, chance, "sum of all", {input}, [](Inputs in) { return at::sum(in[0]); }, true);
+    compare(run, chance, "amax", {input}, [&](Inputs in) { return at::amax(in[0], {dimension}, keep); }, false);
   });
 }
 
@@ -269,10 +265,8 @@ void softmax(Run& run) {
   repeat(run, [&](Chance& chance) {
     const at::Tensor input = chance.values(chance.sizes(1, 4));
     const int64_t dimension = chance.number(-1, input.dim() - 1);
-    compare(
-        run, chance, "softmax", {input}, [&](Inputs in) { return at::softmax(in[0], dimension); }, false);
-    compare(
-        run, chance, "log_softmax", {input}, [&](Inputs in) { return at::log_softmax(in[0], dimension); }, false);
+    compare(run, chance, "softmax", {input}, [&](Inputs in) { return at::softmax(in[0], dimension); }, false);
+    compare(run, chance, "log_softmax", {input}, [&](Inputs in) { return at::log_softmax(in[0], dimension); }, false);
   });
 }
 

@@ -454,14 +454,12 @@ void random_numbers() {
 
 void errors() {
   const at::Tensor f = at::ones({2, 3}), i = at::ones({2, 3}, at::kInt);
-  expect_error("no promotion", "addition: operands of different types, Float32[2, 3] and Int32[2, 3]", [&] {
-    evaluate("addition", {f, i}, {}, {f});
-  });
+  expect_error("no promotion", "addition: operands of different types, Float32[2, 3] and Int32[2, 3]",
+               [&] { evaluate("addition", {f, i}, {}, {f}); });
   expect_error("unknown", "LSTM is not implemented", [&] { evaluate("LSTM", {f}, {}, {f}); });
   expect_error("shape", "do not broadcast", [&] { evaluate("addition", {f, at::ones({2, 4})}, {}, {f}); });
-  expect_error("reshape", "cannot have the shape", [&] {
-    evaluate("reshape", {f}, {{"shape", std::vector<int64_t>{4}}}, {f});
-  });
+  expect_error("reshape", "cannot have the shape",
+               [&] { evaluate("reshape", {f}, {{"shape", std::vector<int64_t>{4}}}, {f}); });
   expect_error("result shape", "its memory", [&] { evaluate("identity", {f}, {}, {at::ones({4, 2})}); });
   expect_error("not fed", "is not fed", [&] {
     const Input placeholder = {make_placeholder(DataType::Float32, Shape{2}), 0};
