@@ -1,7 +1,13 @@
 // Package native holds the C++ side of the verification, one folder a part: schedule (threads that one scheduler can
 // decide over), metal (the software Metal), pool (the reference stream pool), slots (the reference slot allocator and the
 // harness for others), script (the language that drives them), and programs (mains that are compiled at verify time,
-// with a sanitizer or with the code under test). All folders but programs are Go packages too, compiled by cgo.
+// with a sanitizer or with the code under test). All folders but programs and objc are Go packages too,
+// compiled by cgo.
+//
+// Go's build cache knows a cgo package by the files of its own folder, by the files that it embeds, and by the compiled
+// packages that it imports; it does not follow #include into other folders. So a folder whose headers others include embeds
+// them: a change of any header then changes the compiled package. And a package imports the package of every folder that
+// its sources include from, directly or through other headers: it is then compiled again. Tests hold both.
 package native
 
 import "embed"

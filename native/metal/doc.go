@@ -7,3 +7,14 @@ package metal
 // #cgo darwin CFLAGS: -fobjc-arc -Wall -Wextra
 // #cgo darwin LDFLAGS: -framework Foundation -framework CoreGraphics -framework Metal -framework MetalPerformanceShaders -framework MetalPerformanceShadersGraph
 import "C"
+
+import (
+	"embed"
+
+	_ "mpsforge/native/schedule" // its headers are included
+)
+
+// Headers makes Go's build cache see the headers here from other packages; see package native.
+//
+//go:embed *.h
+var Headers embed.FS

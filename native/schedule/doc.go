@@ -4,3 +4,10 @@ package schedule
 
 // #cgo CXXFLAGS: -std=c++17 -O2 -Wall -Wextra
 import "C"
+
+import "embed"
+
+// Headers makes Go's build cache see the headers here from other packages; see package native.
+//
+//go:embed *.h
+var Headers embed.FS

@@ -1,7 +1,7 @@
 //go:build cgo
 
 // Package script runs programs in a small language over the software Metal and the reference pool; script.h describes
-// the language. Compiled against ABI 2 of metal.h (see package pool).
+// the language.
 package script
 
 /*
@@ -21,9 +21,9 @@ import (
 	"fmt"
 	"unsafe"
 
-	_ "mpsforge/native/metal"    // linked
-	_ "mpsforge/native/pool"     // linked
-	_ "mpsforge/native/schedule" // linked
+	_ "mpsforge/native/metal"    // linked, and its headers are included
+	_ "mpsforge/native/pool"     // the same
+	_ "mpsforge/native/schedule" // the same
 )
 
 // Run runs the program on the software Metal and the reference pool and returns what came of it. It blocks until all
