@@ -267,7 +267,7 @@ func (c *stageChecker) checkMetal(ctx context.Context) []reports.Check {
 	return checks
 }
 
-// checkPool runs the scenarios of SPEC-pool.
+// checkPool runs the scenarios of the pool.
 func (c *stageChecker) checkPool(ctx context.Context) []reports.Check {
 	var checks []reports.Check
 	for _, scenario := range poolScenarios() {
