@@ -2,7 +2,7 @@
 // and, in a step of GitHub Actions, a report as the step's summary and annotations (WriteSummary, Annotations). It pushes
 // nothing and opens nothing. Its tests hold the workflow files and the making of releases to their rules.
 //
-// What upstream asks for is in shared/facts/upstream.md, section 6: a linked issue, a short text, tests, benchmarks where
+// What upstream asks for (its AI policy and its templates say it): a linked issue, a short text, tests, benchmarks where
 // speed changes, a word on compatibility, at most 2,000 changed lines, and, for work with AI assistance, its disclosure
 // and a human who understands and owns it.
 package ci

@@ -111,7 +111,7 @@ func TestRecordBaseline(t *testing.T) {
 	}
 }
 
-// Digests taken from a real PyTorch 2.6.0 tree: seven files are byte for byte those of v2.9.1 (baseline/README.md).
+// Digests taken from a real PyTorch 2.6.0 tree: seven files are byte for byte those of v2.9.1.
 func TestRecordFromPyTorch(t *testing.T) {
 	root := os.Getenv("MPSFORGE_PYTORCH_V260")
 	if root == "" {

@@ -1,9 +1,9 @@
 package validate
 
-// poolScenario is a program over a stream pool that obeys SPEC-pool: nothing may be found and every expectation must be
+// poolScenario is a program over a stream pool that obeys the pool's rules: nothing may be found and every expectation must be
 // met, freely and under the deterministic scheduler.
 type poolScenario struct {
-	rules string // of SPEC-pool, that it is an example of
+	rules string // of the pool, that it is an example of
 	name  string
 	text  string
 	// freely: it forks, or tells the time apart, which nothing under the scheduler does.
@@ -17,7 +17,7 @@ const (
 	threeWorkers = "pool PYTORCH_MPS_STREAM_POOL_SIZE=4\n"
 )
 
-// poolScenarios has at least one scenario for each rule of SPEC-pool.
+// poolScenarios has at least one scenario for each rule of the pool.
 func poolScenarios() []poolScenario { return append(streamScenarios(), tensorScenarios()...) }
 
 // streamScenarios are about streams, leases, queues, synchronisation and events: rules 1 to 15.

@@ -267,7 +267,7 @@ func checkMetal(ctx context.Context, c *stageChecker) []reports.Check {
 	return checks
 }
 
-// checkPool runs the scenarios of SPEC-pool.
+// checkPool runs the scenarios of the pool.
 func checkPool(ctx context.Context, c *stageChecker) []reports.Check {
 	var checks []reports.Check
 	for _, scenario := range poolScenarios() {

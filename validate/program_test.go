@@ -90,7 +90,7 @@ func TestFailureNamesTheCommandThatShowsItAgain(t *testing.T) {
 	}
 }
 
-// Each rule of SPEC-pool has a scenario named after it.
+// Each rule of the pool has a scenario named after it.
 func TestEveryRuleOfThePoolHasAScenario(t *testing.T) {
 	named := map[string]bool{}
 	for _, scenario := range poolScenarios() {

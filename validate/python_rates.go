@@ -90,7 +90,7 @@ func speedCell(outcomes []pythonOutcome) string {
 	return "-"
 }
 
-// processTable is the second one of seed 004: the same operation by processes and by threads.
+// processTable is the second one of that report: the same operation by processes and by threads.
 func processTable(all []pythonOutcome, s *pythonSubject) reports.Table {
 	table := reports.Table{Title: "nn.Linear by processes and by threads, " + s.name, Columns: []string{"at once", "processes", "ops/s", "threads", "ops/s"}}
 	of := func(name string, count int) []pythonOutcome {

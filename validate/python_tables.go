@@ -30,7 +30,7 @@ func pythonTables(all []pythonOutcome, patched, stock *pythonSubject) []reports.
 	return tables
 }
 
-// basicTable is that of the field report on real models (seed 001): operations, errors and speed.
+// basicTable is that of the field report on real models: operations, errors and speed.
 func basicTable(all []pythonOutcome) reports.Table {
 	table := reports.Table{Title: "Basic and stress tests", Columns: []string{"test", "subject", "config", "operations", "errors", "wrong values", "ops/s", "result"}}
 	found := outcomesOf(all, func(o pythonOutcome) bool { return o.test.section == basicSection })
@@ -55,7 +55,7 @@ func basicTable(all []pythonOutcome) reports.Table {
 	return table
 }
 
-// limitTable is that of the field report on the thread limit (seed 004): thread counts against classes of operations, the
+// limitTable is that of the field report on the thread limit: thread counts against classes of operations, the
 // two paths of Linear apart.
 func limitTable(all []pythonOutcome, s *pythonSubject) reports.Table {
 	table := reports.Table{Title: "Thread limit, " + s.name, Columns: []string{"operations"}}

@@ -10,6 +10,7 @@ import (
 
 	"mpsforge/fork/build"
 	"mpsforge/internal/run"
+	"mpsforge/native"
 	"mpsforge/patches"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestRuntimeScenariosExist(t *testing.T) {
 	var inProgram, inTable []string
 	for _, file := range []string{"parallel.cc", "streams.cc"} {
-		text, err := fs.ReadFile(hostmps, "hostmps/scenarios/"+file)
+		text, err := fs.ReadFile(native.Torch, "torch/scenarios/"+file)
 		if err != nil {
 			t.Fatal(err)
 		}

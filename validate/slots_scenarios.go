@@ -13,7 +13,7 @@ import (
 // slotScenario is a short program with an expected outcome, the same in every run.
 type slotScenario struct {
 	name string
-	rule string // of SPEC-pool
+	rule string // of the pool
 	run  func(*trial)
 }
 

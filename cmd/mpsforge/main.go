@@ -28,7 +28,7 @@ import (
 	"mpsforge/validate"
 )
 
-// Exit codes, as DESIGN.md fixes them.
+// Exit codes, as README.md lists them.
 const (
 	exitOK          = 0
 	exitFailed      = 1

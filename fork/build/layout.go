@@ -35,7 +35,7 @@ var layoutHeaders = []string{
 	"ATen/native/mps/MetalShaderLibrary.h", "ATen/native/mps/OperationUtils.h",
 }
 
-// layoutClasses are those classes (SPEC-series, bounds). A version may lack some.
+// layoutClasses are those classes (series rule 15). A version may lack some.
 var layoutClasses = []string{
 	"at::mps::MPSStream", "at::mps::MPSEvent", "at::mps::MPSGuardImpl", "at::mps::IMPSAllocator", "at::native::mps::MetalShaderLibrary",
 	"at::native::mps::MetalKernelFunction", "at::native::mps::MPSCachedGraph", "at::native::mps::MPSGraphCache", "at::native::mps::MPSKernelCache",

@@ -16,15 +16,15 @@ struct Observation {
   const char* message;
 };
 
-// seeds/001 (a table of crashes of PyTorch layers used by several threads, and its list of causes) and facts/metal.md
+// Metal rule 29, from a field report (a table of crashes of PyTorch layers used by several threads, and its causes);
 // signature 10: the class as a whole does not bear it, whichever instance, command buffer or queue. The assertion's
 // method is not public.
 constexpr Observation kMatrix = {MPSFORGE_METAL_MODEL_MATRIX, 10,
                                  "-[MPSNDArrayMatrixMultiplication encode]: failed assertion `A and B index not "
                                  "found'"};
-// seeds/001 ("MPS Graph Compiler: not thread-safe") and facts/metal.md signature 11.
+// Metal rule 30, from the same report ("MPS Graph Compiler: not thread-safe"); signature 11.
 constexpr Observation kGraph = {MPSFORGE_METAL_MODEL_GRAPH, 11, "Invalid KernelDAG, Number of core ops should be 1"};
-// Apple's header MPSCore/MPSKernel.h, as facts/metal.md section 4 gives it: an MPSKernel is not entirely thread-safe,
+// Metal rule 31, after Apple's header MPSCore/MPSKernel.h: an MPSKernel is not entirely thread-safe,
 // and one on several command buffers must be treated as immutable. No text is known.
 constexpr Observation kObject = {MPSFORGE_METAL_MODEL_KERNEL_OBJECT, 0, "one MPSKernel encoded by two threads at once"};
 
@@ -124,7 +124,7 @@ void mpsforge_metal_mps_kernel::encode_in_window(mpsforge_metal_command_buffer& 
   root.add({Dispatch{kernel, std::move(arguments), threads, {{threads, 1, 1}, {1, 1, 1}}, {}, {}}, thread});
   if (encoder) return;
   root.close();
-  // MPSGraph may commit by itself while it encodes (facts/metal.md section 4, facts/host-runtime.md "_GRAPH_SPLIT").
+  // MPSGraph may commit by itself while it encodes (metal rule 32).
   if (mps_class == MPSFORGE_METAL_MPS_GRAPH && buffer.mps && device->windows.splits(device->config.graph_split)) {
     buffer.commit_and_continue(lock, thread, "commit_and_continue of an MPSGraph");
   }

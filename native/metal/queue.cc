@@ -8,7 +8,7 @@
 namespace mpsforge::metal {
 namespace {
 
-// Metal's default (facts/metal.md section 4).
+// Metal's default (metal rule 16).
 constexpr uint32_t kMaxUncompleted = 64;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Rule 16: a use of memory is ordered after the last write of it on another stream, and a write after the uses on other
-// streams. This is SPEC-pool's hand-over protocol, with two additions that its promise needs.
+// streams. This is docs/spec/pool.md's hand-over protocol, with two additions that its promise needs.
 //
 // Entry, off every queue: collect the foreign positions that the stream has not seen; close its own work; close each
 // foreign stream up to its position and wait on the CPU until that has run; encode the GPU waits. Then the operator's

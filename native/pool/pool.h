@@ -1,6 +1,6 @@
 // The C ABI of a stream pool: what the reference and, later, an adapter to PyTorch's own sources implement. It is
-// SPEC-pool's view of PyTorch: streams, leases, tensors, operators, events, caches. Rule numbers are those of
-// SPEC-pool.
+// the view of PyTorch of docs/spec/pool.md: streams, leases, tensors, operators, events, caches. Rule numbers are those
+// of that page.
 //
 // Functions that can fail return 0, or -1 with a text in last_error: that is PyTorch's normal exception. Unless said
 // otherwise a function may be called by any thread at any time. Streams are named by number: 0 the default one, then

@@ -1,5 +1,5 @@
 // A small language for programs over Metal and over a stream pool: what threads do, and what must come of it. One text
-// serves the checker's corpus, the scenarios of SPEC-pool and random programs, in the Go process, under sanitizers and
+// serves the checker's corpus, the scenarios of the pool and random programs, in the Go process, under sanitizers and
 // under the deterministic scheduler.
 //
 // A program is lines of words; # begins a comment, "..." holds blanks. Lines before the first heading are set-up, run

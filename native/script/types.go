@@ -52,7 +52,7 @@ const (
 // Finding is something that the software Metal found.
 type Finding struct {
 	Kind      Kind   `json:"kind"`
-	Signature int    `json:"signature"` // of facts/metal.md, or 0
+	Signature int    `json:"signature"` // of docs/spec/metal.md, or 0
 	Message   string `json:"message"`
 	First     string `json:"first"`
 	Second    string `json:"second"`
