@@ -56,7 +56,7 @@ test: build check unit demo
 
 bench: build $(TREE26)
 	MPSFORGE_BENCH_TREE=$(TREE26) $(GO) test -run '^$$' -bench . -benchtime 15x -timeout 30m ./cmd/mpsforge ./patches
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./validate ./fork/build
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./validate/... ./fork/build
 
 $(TREE26): build
 	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@

@@ -268,3 +268,29 @@ func blobID(content []byte) string {
 	h.Write(content)
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
+
+// ErrNoPatch is returned, wrapped, for the name of a patch that the series does not have.
+var ErrNoPatch = errors.New("the series has no such patch")
+
+// AllPatches stands for each patch of a series where patches are named.
+const AllPatches = "all"
+
+// Named gives the patches of the series by name, all for AllPatches.
+func (s *Series) Named(names []string) ([]*Patch, error) {
+	if slices.Contains(names, AllPatches) {
+		return s.Patches, nil
+	}
+	var chosen []*Patch
+	for _, name := range names {
+		at := slices.IndexFunc(s.Patches, func(p *Patch) bool { return p.Name == name })
+		if at < 0 {
+			known := []string{AllPatches}
+			for _, patch := range s.Patches {
+				known = append(known, patch.Name)
+			}
+			return nil, fmt.Errorf("%w: %s%s", ErrNoPatch, name, suggest.Names(name, known))
+		}
+		chosen = append(chosen, s.Patches[at])
+	}
+	return chosen, nil
+}

@@ -16,7 +16,9 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
+	"mpsforge/internal/cxx"
 	"mpsforge/native/slots"
+	"mpsforge/validate/stage"
 )
 
 // Diagnosis is what this machine can and can not do.
@@ -128,16 +130,16 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		err = fmt.Errorf("%s is older than %s", version, git.MinimumVersion)
 	}
 	add("git", err, version, "every command on a checkout", installer("git", "xcode-select --install"))
-	tools := findCompiler(ctx, cache)
+	tools := cxx.Find(ctx, cache)
 	switch {
-	case tools.version != "" && !haveCache: // it is there; it was to be tried in the cache
-		tools.err, tools.thread, tools.address = errNeedsCache, errNeedsCache, errNeedsCache
-	case tools.err != nil:
-		tools.thread, tools.address = errNeedsCompiler, errNeedsCompiler
+	case tools.Version != "" && !haveCache: // it is there; it was to be tried in the cache
+		tools.Err, tools.Thread, tools.Address = errNeedsCache, errNeedsCache, errNeedsCache
+	case tools.Err != nil:
+		tools.Thread, tools.Address = errNeedsCompiler, errNeedsCompiler
 	}
-	haveCompiler := add("C++17 compiler", tools.err, tools.version, "stage conformance", installer("g++", "xcode-select --install"))
-	add("ThreadSanitizer", tools.thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
-	add("AddressSanitizer", tools.address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
+	haveCompiler := add("C++17 compiler", tools.Err, tools.Version, "stage conformance", installer("g++", "xcode-select --install"))
+	add("ThreadSanitizer", tools.Thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
+	add("AddressSanitizer", tools.Address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
 	_, err = slots.Reference()
 	haveReference := add("built-in reference", err, "linked in", "stages reference and conformance", "build mpsforge with CGO_ENABLED=1 and a C++ compiler")
 	_, err = exec.LookPath("xz")
@@ -165,23 +167,23 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		_, err = exec.LookPath("sample")
 	}
 	add("debugger", err, "present", "native stacks of a hung Python test; without one there are only Python's", installer("gdb", "xcode-select --install"))
-	why := map[Need]string{}
+	why := map[stage.Need]string{}
 	for _, need := range []struct {
-		name    Need
+		name    stage.Need
 		have    bool
 		missing string
 	}{
-		{NeedsCache, haveCache, errNeedsCache.Error()}, {NeedsCheckout, haveCheckout, noCheckout}, {NeedsRoot, haveRoot, "no Debian root"},
-		{NeedsCompiler, haveCompiler, "no C++17 compiler"}, {NeedsReference, haveReference, "built without cgo"},
+		{stage.NeedsCache, haveCache, errNeedsCache.Error()}, {stage.NeedsCheckout, haveCheckout, noCheckout}, {stage.NeedsRoot, haveRoot, "no Debian root"},
+		{stage.NeedsCompiler, haveCompiler, "no C++17 compiler"}, {stage.NeedsReference, haveReference, "built without cgo"},
 	} {
 		if !need.have {
 			why[need.name] = need.missing
 		}
 	}
 	if runtime.GOOS == "darwin" {
-		why[NeedsTorch] = "name the Python of the built torch: verify --python PYTHON"
+		why[stage.NeedsTorch] = "name the Python of the built torch: verify --python PYTHON"
 	} else {
-		why[NeedsTorch] = cmp.Or(why[NeedsCache], why[NeedsCheckout], why[NeedsRoot]) // a host build's
+		why[stage.NeedsTorch] = cmp.Or(why[stage.NeedsCache], why[stage.NeedsCheckout], why[stage.NeedsRoot]) // a host build's
 	}
 	for _, s := range Stages() {
 		can := CanRun{Name: s.Name}

@@ -7,6 +7,7 @@ import (
 
 	"mpsforge/patches"
 	"mpsforge/validate"
+	"mpsforge/validate/stage"
 )
 
 // The pipeline runs the stages that are asked for; what does not run is told, and counts for no pass.
@@ -19,15 +20,15 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	report, err := validate.Run(context.Background(), validate.Options{
+	report, err := validate.Run(context.Background(), stage.Options{
 		Series: series, Lint: linted, NoCheckout: "this example has none",
 		Stages: []string{"series", "checkout"}, Require: []string{"checkout"}, Quick: true,
 	}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, stage := range report.Stages[:3] {
-		fmt.Printf("%s: %s; %q\n", stage.Name, stage.Verdict, stage.Reason)
+	for _, report := range report.Stages[:3] {
+		fmt.Printf("%s: %s; %q\n", report.Name, report.Verdict, report.Reason)
 	}
 	fmt.Println("the whole:", report.Verdict, report.Missing)
 	// Output:

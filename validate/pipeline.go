@@ -20,22 +20,30 @@ import (
 	"mpsforge/internal/events"
 	"mpsforge/internal/suggest"
 	"mpsforge/reports"
+	"mpsforge/validate/bench"
+	"mpsforge/validate/checkout"
+	"mpsforge/validate/conformance"
+	"mpsforge/validate/python"
+	"mpsforge/validate/reference"
+	runtimestage "mpsforge/validate/runtime"
+	"mpsforge/validate/series"
+	"mpsforge/validate/stage"
 )
 
 // ErrUnknownStage is returned, wrapped, for a stage name that does not exist.
 var ErrUnknownStage = errors.New("no such stage")
 
 // Stages lists the pipeline in its order. A stage without a Run is named in the design but not in this version.
-func Stages() []Stage {
-	return []Stage{
-		{"series", "is the series well-formed and exact for its baseline?", nil, seriesStage},
-		{"checkout", "is the checkout the baseline plus exactly this series?", []Need{NeedsCheckout}, checkoutStage},
-		{"reference", "does the reference pool obey the pool's specification, race-free?", []Need{NeedsReference}, referenceStage},
-		{"conformance", "does the slot allocator taken from the checkout behave as the reference?", []Need{NeedsCache, NeedsCheckout, NeedsCompiler, NeedsReference}, conformanceStage},
-		{"runtime", "do the checkout's real MPS sources behave, stock and patched?", []Need{NeedsCache, NeedsCheckout, NeedsRoot}, runtimeStage},
-		{"device", "the same scenarios on real Metal", nil, nil},
-		{"python", "do the Python parallel tests pass on device mps?", []Need{NeedsTorch}, pythonStage},
-		{"bench", "what do threads, processes and batches gain?", []Need{NeedsTorch}, benchStage},
+func Stages() []stage.Stage {
+	return []stage.Stage{
+		series.Stage(),
+		checkout.Stage(),
+		reference.Stage(),
+		conformance.Stage(),
+		runtimestage.Stage(),
+		{Name: "device", Question: "the same scenarios on real Metal"},
+		python.Stage(),
+		bench.Stage(),
 	}
 }
 
@@ -63,7 +71,7 @@ func Steps(asked []string) []string {
 	steps := []string{}
 	for _, s := range Stages() {
 		if s.Run != nil && (len(asked) == 0 || slices.Contains(asked, s.Name)) {
-			steps = append(steps, StepName(s.Name))
+			steps = append(steps, stage.StepName(s.Name))
 		}
 	}
 	return steps
@@ -81,7 +89,7 @@ func CheckNames(names []string) error {
 
 // Run verifies and gives the report. A failed verification is not an error: the report's verdict says it. An error
 // means that there is no report, or that the context ended.
-func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Report, error) {
+func Run(ctx context.Context, options stage.Options, sink events.Sink) (*reports.Report, error) {
 	sink = events.OrDiscard(sink)
 	if err := CheckNames(append(slices.Clone(options.Stages), options.Require...)); err != nil {
 		return nil, err
@@ -106,9 +114,9 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 			result.Verdict, result.Reason = reports.Skipped, "not part of this version of mpsforge"
 		case stopped != "" && !options.KeepGoing:
 			result.Verdict, result.Reason = reports.NotRun, stopped+" failed"
-			events.Step(sink, StepName(s.Name))(events.Skipped, "not run: "+result.Reason)
+			events.Step(sink, stage.StepName(s.Name))(events.Skipped, "not run: "+result.Reason)
 		default:
-			env := Env{Options: options, Sink: events.Under(sink, StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine}
+			env := stage.Env{Options: options, Sink: events.Under(sink, stage.StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine}
 			if err := runStage(ctx, s, &env, sink, &result); err != nil {
 				return nil, err
 			}
@@ -128,13 +136,13 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 }
 
 // runStage runs one stage and turns its error into a verdict. Only the end of the context is an error here.
-func runStage(ctx context.Context, s Stage, env *Env, sink events.Sink, result *reports.Stage) error {
-	finish := events.Step(sink, StepName(s.Name))
+func runStage(ctx context.Context, s stage.Stage, env *stage.Env, sink events.Sink, result *reports.Stage) error {
+	finish := events.Step(sink, stage.StepName(s.Name))
 	defer finish(events.Failed, "")
 	started := time.Now()
 	err := s.Run(ctx, env, result)
 	result.Seconds = time.Since(started).Seconds()
-	reason, skipped := SkipReason(err)
+	reason, skipped := stage.SkipReason(err)
 	switch {
 	case ctx.Err() != nil:
 		finish(events.Failed, "interrupted")
@@ -154,7 +162,7 @@ func runStage(ctx context.Context, s Stage, env *Env, sink events.Sink, result *
 	return nil
 }
 
-func identity(options Options) reports.Identity {
+func identity(options stage.Options) reports.Identity {
 	identity := reports.Identity{Baseline: options.Series.Baseline.Name, SeriesDigest: options.Series.Digest(), Patches: []string{}}
 	for _, patch := range options.Series.Patches {
 		identity.Patches = append(identity.Patches, patch.Name)

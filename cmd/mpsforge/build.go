@@ -12,7 +12,7 @@ import (
 
 	"mpsforge/fork/build"
 	"mpsforge/internal/suggest"
-	"mpsforge/validate"
+	"mpsforge/native"
 )
 
 func buildCommand(std streams) *cli.Command {
@@ -136,7 +136,7 @@ func (c call) buildHost(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	options := build.HostOptions{Checkout: c.String("checkout"), Flavour: wished[0], Jobs: c.Int("jobs"), Cache: cache}
-	if options.Native, options.Glue, err = validate.HostBuildSources(); err != nil {
+	if options.Native, options.Glue, err = native.HostBuildSources(); err != nil {
 		return result{}, err
 	}
 	if options.Identity, _, err = c.identity(ctx); err != nil {

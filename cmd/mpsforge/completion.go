@@ -17,6 +17,9 @@ import (
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
+	"mpsforge/validate/crash"
+	"mpsforge/validate/pytests"
+	"mpsforge/validate/repro"
 )
 
 // The scripts hold no word of mpsforge's: at each TAB they ask mpsforge __complete.
@@ -263,7 +266,7 @@ func valueSets() map[string]valueSet {
 		"to":       {names: givenBaselines},
 		"until":    {names: givenPatches},
 		"patch":    {names: givenPatches},
-		"ablate":   {names: func(given map[string]string) []string { return append(givenPatches(given), validate.AllPatches) }, list: true},
+		"ablate":   {names: func(given map[string]string) []string { return append(givenPatches(given), patches.AllPatches) }, list: true},
 		"stages":   {names: stages, list: true},
 		"require":  {names: stages, list: true},
 		"flavour":  {names: kinds},
@@ -302,7 +305,7 @@ func givenPatches(given map[string]string) []string {
 }
 
 func pythonTestNames(map[string]string) []string {
-	tests, err := validate.ListTests("")
+	tests, err := pytests.List("")
 	if err != nil {
 		return nil // as above
 	}
@@ -349,9 +352,9 @@ func (f *completions) argument(command *cli.Command, prefix string) {
 	case "FORM":
 		f.add(prefix, "", documentForms...)
 	case "SCENARIO":
-		f.add(prefix, "", validate.ReproScenarios()...)
+		f.add(prefix, "", repro.Scenarios()...)
 	case "SIGNATURE":
-		for _, signature := range validate.Signatures() {
+		for _, signature := range crash.Signatures() {
 			f.add(prefix, signature.Meaning, signature.Slug)
 		}
 	}

@@ -26,6 +26,9 @@ import (
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
+	"mpsforge/validate/crash"
+	"mpsforge/validate/pytests"
+	"mpsforge/validate/repro"
 )
 
 // Exit codes, as README.md lists them.
@@ -100,12 +103,12 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case is(errNoCheckout):
 		return exitEnvironment
-	case errors.As(err, &usage), is(git.ErrNotRepository, fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline, validate.ErrUnknownStage, validate.ErrUnknownSignature, validate.ErrTestPattern, validate.ErrNoReproducer, ci.ErrOptions, reports.ErrUnwritable):
+	case errors.As(err, &usage), is(git.ErrNotRepository, fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline, validate.ErrUnknownStage, crash.ErrUnknownSignature, pytests.ErrTestPattern, repro.ErrNone, ci.ErrOptions, reports.ErrUnwritable):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):
 		return exitConflict
-	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, validate.ErrNoTorch):
+	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, pytests.ErrNoTorch):
 		return exitEnvironment
 	}
 	return exitFailed

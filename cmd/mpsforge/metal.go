@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/patches"
-	"mpsforge/validate"
+	"mpsforge/validate/crash"
 )
 
 func metalCommand(std streams) *cli.Command {
@@ -45,10 +45,10 @@ cause, and which patches address it, with those that this version of the series 
 				return result{}, err
 			}
 			if c.NArg() == 0 {
-				all := validate.Signatures()
+				all := crash.Signatures()
 				return result{value: all, message: fmt.Sprintf("signatures: %d", len(all)), text: func(w io.Writer) { printSignatures(w, all) }}, nil
 			}
-			explained, err := validate.Explain(c.Args().First(), series)
+			explained, err := crash.Explain(c.Args().First(), series)
 			if err != nil {
 				return result{}, err
 			}
@@ -57,7 +57,7 @@ cause, and which patches address it, with those that this version of the series 
 	})
 }
 
-func printSignatures(w io.Writer, all []*validate.Signature) {
+func printSignatures(w io.Writer, all []*crash.Signature) {
 	for _, signature := range all {
 		looks := append(append([]string{}, signature.Texts...), signature.Stacks...)
 		if len(looks) == 0 {
@@ -67,7 +67,7 @@ func printSignatures(w io.Writer, all []*validate.Signature) {
 	}
 }
 
-func printExplained(w io.Writer, e *validate.Explained, series *patches.Series) {
+func printExplained(w io.Writer, e *crash.Explained, series *patches.Series) {
 	fmt.Fprintf(w, "%s (%s)\n", e.Name(), e.Class)
 	for _, text := range e.Texts {
 		fmt.Fprintf(w, "  text: %s\n", text)
@@ -102,9 +102,9 @@ most 64 MiB. The verdict is "thread class" (threads in the MPS backend explain i
   mpsforge metal classify --json ~/Library/Logs/DiagnosticReports/python3*.ips
   mpsforge metal explain 4                      what a signature that was found means`,
 		action: func(_ context.Context, c call) (result, error) {
-			files := validate.Classify(c.Args().Slice())
-			found := result{value: files, message: validate.Tally(files), text: func(w io.Writer) { printClassified(w, files) }}
-			err := validate.Unreadable(files)
+			files := crash.Classify(c.Args().Slice())
+			found := result{value: files, message: crash.Tally(files), text: func(w io.Writer) { printClassified(w, files) }}
+			err := crash.Unreadable(files)
 			for _, path := range c.Args().Slice() {
 				if checkInput("", path) != nil {
 					return found, usageError{err.Error()}
@@ -115,7 +115,7 @@ most 64 MiB. The verdict is "thread class" (threads in the MPS backend explain i
 	})
 }
 
-func printClassified(w io.Writer, files []validate.Classification) {
+func printClassified(w io.Writer, files []crash.Classification) {
 	for _, file := range files {
 		if file.Error != "" {
 			continue // the error says it

@@ -9,13 +9,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/validate"
+	"mpsforge/validate/repro"
 )
 
 func reproCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "repro", usage: "write a minimal reproducer and the text of a bug report", argument: "SCENARIO", ui: workUI,
-		about: `SCENARIO is one of: ` + strings.Join(validate.ReproScenarios(), ", ") + `.
+		about: `SCENARIO is one of: ` + strings.Join(repro.Scenarios(), ", ") + `.
 Writes one self-contained file, Python that needs torch alone, or Objective-C++ that needs Metal alone, and a report for
 PyTorch or Apple beside it. With --python the file is run, and versions, signature and rate are filled in; without,
 the report says that nothing was measured.
@@ -46,7 +46,7 @@ the report says that nothing was measured.
 			if err := c.checkTorch(ctx, "python"); err != nil {
 				return result{}, err
 			}
-			found, err := validate.WriteRepro(ctx, validate.ReproOptions{Scenario: c.Args().First(), Dir: c.String("out"), Threads: c.Int("threads"), Iterations: c.Int("iterations"),
+			found, err := repro.Write(ctx, repro.Options{Scenario: c.Args().First(), Dir: c.String("out"), Threads: c.Int("threads"), Iterations: c.Int("iterations"),
 				Graph: c.Bool("graph"), Interpreter: c.String("python"), Runs: c.Int("runs"), Limit: c.Duration("limit")}, c.sink)
 			if err != nil {
 				return result{}, err

@@ -22,6 +22,8 @@ import (
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
+	"mpsforge/validate/pytests"
+	"mpsforge/validate/stage"
 )
 
 func verifyCommand(std streams) *cli.Command {
@@ -72,8 +74,8 @@ func pythonFlags() []cli.Flag {
 }
 
 // pythonOptions reads them.
-func (c call) pythonOptions() (validate.PythonOptions, error) {
-	options := validate.PythonOptions{Interpreter: c.String("python"), Stock: c.String("stock"), Device: c.String("device"), Only: c.String("only"), Repeat: c.Int("repeat"), Warmup: c.Bool("warmup")}
+func (c call) pythonOptions() (stage.PythonOptions, error) {
+	options := stage.PythonOptions{Interpreter: c.String("python"), Stock: c.String("stock"), Device: c.String("device"), Only: c.String("only"), Repeat: c.Int("repeat"), Warmup: c.Bool("warmup")}
 	if options.Device != "mps" && options.Device != "cpu" {
 		return options, usagef("there is no --device %s%s", options.Device, suggest.Names(options.Device, []string{"mps", "cpu"}))
 	}
@@ -87,13 +89,13 @@ func (c call) pythonOptions() (validate.PythonOptions, error) {
 		}
 		options.Threads = append(options.Threads, number)
 	}
-	_, err := validate.ListTests(options.Only)
+	_, err := pytests.List(options.Only)
 	return options, err
 }
 
 // listTests shows the Python parallel tests.
 func (c call) listTests() (result, error) {
-	tests, err := validate.ListTests(c.String("only"))
+	tests, err := pytests.List(c.String("only"))
 	if err != nil {
 		return result{}, err
 	}
@@ -121,7 +123,7 @@ func list(text string) []string {
 }
 
 // verifyOptions reads the flags of verify and checks all that can be checked before any work.
-func (c call) verifyOptions(ctx context.Context) (options validate.Options, err error) {
+func (c call) verifyOptions(ctx context.Context) (options stage.Options, err error) {
 	stages, required := list(c.String("stages")), list(c.String("require"))
 	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
 		return options, err
@@ -130,9 +132,9 @@ func (c call) verifyOptions(ctx context.Context) (options validate.Options, err 
 	if err != nil {
 		return options, err
 	}
-	options = validate.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
+	options = stage.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
-	options.Host = validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
+	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
 	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
 		return options, err
 	}
@@ -162,7 +164,7 @@ func (c call) checkTorch(ctx context.Context, flags ...string) error {
 		if python == "" {
 			continue
 		}
-		if err := validate.CheckTorch(ctx, python); err != nil {
+		if err := pytests.CheckTorch(ctx, python); err != nil {
 			use := "the one that mpsforge build --host names; verify takes that by itself without --python"
 			switch {
 			case flag == "stock":
@@ -214,7 +216,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	default:
 		return result{}, err
 	}
-	if _, err := validate.PatchesNamed(options.Series, options.Host.Ablate); err != nil {
+	if _, err := options.Series.Named(options.Host.Ablate); err != nil {
 		return result{}, usagef("--ablate: %v", err)
 	}
 	files, err := c.seriesFiles()

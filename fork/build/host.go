@@ -133,7 +133,7 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 	if err != nil {
 		return nil, err
 	}
-	glue, glueDigest, err := h.unpack("validate/hostmps", h.Glue)
+	glue, glueDigest, err := h.unpack("native/torch", h.Glue)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type Excluded struct {
 // Reasons for leaving a source file out.
 const (
 	notNeeded = "not part of the operations that host builds run"
-	viaGlue   = "compiled through validate/hostmps, which satisfies its platform guard"
+	viaGlue   = "compiled through native/torch, which satisfies its platform guard"
 	notYet    = "newer than this PyTorch"
 	// NotThere is of a tree that is only a part of PyTorch's.
 	NotThere = "not in the checkout"

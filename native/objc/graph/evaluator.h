@@ -1,4 +1,4 @@
-// Who computes recorded graphs. validate/hostmps installs one over libtorch's operators on the CPU; without one, every
+// Who computes recorded graphs. native/torch installs one over libtorch's operators on the CPU; without one, every
 // graph operation raises an error.
 #ifndef MPSFORGE_NATIVE_OBJC_GRAPH_EVALUATOR_H
 #define MPSFORGE_NATIVE_OBJC_GRAPH_EVALUATOR_H

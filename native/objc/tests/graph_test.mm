@@ -1,5 +1,5 @@
 // MPSGraph, MPSNDArray and their kernels on the engine. The evaluator here knows four operations, so that the test
-// needs no libtorch; validate/hostmps tests the real one. Usage: graph_test [SCENARIO]
+// needs no libtorch; native/torch tests the real one. Usage: graph_test [SCENARIO]
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 #include <mpsforge/host.h>
 #include <signal.h>

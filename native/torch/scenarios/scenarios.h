@@ -60,7 +60,7 @@ struct Scenario {
   void (*run)(Run&);
 };
 
-// All scenarios, in the order of the table in validate/runtime_scenarios.go.
+// All scenarios, in the order of the table in validate/runtime/scenarios.go.
 const std::vector<Scenario>& scenarios();
 const std::vector<Scenario>& stream_scenarios();
 const std::vector<Scenario>& operation_tests();

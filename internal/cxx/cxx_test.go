@@ -1,0 +1,63 @@
+package cxx
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestBuildNamesTheFirstError(t *testing.T) {
+	tools := Find(t.Context(), t.TempDir())
+	if tools.Err != nil {
+		t.Fatal(tools.Err)
+	}
+	builder := Builder{Cache: t.TempDir(), Compiler: tools}
+	_, err := builder.Build(t.Context(), Target{Flavour: Program, Sources: []Source{{"bad.cc", []byte("int main() {\n  return nonsense;\n}\n")}}})
+	if err == nil || !strings.Contains(err.Error(), "src/bad.cc:2:") || !strings.Contains(err.Error(), tools.path) {
+		t.Errorf("err = %v, want file, line and command", err)
+	}
+	left, err := os.ReadDir(filepath.Join(builder.Cache, "native"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("a failed build left %v (%v)", left, err)
+	}
+}
+
+func TestBuildIsKeptAndKeyedByContent(t *testing.T) {
+	tools := Find(t.Context(), t.TempDir())
+	builder := Builder{Cache: t.TempDir(), Compiler: tools}
+	build := func(text string) string {
+		path, err := builder.Build(t.Context(), Target{Flavour: Program, Sources: []Source{{"main.cc", []byte(text)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	first := build("int main() { return 0; }\n")
+	before, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := build("int main() { return 0; }\n"); again != first {
+		t.Errorf("same content at %s and %s", first, again)
+	}
+	if after, err := os.Stat(first); err != nil || after.ModTime() != before.ModTime() {
+		t.Errorf("built twice (%v)", err)
+	}
+	if other := build("int main() { return 1; }\n"); other == first {
+		t.Error("other content at the same place")
+	}
+}
+
+func TestBuildStopsWithItsContext(t *testing.T) {
+	tools := Find(t.Context(), t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	builder := Builder{Cache: t.TempDir(), Compiler: tools}
+	_, err := builder.Build(ctx, Target{Flavour: Program, Sources: []Source{{"main.cc", []byte("int main() {}\n")}}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want context.Canceled", err)
+	}
+}

@@ -1,0 +1,41 @@
+package checkout
+
+import (
+	"context"
+
+	"mpsforge/reports"
+	"mpsforge/validate/stage"
+)
+
+// Stage is the stage checkout of the pipeline.
+func Stage() stage.Stage {
+	return stage.Stage{
+		Name: "checkout", Question: "is the checkout the baseline plus exactly this series?",
+		Needs: []stage.Need{stage.NeedsCheckout},
+		Run:   runStage,
+	}
+}
+
+// runStage compares the checkout with the baseline plus the series.
+func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
+	if env.Checkout == nil {
+		return stage.Skipf("%s", env.NoCheckout)
+	}
+	exact, err := env.Checkout.CheckExact(ctx, env.Series)
+	if err != nil {
+		return err
+	}
+	identity := env.Identity
+	identity.BaseCommit, identity.BaseProof = exact.BaseCommit, exact.BaseProof
+	identity.HeadCommit, identity.HeadTree = exact.HeadCommit, exact.HeadTree
+	report.Facts = append(report.Facts,
+		reports.Fact{Name: "base commit", Value: exact.BaseCommit}, reports.Fact{Name: "base tree", Value: exact.BaseTree},
+		reports.Fact{Name: "HEAD tree", Value: exact.HeadTree}, reports.Fact{Name: "expected tree", Value: exact.ExpectedTree})
+	for _, deviation := range exact.Deviations {
+		report.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Failed, Detail: deviation})
+	}
+	if len(exact.Deviations) == 0 {
+		report.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Passed, Detail: "the tree of HEAD is the baseline's with the series applied once more; index and tracked files equal HEAD"})
+	}
+	return checkQueueUses(env.Checkout.Dir(), report)
+}

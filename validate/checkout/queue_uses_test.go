@@ -1,0 +1,88 @@
+package checkout
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mpsforge/reports"
+)
+
+// What counts as a use off the queue: the lines marked with H, in the function named there, and no other.
+func TestQueueUses(t *testing.T) {
+	for name, c := range map[string]struct{ source, function string }{
+		"in a block on the queue": {`
+void MPSStream::fill() {
+  dispatch_sync(_serialQueue, ^() { @autoreleasepool { id e = stream->commandEncoder(); } });
+}`, ""},
+		"in a block given to a qualified helper": {`
+Tensor layer_norm(const Tensor& x) {
+  at::native::mps::dispatch_sync_with_rethrow(queue(a, b), ^{ if (x) { use([stream->commandEncoder() label]); } });
+}`, ""},
+		"before the block": {`
+namespace at { namespace {
+Tensor renorm(const Tensor& x) {
+  id e = stream->commandEncoder(); // H
+  dispatch_sync(q, ^() { [e end]; });
+}}}`, "renorm"},
+		"after the block": {`
+void hook() const override {
+  dispatch_sync(q, ^(void) { [e end]; });
+  return stream.commandBuffer();} // H`, "hook"},
+		"in a block that is given to something else": {`
+void event() {
+  [buffer addCompletedHandler:^(id<MTLCommandBuffer> b) { stream->commandBuffer(); }]; // H
+}`, "event"},
+		"the stream itself": {`
+id MPSStream::commandEncoder() {
+  return [commandBuffer() computeCommandEncoder]; // H
+}`, "MPSStream::commandEncoder"},
+		"declarations, variables and types": {`
+class MPSStream { MPSCommandBuffer* commandBuffer(); id<MTLComputeCommandEncoder> commandEncoder(); };
+void f() { id commandBuffer = nil; id<A> commandEncoder = g(commandBuffer); }`, ""},
+		"comments, strings and shaders": {`
+// stream->commandBuffer()
+static const char* TEXT = R"METAL( x->commandBuffer(); " )METAL"; char c = '"'; int big = 1'000;
+void f() { log("stream->commandBuffer() { \" "); /* a->commandEncoder() */ }`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found []string
+			for _, use := range queueUses("f.mm", c.source) {
+				if !use.onQueue {
+					found = append(found, fmt.Sprint(use.line, " ", use.function))
+				}
+			}
+			var expected []string
+			for i, line := range strings.Split(c.source, "\n") {
+				if strings.Contains(line, "// H") {
+					expected = append(expected, fmt.Sprint(i+1, " ", c.function))
+				}
+			}
+			if !slices.Equal(found, expected) {
+				t.Errorf("found %q, expected %q", found, expected)
+			}
+		})
+	}
+}
+
+// A fault that is put into a checkout is named with its place.
+func TestUseOffTheQueueFailsTheCheckoutStage(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "aten/src/ATen/native/mps/operations/New.mm")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("void op() {\n  auto e = getCurrentMPSStream()->commandEncoder();\n}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	report := &reports.Stage{}
+	if err := checkQueueUses(dir, report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Checks) != 1 || report.Checks[0].Verdict != reports.Failed || report.Checks[0].Subject != "aten/src/ATen/native/mps/operations/New.mm:2" {
+		t.Errorf("%+v", report.Checks)
+	}
+}

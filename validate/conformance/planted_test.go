@@ -1,0 +1,143 @@
+//go:build cgo
+
+package conformance
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mpsforge/internal/cxx"
+	"mpsforge/native/slots"
+	"mpsforge/reports"
+	"mpsforge/validate/allocator"
+	"mpsforge/validate/stage"
+	"mpsforge/validate/stagetest"
+)
+
+// plantedBug names the checks that must find a bug every time. Others may, too.
+type plantedBug struct {
+	program  string // of the compiled programs
+	scenario string // of the scripted scenarios; empty if none can for sure
+	crashes  bool   // the bug spoils memory, so the library must not be called from the test
+}
+
+// plantedBugs has an entry for each patch in testdata/planted.
+var plantedBugs = map[string]plantedBug{
+	"barging":                {program: "schedule search"},
+	"double-release":         {program: "schedule search", scenario: "a second return is refused"},
+	"early-look":             {program: "schedule search"},
+	"generation-unchecked":   {program: "schedule search", scenario: "a stale return is refused while the slot is leased again"},
+	"last-come":              {program: "schedule search", scenario: "wait: first come, first served"},
+	"late-waiter":            {program: "schedule search"},
+	"left-behind":            {program: "schedule search", crashes: true},
+	"no-notify":              {program: "schedule search", scenario: "wait: first come, first served"},
+	"no-version":             {program: "schedule search"},
+	"non-atomic-claim":       {program: "schedule search"},
+	"not-lowest":             {program: "schedule search", scenario: "the lowest free slot is taken"},
+	"one-look":               {program: "schedule search"},
+	"share-count":            {program: "schedule search", scenario: "share: a full pool answers at once, the first time marked"},
+	"slot-before-generation": {program: "schedule search"},
+	"unordered":              {program: "ThreadSanitizer"},
+}
+
+// A verifier that finds nothing proves nothing: each planted bug must fail the stage, by the checks that are there for
+// it.
+func TestPlantedBugsAreFound(t *testing.T) {
+	files, err := filepath.Glob("testdata/planted/*.patch")
+	if err != nil || len(files) != len(plantedBugs) {
+		t.Fatalf("%d patches (%v), %d expectations", len(files), err, len(plantedBugs))
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".patch")
+		t.Run(name, func(t *testing.T) {
+			bug, known := plantedBugs[name]
+			if !known {
+				t.Fatal("no expectation for this patch")
+			}
+			options := stagetest.Options(t)
+			options.Header = plant(t, options.Header, file)
+			options.Stamp = "planted " + name
+			options.Patience = time.Second // nothing right takes that long, and what is lost never comes
+			report := reports.Stage{Name: "conformance"}
+			if err := checkConformance(t.Context(), options, &report); err != nil {
+				t.Fatal(err)
+			}
+			if report.Verdict != reports.Failed {
+				t.Errorf("verdict %q, want failed", report.Verdict)
+			}
+			found := failedChecks(t, report.Checks)
+			if !bug.crashes {
+				found = append(found, failedChecks(t, loadAndCheck(t, options))...)
+			}
+			for _, want := range []string{bug.program, bug.scenario} {
+				if want != "" && !slices.Contains(found, want) {
+					t.Errorf("not found by %q", want)
+				}
+			}
+		})
+	}
+}
+
+// loadAndCheck runs the checks that the stage leaves out after a failure.
+func loadAndCheck(t *testing.T, options stage.CheckOptions) []reports.Check {
+	t.Helper()
+	header, err := os.ReadFile(options.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := allocator.FromHeader(header, options.Stamp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := cxx.Builder{Cache: options.Cache, Compiler: cxx.Find(t.Context(), options.Cache)}
+	path, err := builder.Build(t.Context(), source.Library())
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, err := slots.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return allocator.CheckInProcess(t.Context(), stage.NewChecker(options, &reports.Stage{Name: "conformance"}, "planted"), subject)
+}
+
+func failedChecks(t *testing.T, checks []reports.Check) []string {
+	t.Helper()
+	var names []string
+	for _, check := range checks {
+		if check.Verdict == reports.Failed {
+			names = append(names, check.Name)
+			t.Logf("found by %q: %.160s", check.Name, check.Detail)
+		}
+	}
+	return names
+}
+
+// plant copies the header and applies a patch to the copy.
+func plant(t *testing.T, header, patch string) string {
+	t.Helper()
+	data, err := os.ReadFile(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err = filepath.Abs(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "MPSStreamSlots.h")
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "git", "apply", patch)
+	command.Dir = dir
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("git apply: %v\n%s", err, out)
+	}
+	return path
+}

@@ -1,0 +1,92 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mpsforge/fork"
+	"mpsforge/fork/build"
+	"mpsforge/native"
+	"mpsforge/reports"
+	"mpsforge/validate/stage"
+)
+
+// Builder builds the sources under test: stock, patched, or with patches left out.
+type Builder struct {
+	Env   *stage.Env
+	Root  *build.Root
+	Torch *build.Torch
+}
+
+// New finds, or gets, what host builds are made with.
+func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, error) {
+	if env.Host.Torch == "" && env.Series.Baseline.Name != build.DebianBaseline {
+		return nil, stage.Skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", env.Series.Baseline.Name, strings.TrimPrefix(env.Series.Baseline.Name, "v"))
+	}
+	asked := slices.Contains(env.Stages, report.Name) || slices.Contains(env.Require, report.Name)
+	if !asked && env.Host.Root == "" && !build.HaveRoot(env.Cache) {
+		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages %s", build.DebianSuite, report.Name)
+	}
+	root, err := build.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
+	if err != nil {
+		return nil, err
+	}
+	torch, err := build.OpenTorch(root, env.Host.Torch)
+	if err != nil {
+		return nil, err
+	}
+	report.Seeds = append(report.Seeds, env.Seed)
+	return &Builder{Env: env, Root: root, Torch: torch}, nil
+}
+
+func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour build.Flavour) (*build.HostBuild, error) {
+	identity := build.Stamp{Baseline: b.Env.Series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
+	if len(source.Patches) == len(b.Env.Series.Patches) {
+		identity.Series = b.Env.Series.Digest()
+	}
+	veneer, glue, err := native.HostBuildSources()
+	if err != nil {
+		return nil, err
+	}
+	return build.Host(ctx, build.HostOptions{Checkout: source.Dir, Identity: identity, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
+		Cache: b.Env.Cache, Native: veneer, Glue: glue, Subject: b.Subject(source.Patches)}, b.Env.Sink)
+}
+
+// Subject names sources by the patches on them.
+func (b *Builder) Subject(applied []string) string {
+	var without []string
+	for _, patch := range b.Env.Series.Patches {
+		if !slices.Contains(applied, patch.Name) {
+			without = append(without, patch.Name)
+		}
+	}
+	switch {
+	case len(without) == 0:
+		return "patched"
+	case len(applied) == 0:
+		return "stock"
+	}
+	return "without " + strings.Join(without, ", ")
+}
+
+// Environment is what a process over the software Metal runs in: it aborts as Metal does, delays from the seed widen every
+// window, and a blocked call that nothing can end any more is a deadlock after some seconds.
+func Environment(tools *build.Root, seed uint64) []string {
+	return append([]string{
+		fmt.Sprintf("MPSFORGE_METAL_SEED=%d", seed), "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000",
+		"PYTORCH_ENABLE_MPS_FALLBACK=0",
+	}, Sanitizers(tools)...)
+}
+
+// Sanitizers are the settings of the sanitizers and of libtorch's own libraries.
+func Sanitizers(tools *build.Root) []string {
+	symbolizer := " external_symbolizer_path=" + tools.Tool("llvm-symbolizer")
+	return []string{
+		// Debian's libtorch brings UCX, which catches the signals of crashes otherwise.
+		"UCX_ERROR_SIGNALS=SIGBUS", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+		"TSAN_OPTIONS=exitcode=66 report_thread_leaks=0 report_signal_unsafe=0 history_size=4" + symbolizer,
+		"ASAN_OPTIONS=exitcode=67 detect_leaks=0" + symbolizer,
+	}
+}

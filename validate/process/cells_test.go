@@ -1,0 +1,60 @@
+package process
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"mpsforge/reports"
+)
+
+// Processes with the same number of threads and the same path share a cell; the first bad one names it.
+func TestCells(t *testing.T) {
+	died := Result{Problem: "died", Kind: reports.Crashed, Signature: "6 encode-after-commit"}
+	wrong := Result{Problem: "wrong values: 1 of 2", Kind: reports.WrongValues}
+	died.Threads, wrong.Threads = 4, 4
+	got := Cells([]Result{died, {Threads: 1}, {Threads: 4}, wrong, {Threads: 1}, {Threads: 4, Path: "graph"}, {Threads: 2, Skipped: "no interface"}})
+	want := []reports.Cell{
+		{Threads: 1, Outcome: reports.Lived, Of: 2},
+		{Threads: 2, Outcome: reports.Left, Of: 1, Detail: "no interface"},
+		{Threads: 4, Outcome: reports.Crashed, Bad: 2, Of: 3, Signature: "6 encode-after-commit", Detail: "died"},
+		{Threads: 4, Path: "graph", Outcome: reports.Lived, Of: 1},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// Of what ThreadSanitizer wrote, both sides of each race are told: the access, the thread, the first place in PyTorch.
+func TestDataRaces(t *testing.T) {
+	text, err := os.ReadFile("testdata/tsan-profiler.txt") // of a run on stock 2.6.0
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Findings([]Result{{Threads: 1, Output: string(text)}, {Threads: 4, Output: string(text)}})
+	want := []reports.Finding{
+		{Kind: "data race", Threads: 1, Message: "ThreadSanitizer: data race aten/src/ATen/mps/MPSProfiler.mm:223:21 in at::mps::Profiler::MPSProfiler::StopTrace()",
+			First:  "write by main thread: at::mps::Profiler::MPSProfiler::StopTrace, mps/MPSProfiler.mm:223:21",
+			Second: "previous read by thread T5: at::mps::Profiler::MPSProfiler::endProfileExecution, mps/MPSProfiler.mm:277:8"},
+		{Kind: "data race", Threads: 1, Message: "ThreadSanitizer: data race aten/src/ATen/mps/MPSProfiler.mm:167:21 in at::mps::Profiler::MPSProfiler::initialize()",
+			First:  "write by main thread: at::mps::Profiler::MPSProfiler::initialize, mps/MPSProfiler.mm:167:21",
+			Second: "previous read by thread T5: updateCopyStats, mps/MPSProfiler.mm:427:9"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// A violation that ended the process is told with both calls; Metal itself names none.
+func TestViolationThatEndedTheProcess(t *testing.T) {
+	const words = "-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n"
+	ours := Result{Kind: reports.Crashed, Output: "before\n" + words + "commit of command buffer 3 of queue 2 by thread 4, after commit of command buffer 3 of queue 2 by thread 1\n"}
+	found := ours.findings()
+	if len(found) != 1 || found[0].First != "commit of command buffer 3 of queue 2 by thread 1" || found[0].Second != "commit of command buffer 3 of queue 2 by thread 4" ||
+		found[0].Kind != "violation" || found[0].Signature == "" {
+		t.Errorf("%+v", found)
+	}
+	if found := (Result{Kind: reports.Crashed, Output: words + "Abort trap\n"}).findings(); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+}

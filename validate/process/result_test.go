@@ -1,0 +1,36 @@
+package process
+
+import (
+	"strings"
+	"testing"
+
+	"mpsforge/internal/run"
+	"mpsforge/reports"
+)
+
+// How a process ended is told in the words of the signatures.
+func TestEndings(t *testing.T) {
+	abort := func(script string) error {
+		_, err := run.Command{Name: "sh", Args: []string{"-c", script}}.Run(t.Context())
+		return err
+	}
+	for name, c := range map[string]struct {
+		output, script, problem, signature string
+		kind                               reports.Outcome
+	}{
+		"Metal's assertion": {"-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n", "kill -ABRT $$",
+			"died by signal aborted", "3", reports.Crashed},
+		"a crash without words":         {"", "kill -SEGV $$", "died by signal segmentation fault", "", reports.Crashed},
+		"AddressSanitizer":              {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", "", reports.Crashed},
+		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", "", reports.Crashed},
+		"an unknown end":                {"something\nlast words\n", "exit 9", "exit code 9: last words", "", reports.Errors},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := Result{Output: c.output}
+			end.Crashed(abort(c.script))
+			if !strings.Contains(end.Problem, c.problem) || !strings.HasPrefix(end.Signature, c.signature) || (c.signature == "") != (end.Signature == "") || end.Kind != c.kind {
+				t.Errorf("%q, signature %q, %s", end.Problem, end.Signature, end.Kind)
+			}
+		})
+	}
+}

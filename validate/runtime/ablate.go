@@ -1,0 +1,121 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mpsforge/fork/build"
+	"mpsforge/internal/run"
+	"mpsforge/reports"
+	"mpsforge/validate/process"
+)
+
+// ablate leaves each of the chosen patches out in turn and tells which scenarios fail then. A patch whose absence no
+// scenario notices is reported; it fails where the patch's own trailer names a scenario of this stage. The short form
+// runs the named scenarios alone.
+func (r *stageRun) ablate(ctx context.Context) error {
+	chosen, err := r.env.Series.Named(r.env.Host.Ablate)
+	if err != nil {
+		return err
+	}
+	for _, patch := range chosen {
+		named := patch.Header.Values("Scenario")
+		scenarios := slices.DeleteFunc(scenarios(), func(s scenario) bool {
+			return len(r.waits(s)) > 0 || r.env.Quick && !slices.Contains(named, s.name)
+		})
+		check := reports.Check{Name: "without " + patch.Name, Subject: "ablation", Verdict: reports.Passed}
+		var failing []string
+		var leftOut []string
+		for _, flavour := range r.flavours() {
+			if r.env.Quick && len(failing) == len(scenarios) {
+				break // nothing is left to be noticed
+			}
+			built, without, err := r.buildWithout(ctx, patch.Name, flavour)
+			if err != nil {
+				return err
+			}
+			leftOut = without
+			r.plan(scenarios, built)
+			for _, s := range scenarios {
+				if slices.Contains(failing, s.name) || (s.notThread != "" && flavour == build.Thread) {
+					continue
+				}
+				all, err := r.outcomes(ctx, s, built, s.chances(), func(o process.Result) bool { return o.Problem != "" })
+				if err != nil {
+					return err
+				}
+				check.Seconds += secondsOf(all)
+				if last := all[len(all)-1]; last.Problem != "" && last.Skipped == "" {
+					failing = append(failing, s.name)
+				}
+			}
+		}
+		var missed []string // though the patch's trailer names them
+		for _, s := range scenarios {
+			if slices.Contains(named, s.name) && !slices.Contains(failing, s.name) {
+				missed = append(missed, s.name)
+			}
+		}
+		left := ""
+		if len(leftOut) > 1 {
+			left = fmt.Sprintf(" (left out with it: %s)", strings.Join(leftOut[1:], ", "))
+		}
+		switch {
+		case len(missed) > 0:
+			check.Verdict = reports.Failed
+			check.Detail = fmt.Sprintf("its trailer says that these fail without it, and they pass: %s%s", strings.Join(missed, ", "), left)
+		case len(failing) == 0:
+			check.Detail = fmt.Sprintf("no scenario of this stage notices its absence; its proof is: %s%s", strings.Join(named, ", "), left)
+		default:
+			check.Detail = fmt.Sprintf("fail without it: %s%s", strings.Join(failing, ", "), left)
+		}
+		r.add(check)
+	}
+	return nil
+}
+
+// buildWithout builds the series without a patch and those that do not apply without it. Where what is left does not
+// compile, since one of the rest uses what the patch declares, all that follow are left out as well.
+func (r *stageRun) buildWithout(ctx context.Context, name string, flavour build.Flavour) (*build.HostBuild, []string, error) {
+	source, err := r.env.Checkout.Without(ctx, r.env.Series, name, r.env.Cache)
+	if err != nil {
+		return nil, nil, err
+	}
+	built, err := r.hosts.Build(ctx, source, flavour)
+	if errors.Is(err, build.ErrSources) {
+		if source, err = r.env.Checkout.Before(ctx, r.env.Series, name, r.env.Cache); err != nil {
+			return nil, nil, err
+		}
+		built, err = r.hosts.Build(ctx, source, flavour)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)
+	}
+	return built, source.LeftOut, nil
+}
+
+// operationTests asks the program for its list.
+func operationTests(ctx context.Context, built *build.HostBuild) ([]string, error) {
+	found, err := run.Command{Name: built.Driver, Args: []string{"--list"}}.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var listed []struct {
+		Name      string `json:"name"`
+		Operation bool   `json:"operation"`
+	}
+	if err := json.Unmarshal(found.Stdout, &listed); err != nil {
+		return nil, fmt.Errorf("list of scenarios: %w", err)
+	}
+	var names []string
+	for _, one := range listed {
+		if one.Operation {
+			names = append(names, one.Name)
+		}
+	}
+	return names, nil
+}

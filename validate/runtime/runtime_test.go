@@ -1,0 +1,129 @@
+package runtime
+
+import (
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mpsforge/fork/build"
+	"mpsforge/internal/run"
+	"mpsforge/native"
+	"mpsforge/patches"
+	"mpsforge/validate/hosts"
+	"mpsforge/validate/process"
+	"mpsforge/validate/stagetest"
+)
+
+// The table and the program know the same scenarios.
+func TestRuntimeScenariosExist(t *testing.T) {
+	var inProgram, inTable []string
+	for _, file := range []string{"parallel.cc", "streams.cc"} {
+		text, err := fs.ReadFile(native.Torch, "torch/scenarios/"+file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^\s+\{"([a-z0-9-]+)", "`).FindAllSubmatch(text, -1) {
+			inProgram = append(inProgram, string(match[1]))
+		}
+	}
+	for _, s := range scenarios() {
+		inTable = append(inTable, s.name)
+	}
+	slices.Sort(inProgram)
+	slices.Sort(inTable)
+	if !slices.Equal(inProgram, inTable) {
+		t.Errorf("in the program: %v\nin the table: %v", inProgram, inTable)
+	}
+}
+
+// Scenarios that a patch's trailer names fail without it, so the table must say the same.
+func TestTrailersNameScenariosOfTheirPatch(t *testing.T) {
+	series, err := patches.Load(patches.Embedded(), patches.DefaultBaseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, patch := range series.Patches {
+		for _, name := range patch.Header.Values("Scenario") {
+			i := slices.IndexFunc(scenarios(), func(s scenario) bool { return s.name == name })
+			if i >= 0 && scenarios()[i].patches[0]+".patch" != patch.Name && scenarios()[i].patches[0] != patch.Name {
+				t.Errorf("%s names %s, which the table gives to %s", patch.Name, name, scenarios()[i].patches[0])
+			}
+		}
+	}
+}
+
+// A kernel that is missing because its source is not in the checkout is told as such; in a whole checkout it is a failure.
+func TestMissingKernelIsExcusedOnlyByAMissingSource(t *testing.T) {
+	absent := build.Excluded{Path: "aten/src/ATen/native/mps/operations/ReduceOps.mm", Reason: build.NotThere}
+	part := hostRun{built: &build.HostBuild{Excluded: []build.Excluded{absent}}}
+	if reason := part.notRun("sum.IntList_out"); !strings.Contains(reason, "aten::sum.IntList_out") || !strings.Contains(reason, "ReduceOps.mm") {
+		t.Errorf("reason %q", reason)
+	}
+	whole := hostRun{built: &build.HostBuild{Excluded: []build.Excluded{{Path: "Pooling.mm", Reason: "another"}}}}
+	if reason := whole.notRun("sum.IntList_out"); reason != "" {
+		t.Errorf("excused in a whole checkout: %q", reason)
+	}
+}
+
+func TestFirstRaceNamesPyTorchsLines(t *testing.T) {
+	report := `WARNING: ThreadSanitizer: data race (pid=1)
+  Write of size 8 at 0x1 by thread T2:
+    #0 objc_release native/objc/runtime/objects.cc:40 (libmpsforge_objc.so+0x1)
+    #1 at::mps::MPSStream::commitAndWait() aten/src/ATen/mps/MPSStream.mm:109 (libhostmps.so+0x1)
+  Previous read of size 8 at 0x1 by thread T1:
+    #0 at::mps::MPSStream::commandBuffer() ./aten/src/ATen/mps/MPSStream.mm:47 (libhostmps.so+0x1)
+`
+	if got := firstRace(report); got != "mps/MPSStream.mm:109 and mps/MPSStream.mm:47" {
+		t.Error(got)
+	}
+	if got := firstRace("WARNING: ThreadSanitizer: data race\n"); got != "code outside PyTorch's sources" {
+		t.Error(got)
+	}
+}
+
+// The Objective-C runtime, Foundation, the Metal classes, the graph recorder and its evaluator have programs of their own.
+func TestHostBuildsPartsWork(t *testing.T) {
+	built, root := stagetest.HostBuild(t.Context(), t, build.Plain, false, true)
+	if len(built.Tests) < 4 {
+		t.Fatalf("test programs: %v", built.Tests)
+	}
+	for name, program := range built.Tests {
+		t.Run(name, func(t *testing.T) {
+			environment := hosts.Sanitizers(root)
+			if found, err := (run.Command{Name: program, Env: run.Environment(environment, nil)}).Run(t.Context()); err != nil {
+				t.Errorf("%v\n%s", err, found.Stdout)
+			}
+		})
+	}
+}
+
+// The backend of the software Metal's C ABI on Apple's Metal can not run on Linux, but it compiles against the headers of
+// host builds. That finds slips; it is no proof about Apple's interfaces.
+func TestAppleBackendCompilesAgainstTheVeneer(t *testing.T) {
+	root, _, _, _, _ := stagetest.HostInputs(t)
+	sources, err := filepath.Glob("../../native/metal/*_darwin.m")
+	if err != nil || len(sources) < 4 {
+		t.Fatalf("%v %v", sources, err)
+	}
+	for _, source := range sources {
+		args := []string{"-x", "objective-c", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
+			"-fsyntax-only", "-I../../native/objc/include", "-include", "testdata/apple_only.h", source}
+		if _, err := (run.Command{Name: root.Tool("clang"), Args: args}).Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A library is asked where it comes from: one of another tree is refused, whatever its path says.
+func TestRuntimeStageRefusesAnotherBuild(t *testing.T) {
+	built, root := stagetest.HostBuild(t.Context(), t, build.Plain, false, false)
+	other := *built
+	other.Stamp.Tree = strings.Repeat("0", 40)
+	one := hostRun{built: &other, tools: root, scenario: "items", threads: 1, iterations: 1, seed: 1, limit: process.Patient}
+	if _, _, err := one.run(t.Context()); err == nil || !strings.Contains(err.Error(), "is another build") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,93 @@
+package runtime
+
+import "mpsforge/validate/process"
+
+// scenario is one row of the runtime stage: a scenario of native/torch/scenarios, and what must come of it.
+type scenario struct {
+	name string
+	// patches are those without which it must fail; where the series has not all of them yet, the scenario waits. The
+	// first is named in the trailer of that patch.
+	patches []string
+	// stock says what unpatched sources do.
+	stock process.Stock
+	// least is the fewest threads at which stock is expected to fail.
+	least int
+	// cold runs are not preceded by a run on one thread. While the patches for the first use are missing, the other
+	// scenarios begin warm, so that they show what they are about; the report says so.
+	cold bool
+	// iterations of each thread.
+	iterations int
+	// set in the environment.
+	environment []string
+	// notThread says why ThreadSanitizer cannot judge it; empty if it can.
+	notThread string
+}
+
+// The autograd engine's thread and its callers share queues and tasks that libtorch counts references to.
+const engineUnseen = "libtorch is not instrumented: what its autograd engine frees looks like a race"
+
+// scenarios is the table. The field reports' rows come first.
+func scenarios() []scenario {
+	discipline := []string{"stream-discipline"}
+	return []scenario{
+		{name: "parallel-basic", patches: discipline, stock: process.StockFails, least: 2, iterations: 12},
+		{name: "parallel-large", patches: discipline, stock: process.StockFails, least: 2, iterations: 4},
+		{name: "linear", patches: discipline, stock: process.StockFails, least: 2, iterations: 12},
+		{name: "sequential-shared", patches: discipline, stock: process.StockFails, least: 2, iterations: 12},
+		{name: "sequential-own", patches: discipline, stock: process.StockFails, least: 2, iterations: 12},
+		{name: "layers", patches: discipline, stock: process.StockFails, least: 2, iterations: 8},
+		{name: "synchronize-encode", patches: discipline, stock: process.StockFails, least: 2, iterations: 20},
+		{name: "commit-encode", patches: discipline, stock: process.StockFails, least: 2, iterations: 20},
+		{name: "command-buffer-hook", patches: discipline, stock: process.StockMay, least: 2, iterations: 20},
+		{name: "items", patches: discipline, stock: process.StockFails, least: 2, iterations: 20},
+		{name: "renorm", patches: discipline, stock: process.StockMay, least: 2, iterations: 12},
+		{name: "cold-start", patches: []string{"graph-and-kernel-cache", "profiler-streams"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
+		{name: "kernels-cold-start", patches: []string{"shader-library-locks", "graph-and-kernel-cache", "profiler-streams"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
+		// cold, because on stock the graphs of a run before are all that this one needs
+		{name: "graph-cache", patches: []string{"graph-and-kernel-cache"}, stock: process.StockFails, least: 1, cold: true, iterations: 3, environment: []string{"PYTORCH_MPS_GRAPH_CACHE_SIZE=2"}},
+		// release_buffer() gives the mutex up in the middle of its callers' iteration
+		{name: "empty-cache", patches: []string{"allocator-streams"}, stock: process.StockMay, least: 2, iterations: 12},
+		{name: "matrix-kernels", patches: []string{"matrix-kernel-locks"}, stock: process.StockMay, least: 2, iterations: 10, environment: []string{"MPSFORGE_METAL_MODELS=7"}},
+		{name: "profiler", patches: []string{"profiler-streams"}, stock: process.StockFails, least: 2, iterations: 10},
+		{name: "profiler-toggle", patches: []string{"profiler-streams"}, stock: process.StockMay, least: 1, iterations: 10},
+		{name: "events", patches: []string{"event-streams"}, stock: process.StockMay, least: 1, iterations: 10},
+		{name: "event-reuse", patches: []string{"event-streams"}, stock: process.StockFails, least: 1, iterations: 10},
+		{name: "event-shared", patches: []string{"event-streams"}, stock: process.StockMay, least: 1, iterations: 10},
+		{name: "event-guard", patches: []string{"event-streams"}, stock: process.StockMay, least: 1, iterations: 10},
+		{name: "explicit-streams", patches: []string{"stream-pool"}, stock: process.StockFails, least: 1, iterations: 10},
+		{name: "device-synchronize", patches: []string{"stream-pool"}, stock: process.StockFails, least: 1, iterations: 8},
+		{name: "training-streams", patches: []string{"stream-pool"}, stock: process.StockMay, least: 1, iterations: 3, notThread: engineUnseen},
+		{name: "fork", patches: []string{"stream-pool"}, stock: process.StockFails, least: 1, iterations: 1},
+		{name: "record-stream", patches: []string{"allocator-streams"}, stock: process.StockFails, least: 1, iterations: 10},
+		{name: "buffer-reuse-streams", patches: []string{"allocator-streams"}, stock: process.StockLives, iterations: 20},
+		{name: "buffer-reuse", patches: []string{"allocator-streams"}, stock: process.StockLives, iterations: 30},
+		{name: "hand-over", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 8},
+		{name: "hand-over-ring", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 40},
+		{name: "hand-over-tree", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 8},
+		{name: "hand-over-in-place", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 40},
+		{name: "hand-over-weights", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 12},
+		{name: "hand-over-freed", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 20},
+		{name: "hand-over-random", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 40},
+		{name: "first-use", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, cold: true, iterations: 40},
+		{name: "stream-per-thread", patches: []string{"thread-leases"}, stock: process.StockFails, least: 1, iterations: 4},
+		{name: "release-slot", patches: []string{"thread-leases"}, stock: process.StockFails, least: 1, iterations: 10},
+		{name: "training-main", patches: []string{"thread-leases"}, stock: process.StockFails, least: 1, iterations: 10, notThread: engineUnseen},
+		// One thread more than the pool has worker streams.
+		{name: "over-subscription", patches: []string{"thread-leases"}, stock: process.StockFails, least: 2, iterations: 2},
+		{name: "exhausted-error", patches: []string{"thread-leases"}, stock: process.StockFails, least: 1, iterations: 1,
+			environment: []string{"PYTORCH_MPS_STREAM_POOL_SIZE=3", "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=error"}},
+		{name: "exhausted-wait", patches: []string{"thread-leases"}, stock: process.StockFails, least: 1, iterations: 1,
+			environment: []string{"PYTORCH_MPS_STREAM_POOL_SIZE=3", "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=wait"}},
+	}
+}
+
+// threads are the thread counts of a scenario, long and short.
+func (s scenario) threads(quick bool) []int {
+	switch {
+	case s.name == "over-subscription":
+		return []int{33}
+	case quick:
+		return []int{1, 4}
+	}
+	return []int{1, 2, 3, 4, 5, 8, 16, 33}
+}

@@ -1,0 +1,42 @@
+package series
+
+import (
+	"context"
+	"fmt"
+
+	"mpsforge/patches"
+	"mpsforge/reports"
+	"mpsforge/validate/stage"
+)
+
+// Stage is the stage series of the pipeline.
+func Stage() stage.Stage {
+	return stage.Stage{
+		Name: "series", Question: "is the series well-formed and exact for its baseline?",
+		Run: runStage,
+	}
+}
+
+// runStage lints the series.
+func runStage(_ context.Context, env *stage.Env, report *reports.Stage) error {
+	report.Facts = append(report.Facts, reports.Fact{Name: "series digest", Value: env.Series.Digest()})
+	report.Count("patches", int64(env.Lint.Patches))
+	report.Count("hunks", int64(env.Lint.Hunks))
+	report.Count("hunks verified", int64(env.Lint.Verified))
+	report.Count("hunks unverified", int64(env.Lint.Unverified))
+	bad := 0
+	for _, finding := range env.Lint.Findings {
+		if finding.Severity == patches.SeverityError {
+			bad++
+			report.Add(reports.Check{Name: finding.Rule, Subject: fmt.Sprintf("patches/%s:%d", finding.File, finding.Line), Verdict: reports.Failed, Detail: finding.String()})
+		}
+	}
+	if bad > 0 {
+		return nil
+	}
+	if env.Lint.Patches == 0 {
+		return stage.Skipf("the series of %s has no patches", env.Series.Baseline.Name)
+	}
+	report.Add(reports.Check{Name: "lint", Subject: "series", Verdict: reports.Passed, Detail: fmt.Sprintf("patches: %d, hunks exact by digest: %d of %d", env.Lint.Patches, env.Lint.Verified, env.Lint.Hunks)})
+	return nil
+}

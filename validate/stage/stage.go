@@ -1,0 +1,105 @@
+// Package stage is the contract between the verification pipeline and its stages: what a stage is, what it needs, and what it
+// is given. A stage imports this package and never the pipeline or another stage.
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mpsforge/fork"
+	"mpsforge/fork/build"
+	"mpsforge/internal/events"
+	"mpsforge/patches"
+	"mpsforge/reports"
+)
+
+// Stage is one step of the pipeline.
+type Stage struct {
+	Name     string
+	Question string // that its verdict answers
+	Needs    []Need // of this machine; what is missing makes the stage skip itself, with the reason
+	// Run fills in the report. An error made by Skipf ends the stage without a verdict, any other one with the verdict
+	// failed. Nil: the stage is named in the design and does not exist in this version.
+	Run func(ctx context.Context, env *Env, report *reports.Stage) error
+}
+
+// Need is something that a stage cannot run without.
+type Need string
+
+// The needs. The pipeline's doctor says which of them this machine meets.
+const (
+	NeedsCache     Need = "cache folder"       // one that can be written
+	NeedsCheckout  Need = "checkout"           // a PyTorch checkout
+	NeedsCompiler  Need = "C++17 compiler"     // of the machine
+	NeedsReference Need = "built-in reference" // an mpsforge that was built with cgo
+	NeedsRoot      Need = "Debian root"        // packages that host builds are made with
+	NeedsTorch     Need = "torch"              // a Python whose torch has device mps: on Linux a host build's, which needs checkout and root
+)
+
+// Options choose what a verification does.
+type Options struct {
+	Series *patches.Series
+	Lint   *patches.LintResult
+	// Checkout is nil when there is none; NoCheckout then says why.
+	Checkout   *fork.Checkout
+	NoCheckout string
+	Stages     []string // empty: all; one that is named must run
+	Require    []string // more stages that must run
+	Quick      bool
+	KeepGoing  bool
+	Seed       uint64 // 0: taken from the clock
+	Cache      string // folder for compiled subjects
+	Artifacts  string // folder for what a failure leaves
+	Tool       reports.Tool
+	Host       HostOptions // of host builds
+	Python     PythonOptions
+}
+
+// HostOptions say with what PyTorch's sources are built.
+type HostOptions struct {
+	Root  string // a Debian trixie system's top folder; empty: one in the cache
+	Torch string // a folder with torch/; empty: Debian's
+	Jobs  int
+	// Ablate names patches, without each of which the series is built and run, too; patches.AllPatches stands for all.
+	Ablate []string
+	// Flavours to build: empty stands for plain and tsan.
+	Flavours []build.Flavour
+}
+
+// PythonOptions are of the stages python and bench.
+type PythonOptions struct {
+	Interpreter string // a Python with the torch to be tested; empty: the host build's on Linux
+	Stock       string // a Python with an unpatched torch, for comparison; empty: the host build's on Linux
+	Device      string // mps or cpu; empty: mps
+	Only        string // a regular expression over names of tests; empty: all
+	Threads     []int  // thread counts instead of each test's own
+	Repeat      int    // processes for each test, thread count and path; 0: one in the short form, else three
+	// Warmup lets one thread use the device before the others. It hides what a cold start shows.
+	Warmup bool
+}
+
+// Env is what a stage is given: the options of the run, where its events go, and what the report says of the whole run.
+type Env struct {
+	Options
+	Sink     events.Sink
+	Identity *reports.Identity // a stage that proves more of it fills it in
+	Machine  *reports.Machine
+}
+
+type skipError struct{ reason string }
+
+func (e skipError) Error() string { return e.reason }
+
+// Skipf is the error that ends a stage without a verdict; its text is the reason.
+func Skipf(format string, args ...any) error { return skipError{fmt.Sprintf(format, args...)} }
+
+// SkipReason gives the reason of an error made by Skipf.
+func SkipReason(err error) (reason string, skipped bool) {
+	var skip skipError
+	skipped = errors.As(err, &skip)
+	return skip.reason, skipped
+}
+
+// StepName is the name of a stage's step in the event stream.
+func StepName(stage string) string { return "verify " + stage }
