@@ -23,6 +23,7 @@ import (
 func onTerminal(t *testing.T, args ...string) (command *exec.Cmd, terminal *os.File, shown func() string) {
 	t.Helper()
 	command = exec.Command("mpsforge", args...)
+	command.Dir = t.TempDir() // without a checkout
 	// As on a user's terminal; a CI's own variable would change what termenv does.
 	command.Env = append(os.Environ(), "MPSFORGE_CACHE="+filepath.Join(t.TempDir(), "cache"), "TERM=xterm-256color", "CI=")
 	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 30, Cols: 100})
@@ -65,7 +66,7 @@ func waitFor(t *testing.T, what string, condition func() bool) {
 
 // TestCtrlCEndsAVerificationCleanly types Ctrl-C on a terminal while compiled checks run under the terminal UI.
 func TestCtrlCEndsAVerificationCleanly(t *testing.T) {
-	command, terminal, shown := onTerminal(t, "verify", "--stages", "reference", "--checkout", filepath.Join(t.TempDir(), "nowhere"))
+	command, terminal, shown := onTerminal(t, "verify", "--stages", "reference")
 	waitFor(t, "progress of the reference stage", func() bool {
 		return strings.Contains(shown(), "verify reference") && strings.Contains(shown(), "checks")
 	})
@@ -206,7 +207,7 @@ func TestShortCommandsAskNothing(t *testing.T) {
 // TestSignalTellsTheStatus sends SIGUSR1 to a command in each mode.
 func TestSignalTellsTheStatus(t *testing.T) {
 	for _, mode := range []string{"plain", "json", "tty"} {
-		command, terminal, shown := onTerminal(t, "verify", "--stages", "reference", "--progress", mode, "--checkout", filepath.Join(t.TempDir(), "nowhere"))
+		command, terminal, shown := onTerminal(t, "verify", "--stages", "reference", "--progress", mode)
 		waitFor(t, "the reference stage", func() bool { return strings.Contains(shown(), "verify reference") })
 		// The stage is named before it begins, and the status speaks of what runs when the signal comes.
 		waitFor(t, mode+": the status", func() bool {
