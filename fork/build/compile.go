@@ -14,19 +14,6 @@ import (
 	"mpsforge/internal/run"
 )
 
-// Flavour is how a host build is compiled.
-type Flavour string
-
-// The flavours. ThreadSanitizer leaves out what must not add order between threads, see unit.bare.
-const (
-	Plain   Flavour = "plain"
-	Thread  Flavour = "tsan"
-	Address Flavour = "asan"
-)
-
-// Flavours lists the flavours.
-func Flavours() []Flavour { return []Flavour{Plain, Thread, Address} }
-
 var flavourFlags = map[Flavour][]string{
 	Plain:   nil,
 	Thread:  {"-fsanitize=thread"},
@@ -146,9 +133,6 @@ func (c *compiler) link(ctx context.Context, output string, objects, flags []str
 	}
 	return errors.Join(os.Rename(output+".new", output), os.WriteFile(record, []byte(key), 0o644))
 }
-
-// ErrSources is returned, wrapped, when a compiler or linker refuses what it is given.
-var ErrSources = errors.New("the sources do not compile")
 
 var firstErrorLine = regexp.MustCompile(`(?m)^.*(?:fatal )?error: .*$`)
 

@@ -3,6 +3,7 @@ package build
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -78,4 +79,24 @@ func hashFile(hash io.Writer, name, path string) error {
 		_, err = fmt.Fprintf(hash, "%s %d\n%s", name, len(data), data)
 	}
 	return err
+}
+
+// What a host build takes of a checkout for Python: its bindings, and the package torch.mps.
+const (
+	pythonBindings = "torch/csrc/mps/Module.cpp"
+	pythonPackage  = "torch/mps"
+)
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// readText reads a small file; one that is not there is empty.
+func readText(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(text), err
 }

@@ -486,8 +486,3 @@ func objectsOf(units []unit) []string {
 	}
 	return objects
 }
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -126,12 +125,3 @@ func readEntry(entry *zip.File) ([]byte, error) {
 
 // stampFile is the copy of a stamp beside a wheel.
 func stampFile(wheel string) string { return strings.TrimSuffix(wheel, ".whl") + ".stamp.json" }
-
-// readText reads a small file; one that is not there is empty.
-func readText(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return string(text), err
-}

@@ -11,12 +11,6 @@ import (
 	"strings"
 )
 
-// What a host build takes of a checkout for Python: its bindings, and the package torch.mps.
-const (
-	pythonBindings = "torch/csrc/mps/Module.cpp"
-	pythonPackage  = "torch/mps"
-)
-
 var (
 	extensionSuffix = regexp.MustCompile(`^_C(\.cpython-(\d)(\d+)-.*\.so)$`)
 	// pybind11Internals is the name under which extensions share pybind11's types and thread states.

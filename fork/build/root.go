@@ -16,9 +16,6 @@ import (
 	"mpsforge/internal/run"
 )
 
-// ErrEnvironment is returned, wrapped, when this machine lacks what a build needs.
-var ErrEnvironment = errors.New("the build environment is missing")
-
 // DebianSuite is the suite whose compiler and libtorch host builds use, and DebianBaseline the PyTorch that it has.
 const (
 	DebianSuite    = "trixie"
