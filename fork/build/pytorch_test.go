@@ -23,7 +23,7 @@ func TestBuildMakesAnEnvironmentAndThenHasNothingToDo(t *testing.T) {
 	log := &eventLog{}
 	p.sink = log
 	built := p.mustBuild()
-	if built.Compiled == 0 || built.Torch != filepath.Join(built.Stamp.venvSite(t, p.options.Venv), "torch/__init__.py") {
+	if built.Compiled == 0 || built.Torch != filepath.Join(venvSite(t, p.options.Venv), "torch/__init__.py") {
 		t.Errorf("%+v", built)
 	}
 	if len(log.progress) == 0 || log.progress[len(log.progress)-1].Done != log.progress[len(log.progress)-1].Total {
@@ -55,7 +55,7 @@ func TestBuildMakesAnEnvironmentAndThenHasNothingToDo(t *testing.T) {
 }
 
 // venvSite is the folder of an environment's packages.
-func (s Stamp) venvSite(t *testing.T, venv string) string {
+func venvSite(t *testing.T, venv string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(venv, "lib/python3*/site-packages"))
 	if err != nil || len(found) != 1 {
