@@ -16,6 +16,7 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
+	"mpsforge/fork/host"
 	"mpsforge/internal/cxx"
 	"mpsforge/native/slots"
 	"mpsforge/validate/stage"
@@ -146,13 +147,13 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	add("xz", err, "present", "fetch from .tar.xz, Debian's among them", installer("xz-utils", "brew install xz"))
 	_, err = exec.LookPath("apt-get")
 	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)", "only on Debian and its kin; elsewhere get the tarball and use fetch --from FILE")
-	root := filepath.Join(cache, "roots", build.DebianSuite)
+	root := filepath.Join(cache, "roots", host.DebianSuite)
 	rootProblem := rootCanBeHad(cache)
 	if rootProblem == nil && !haveCache {
 		rootProblem = errNeedsCache
 	}
 	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages runtime, python and bench: clang, a libtorch and its Python on Linux",
-		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+build.DebianSuite+" system's top folder with --root")
+		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
 	found, err := describeCheckout(ctx, checkoutDir)
 	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
 	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {
@@ -232,7 +233,7 @@ func rootCanBeHad(cache string) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("host builds run on Linux; this is %s", runtime.GOOS)
 	}
-	if build.HaveRoot(cache) {
+	if host.HaveRoot(cache) {
 		return nil
 	}
 	for _, tool := range []string{"apt-get", "dpkg-deb"} {

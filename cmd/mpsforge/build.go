@@ -10,9 +10,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/suggest"
 	"mpsforge/native"
+	"mpsforge/patches"
 )
 
 func buildCommand(std streams) *cli.Command {
@@ -47,7 +49,7 @@ The result also has a script python3. The Python that it starts has torch with d
   mpsforge build --host --root /                        this system's own packages; it must be Debian trixie`,
 		flags: checkoutFlags(append(pyTorchFlags(), hostFlags(
 			&cli.BoolFlag{Name: "host", Usage: "build for this Linux machine, over the software Metal"},
-			&cli.StringFlag{Name: "flavour", Value: string(build.Plain), Usage: "with --host, `NAME`: " + flavourNames()})...)...),
+			&cli.StringFlag{Name: "flavour", Value: string(builds.Plain), Usage: "with --host, `NAME`: " + flavourNames()})...)...),
 		action: func(ctx context.Context, c call) (result, error) { return c.build(ctx) },
 	})
 }
@@ -62,20 +64,20 @@ func hostFlags(more ...cli.Flag) []cli.Flag {
 
 func flavourNames() string {
 	var names []string
-	for _, flavour := range build.Flavours() {
+	for _, flavour := range builds.Flavours() {
 		names = append(names, string(flavour))
 	}
 	return strings.Join(names, ", ")
 }
 
 // flavours reads names of flavours.
-func flavours(names []string) ([]build.Flavour, error) {
-	var known []build.Flavour
+func flavours(names []string) ([]builds.Flavour, error) {
+	var known []builds.Flavour
 	for _, name := range names {
-		if !slices.Contains(build.Flavours(), build.Flavour(name)) {
+		if !slices.Contains(builds.Flavours(), builds.Flavour(name)) {
 			return nil, usagef("there is no flavour %q%s", name, suggest.Names(name, strings.Split(flavourNames(), ", ")))
 		}
-		known = append(known, build.Flavour(name))
+		known = append(known, builds.Flavour(name))
 	}
 	return known, nil
 }
@@ -103,19 +105,19 @@ func (c call) build(ctx context.Context) (result, error) {
 }
 
 // identity is what the checkout says of itself, for a stamp.
-func (c call) identity(ctx context.Context) (build.Stamp, string, error) {
+func (c call) identity(ctx context.Context) (builds.Stamp, string, *patches.Series, error) {
 	checkout, series, err := c.openCheckout(ctx)
 	if err != nil {
-		return build.Stamp{}, "", err
+		return builds.Stamp{}, "", nil, err
 	}
 	defer checkout.Close()
 	status, err := checkout.Status(ctx, series)
 	if err != nil {
-		return build.Stamp{}, "", err
+		return builds.Stamp{}, "", nil, err
 	}
-	identity := build.Stamp{Baseline: checkout.Baseline(), Patches: status.Applied()}
+	identity := builds.Stamp{Baseline: checkout.Baseline(), Patches: status.Applied()}
 	if identity.Commit, identity.Tree, err = checkout.Head(ctx); err != nil {
-		return build.Stamp{}, "", err
+		return builds.Stamp{}, "", nil, err
 	}
 	if len(identity.Patches) == len(series.Patches) {
 		identity.Series = series.Digest()
@@ -123,7 +125,7 @@ func (c call) identity(ctx context.Context) (build.Stamp, string, error) {
 	if !c.Bool("host") {
 		identity.Changes, err = checkout.Changes(ctx)
 	}
-	return identity, checkout.Dir(), err
+	return identity, checkout.Dir(), series, err
 }
 
 func (c call) buildHost(ctx context.Context) (result, error) {
@@ -135,20 +137,24 @@ func (c call) buildHost(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	options := build.HostOptions{Checkout: c.String("checkout"), Flavour: wished[0], Jobs: c.Int("jobs"), Cache: cache}
+	options := host.Options{Checkout: c.String("checkout"), Flavour: wished[0], Jobs: c.Int("jobs"), Cache: cache}
 	if options.Native, options.Glue, err = native.HostBuildSources(); err != nil {
 		return result{}, err
 	}
-	if options.Identity, _, err = c.identity(ctx); err != nil {
+	var series *patches.Series
+	if options.Identity, _, series, err = c.identity(ctx); err != nil {
 		return result{}, err
 	}
-	if options.Root, err = build.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
+	if options.Facts, err = series.HostFacts(); err != nil {
 		return result{}, err
 	}
-	if options.Torch, err = build.OpenTorch(options.Root, c.String("torch")); err != nil {
+	if options.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
 		return result{}, err
 	}
-	built, err := build.Host(ctx, options, c.sink)
+	if options.Torch, err = host.OpenTorch(options.Root, c.String("torch")); err != nil {
+		return result{}, err
+	}
+	built, err := host.Make(ctx, options, c.sink)
 	if err != nil {
 		return result{}, err
 	}

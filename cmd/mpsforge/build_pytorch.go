@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
 	"mpsforge/internal/suggest"
 )
 
@@ -93,7 +94,7 @@ func (c call) pyTorchPlan(ctx context.Context, dir string) (build.Plan, error) {
 	default:
 		path, err := exec.LookPath(launcher)
 		if err != nil {
-			return build.Plan{}, fmt.Errorf("%w: --launcher: %w%s", build.ErrEnvironment, err, suggest.Meant(launcher, []string{"ccache", "sccache", "none"}))
+			return build.Plan{}, fmt.Errorf("%w: --launcher: %w%s", builds.ErrEnvironment, err, suggest.Meant(launcher, []string{"ccache", "sccache", "none"}))
 		}
 		if launcher, err = filepath.Abs(path); err != nil {
 			return build.Plan{}, err
@@ -127,13 +128,13 @@ func (c call) venv(dir string) (string, error) {
 }
 
 // preparePyTorch makes the plan for the checkout, and the stamp's part that is the checkout's.
-func (c call) preparePyTorch(ctx context.Context) (build.Plan, build.Stamp, error) {
+func (c call) preparePyTorch(ctx context.Context) (build.Plan, builds.Stamp, error) {
 	if err := c.checkPyTorchFlags(); err != nil {
-		return build.Plan{}, build.Stamp{}, err
+		return build.Plan{}, builds.Stamp{}, err
 	}
-	identity, dir, err := c.identity(ctx)
+	identity, dir, _, err := c.identity(ctx)
 	if err != nil {
-		return build.Plan{}, build.Stamp{}, err
+		return build.Plan{}, builds.Stamp{}, err
 	}
 	plan, err := c.pyTorchPlan(ctx, dir)
 	return plan, identity, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
 	"mpsforge/internal/apt"
 )
 
@@ -70,7 +71,7 @@ func TestBuildOfPyTorchItself(t *testing.T) {
 		return built, command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	}
 	library := filepath.Join(tree, "build/lib/libc10.so")
-	stampOf := func() build.Stamp {
+	stampOf := func() builds.Stamp {
 		t.Helper()
 		stamp, err := build.ReadStamp(library)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 
 	"mpsforge/ci"
 	"mpsforge/fork"
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
 	"mpsforge/internal/suggest"
@@ -108,7 +108,7 @@ func exitCode(err error) int {
 	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):
 		return exitConflict
-	case is(fork.ErrEnvironment, build.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, pytests.ErrNoTorch):
+	case is(fork.ErrEnvironment, builds.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, pytests.ErrNoTorch):
 		return exitEnvironment
 	}
 	return exitFailed

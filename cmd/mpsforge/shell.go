@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
 )
 
@@ -57,7 +57,7 @@ func openShell(venv, command string) error {
 		return err
 	}
 	if len(installed) == 0 {
-		return fmt.Errorf("%w: %s has no torch; make it with: mpsforge build", build.ErrEnvironment, venv)
+		return fmt.Errorf("%w: %s has no torch; make it with: mpsforge build", builds.ErrEnvironment, venv)
 	}
 	shell := cmp.Or(os.Getenv("SHELL"), "/bin/sh")
 	args := []string{shell}

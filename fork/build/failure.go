@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
 )
 
@@ -110,7 +111,7 @@ func diagnose(step, dir string, output []byte, err error, log string) *BuildErro
 	case run.Signalled(err) != 0:
 		failure.Err = fmt.Errorf("%w (%v)", ErrKilled, run.Signalled(err))
 	case place(compilerError, filepath.Join(dir, buildFolder)), place(linkError, ""):
-		failure.Err = ErrSources
+		failure.Err = builds.ErrSources
 		failure.Mend = "mend the source, then run it again: what is built is kept"
 	case place(cmakeError, dir):
 		failure.Err = ErrConfigure

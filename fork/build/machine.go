@@ -186,7 +186,7 @@ func memorySize(ctx context.Context) (int64, error) {
 	return 0, fmt.Errorf("size of the memory: /proc/meminfo has no MemTotal")
 }
 
-// Toolchain names what decides the bytes of a build besides sources and flags.
+// toolchain names what decides the bytes of a build besides sources and flags.
 func (m Machine) toolchain() []string {
 	var all []string
 	add := func(name, version string) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 )
 
@@ -205,11 +206,11 @@ func TestDiagnosis(t *testing.T) {
 		at, text string
 	}{
 		"gcc": {failed("a.o", "In file included from ../x.h:3,\n                 from ../aten/x.cpp:1:\n../aten/y.h:10:5: warning: unused\n../aten/y.h:12:7: error: 'z' was not declared in this scope\n../aten/x.cpp:3:1: error: second"),
-			ErrSources, "/src/aten/y.h:12", "'z' was not declared in this scope"},
-		"clang, Objective-C++":              {failed("b.mm.o", "/src/aten/src/ATen/mps/MPSStream.mm:51:12: fatal error: 'Foo.h' file not found\n1 error generated."), ErrSources, "/src/aten/src/ATen/mps/MPSStream.mm:51", "'Foo.h' file not found"},
-		"ninja 1.13":                        {"FAILED: [code=1] a.o \nc++ -c\n../a.cpp:1:1: error: no\n", ErrSources, "/src/a.cpp:1", "no"},
-		"GNU ld":                            {failed("lib.so", "/usr/bin/ld: a.o: in function `f':\na.cpp:(.text+0x5): undefined reference to `g()'\ncollect2: error: ld returned 1 exit status"), ErrSources, "", "a.cpp:(.text+0x5): undefined reference to `g()'"},
-		"Apple's ld":                        {failed("lib.dylib", "Undefined symbols for architecture arm64:\n  \"_g\", referenced from:\nld: symbol(s) not found for architecture arm64"), ErrSources, "", "Undefined symbols for architecture arm64:"},
+			builds.ErrSources, "/src/aten/y.h:12", "'z' was not declared in this scope"},
+		"clang, Objective-C++":              {failed("b.mm.o", "/src/aten/src/ATen/mps/MPSStream.mm:51:12: fatal error: 'Foo.h' file not found\n1 error generated."), builds.ErrSources, "/src/aten/src/ATen/mps/MPSStream.mm:51", "'Foo.h' file not found"},
+		"ninja 1.13":                        {"FAILED: [code=1] a.o \nc++ -c\n../a.cpp:1:1: error: no\n", builds.ErrSources, "/src/a.cpp:1", "no"},
+		"GNU ld":                            {failed("lib.so", "/usr/bin/ld: a.o: in function `f':\na.cpp:(.text+0x5): undefined reference to `g()'\ncollect2: error: ld returned 1 exit status"), builds.ErrSources, "", "a.cpp:(.text+0x5): undefined reference to `g()'"},
+		"Apple's ld":                        {failed("lib.dylib", "Undefined symbols for architecture arm64:\n  \"_g\", referenced from:\nld: symbol(s) not found for architecture arm64"), builds.ErrSources, "", "Undefined symbols for architecture arm64:"},
 		"out of memory, gcc":                {failed("a.o", "c++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated."), ErrCompilerKilled, "", "c++: fatal error: Killed signal terminated program cc1plus"},
 		"out of memory, clang":              {failed("a.o", "clang++: error: unable to execute command: Killed: 9\nclang++: error: clang frontend command failed due to signal (use -v to see invocation)"), ErrCompilerKilled, "", "clang++: error: unable to execute command: Killed: 9"},
 		"out of memory, told by ninja 1.13": {"FAILED: [code=137] a.o \nc++ -c\nninja: build stopped: subcommand failed.\n", ErrCompilerKilled, "", "FAILED: [code=137] a.o"},

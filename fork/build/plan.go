@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
 )
 
@@ -220,7 +221,7 @@ func (p *Plan) setLauncher(wish string, put, local func(name, value string)) err
 		}
 	case "ccache", "sccache":
 		if path = p.Machine.Tools[wish].Path; path == "" {
-			return fmt.Errorf("%w: --launcher %s: it is not on the path", ErrEnvironment, wish)
+			return fmt.Errorf("%w: --launcher %s: it is not on the path", builds.ErrEnvironment, wish)
 		}
 	}
 	languages := []string{"C", "CXX"}

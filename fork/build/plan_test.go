@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/fork/builds"
 )
 
 // mac are the facts of a Mac on which PyTorch can be built. No Mac has run this: the plan is what is tested.
@@ -112,7 +114,7 @@ func TestPreflightNamesEachGapWithItsMend(t *testing.T) {
 			gap.make(&r, &m)
 			p := planFor(t, r, m, PlanOptions{Venv: "/venv"})
 			err := Gaps(p.Preflight())
-			if !errors.Is(err, ErrEnvironment) {
+			if !errors.Is(err, builds.ErrEnvironment) {
 				t.Fatalf("no gap: %v", err)
 			}
 			wantIn(t, err.Error(), gap.name+": "+gap.found, "mend it: ", gap.mend)

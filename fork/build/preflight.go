@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mpsforge/fork/builds"
 )
 
 // Check is one thing that a build needs, and whether it is there.
@@ -149,5 +151,5 @@ func Gaps(checks []Check) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w:\n  %s", ErrEnvironment, strings.Join(missing, "\n  "))
+	return fmt.Errorf("%w:\n  %s", builds.ErrEnvironment, strings.Join(missing, "\n  "))
 }

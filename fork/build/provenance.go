@@ -10,6 +10,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"mpsforge/fork/builds"
 )
 
 // kindPyTorch is the Stamp.Kind of PyTorch's own libraries.
@@ -24,8 +26,8 @@ func stampInclude(checkout string) string { return filepath.Join(ownFolder(check
 
 // writeStamp writes the stamp's source and the file through which cmake comes to it. Files that would not change are left
 // alone: ninja goes by their times, and so a new stamp compiles one file and links the stamped libraries again.
-func writeStamp(checkout string, stamp Stamp) error {
-	source, err := stamp.source()
+func writeStamp(checkout string, stamp builds.Stamp) error {
+	source, err := stamp.Source()
 	if err != nil {
 		return err
 	}
@@ -52,44 +54,44 @@ func writeChanged(file string, data []byte) error {
 
 // pyTorchStamp completes what the caller knows of the checkout. It holds no time, no path and no commit, whose words and dates
 // build nothing: the same tree and toolchain make the same stamp.
-func (p *Plan) pyTorchStamp(identity Stamp, tool string) (Stamp, error) {
+func (p *Plan) pyTorchStamp(identity builds.Stamp, tool string) (builds.Stamp, error) {
 	stamp := identity
-	stamp.Format, stamp.Kind, stamp.Torch, stamp.Commit = stampFormat, kindPyTorch, p.Recipe.Version, ""
+	stamp.Format, stamp.Kind, stamp.Torch, stamp.Commit = builds.StampFormat, kindPyTorch, p.Recipe.Version, ""
 	stamp.Tool, stamp.Toolchain, stamp.Flags = tool, p.Machine.toolchain(), p.flags()
 	var err error
-	stamp.Sources, err = sourcesDigest(p.Recipe.Checkout)
+	stamp.Sources, err = builds.SourcesDigest(p.Recipe.Checkout)
 	return stamp, err
 }
 
 // ReadStamp reads the stamp out of a library's file, or out of a wheel's libraries.
-func ReadStamp(file string) (Stamp, error) {
+func ReadStamp(file string) (builds.Stamp, error) {
 	if strings.HasSuffix(file, ".whl") {
 		return readWheelStamp(file)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return Stamp{}, err
+		return builds.Stamp{}, err
 	}
 	return findStamp(file, data)
 }
 
-func findStamp(name string, data []byte) (Stamp, error) {
-	start := bytes.Index(data, []byte(stampMark+"{"))
+func findStamp(name string, data []byte) (builds.Stamp, error) {
+	start := bytes.Index(data, []byte(builds.StampMark+"{"))
 	if start < 0 {
-		return Stamp{}, fmt.Errorf("%s: %w", name, ErrNoStamp)
+		return builds.Stamp{}, fmt.Errorf("%s: %w", name, ErrNoStamp)
 	}
 	text, _, _ := bytes.Cut(data[start:], []byte{0})
-	return ParseStamp(string(text))
+	return builds.ParseStamp(string(text))
 }
 
 // ErrNoStamp is returned, wrapped, for a file that mpsforge has not built.
 var ErrNoStamp = errors.New("no stamp of mpsforge in it")
 
 // readWheelStamp reads the stamp of torch_cpu in a wheel, else that of any library there.
-func readWheelStamp(file string) (Stamp, error) {
+func readWheelStamp(file string) (builds.Stamp, error) {
 	wheel, err := zip.OpenReader(file)
 	if err != nil {
-		return Stamp{}, fmt.Errorf("%s: %w", file, err)
+		return builds.Stamp{}, fmt.Errorf("%s: %w", file, err)
 	}
 	defer wheel.Close()
 	var libraries []*zip.File
@@ -104,14 +106,14 @@ func readWheelStamp(file string) (Stamp, error) {
 	for _, entry := range libraries {
 		data, err := readEntry(entry)
 		if err != nil {
-			return Stamp{}, fmt.Errorf("%s: %s: %w", file, entry.Name, err)
+			return builds.Stamp{}, fmt.Errorf("%s: %s: %w", file, entry.Name, err)
 		}
 		stamp, err := findStamp(entry.Name, data)
 		if !errors.Is(err, ErrNoStamp) {
 			return stamp, err
 		}
 	}
-	return Stamp{}, fmt.Errorf("%s, libraries: %d: %w", file, len(libraries), ErrNoStamp)
+	return builds.Stamp{}, fmt.Errorf("%s, libraries: %d: %w", file, len(libraries), ErrNoStamp)
 }
 
 func readEntry(entry *zip.File) ([]byte, error) {

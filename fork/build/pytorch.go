@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
@@ -26,17 +27,17 @@ type Built struct {
 	Libraries []string `json:"libraries"` // the stamped ones, in the build folder
 	Wheel     string   `json:"wheel,omitempty"`
 	// Python is the interpreter that the wheel is installed for, Torch the file that it imports as torch.
-	Python string `json:"python,omitempty"`
-	Torch  string `json:"torch,omitempty"`
-	MPS    bool   `json:"mps"` // whether that torch has the MPS backend
-	Stamp  Stamp  `json:"stamp"`
-	Log    string `json:"log"`
+	Python string       `json:"python,omitempty"`
+	Torch  string       `json:"torch,omitempty"`
+	MPS    bool         `json:"mps"` // whether that torch has the MPS backend
+	Stamp  builds.Stamp `json:"stamp"`
+	Log    string       `json:"log"`
 	// Skipped are the steps that had nothing to do.
 	Skipped []string `json:"skipped"`
 }
 
 // PyTorch runs a plan. What an earlier run has done is not done again, however that run ended.
-func PyTorch(ctx context.Context, plan Plan, identity Stamp, tool string, sink events.Sink) (*Built, error) {
+func PyTorch(ctx context.Context, plan Plan, identity builds.Stamp, tool string, sink events.Sink) (*Built, error) {
 	sink = events.OrDiscard(sink)
 	if err := Gaps(plan.Preflight()); err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func (r *runner) run(ctx context.Context) error {
 			return err
 		}
 		record := r.record(step.Name)
-		have, err := readText(record)
+		have, err := builds.ReadText(record)
 		if err != nil {
 			return err
 		}
@@ -168,16 +169,16 @@ func (r *runner) key(step PlanStep) (string, error) {
 	}
 	switch step.Name {
 	case StepTools:
-		return digestOf(step.Args...), nil
+		return builds.Digest(step.Args...), nil
 	case StepVenv:
-		return digestOf(append(step.Args, r.plan.Machine.Tools["python3"].Text)...), nil
+		return builds.Digest(append(step.Args, r.plan.Machine.Tools["python3"].Text)...), nil
 	case StepRequirements:
-		return digestOf(append(step.Args, r.plan.Recipe.Requirements...)...), nil
+		return builds.Digest(append(step.Args, r.plan.Recipe.Requirements...)...), nil
 	case StepConfigure:
-		return digestOf(append(r.configurable(flags), r.built.Stamp.Toolchain...)...), nil
+		return builds.Digest(append(r.configurable(flags), r.built.Stamp.Toolchain...)...), nil
 	case StepWheel, StepInstall, StepDependencies, StepCheck:
 		// The stamp changes with the sources, the commit and what differs from it, so it stands for the wheel's Python files, too.
-		return digestOf(append(step.Args, stamp)...), nil
+		return builds.Digest(append(step.Args, stamp)...), nil
 	}
 	return "", nil
 }
@@ -201,7 +202,7 @@ func (r *runner) stillThere(step PlanStep) bool {
 		StepConfigure: {filepath.Join(r.plan.Recipe.Checkout, buildFolder, "build.ninja"), filepath.Join(r.plan.Recipe.Checkout, buildFolder, "CMakeCache.txt")},
 	}
 	for _, file := range made[step.Name] {
-		if !exists(file) {
+		if !builds.Exists(file) {
 			return false
 		}
 	}
@@ -282,11 +283,11 @@ func (r *runner) look(name string) (string, error) {
 		return name, nil
 	}
 	for _, folder := range r.plan.searchPath() {
-		if path := filepath.Join(folder, name); exists(path) {
+		if path := filepath.Join(folder, name); builds.Exists(path) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%w: no %s in %s", ErrEnvironment, name, strings.Join(r.plan.searchPath(), ":"))
+	return "", fmt.Errorf("%w: no %s in %s", builds.ErrEnvironment, name, strings.Join(r.plan.searchPath(), ":"))
 }
 
 // lookAhead asks ninja what it would run, for the time left, and for --mps-only.
@@ -344,7 +345,7 @@ func (r *runner) after(step PlanStep) error {
 	case StepCompile:
 		for _, target := range stampedTargets {
 			for _, suffix := range []string{".so", ".dylib"} {
-				if file := filepath.Join(r.plan.Recipe.Checkout, buildFolder, "lib", "lib"+target+suffix); exists(file) {
+				if file := filepath.Join(r.plan.Recipe.Checkout, buildFolder, "lib", "lib"+target+suffix); builds.Exists(file) {
 					r.built.Libraries = append(r.built.Libraries, file)
 				}
 			}
@@ -427,7 +428,7 @@ func (r *runner) imported() string { return filepath.Join(r.own, "imported.json"
 
 // checkImport reads what a clean process said of the torch that it imported, and whether that is this build's.
 func (r *runner) checkImport() error {
-	line, err := readText(r.imported())
+	line, err := builds.ReadText(r.imported())
 	if err != nil {
 		return err
 	}
@@ -442,7 +443,7 @@ func (r *runner) checkImport() error {
 	}
 	for _, suffix := range []string{".so", ".dylib"} {
 		library := filepath.Join(filepath.Dir(r.built.Torch), "lib", "lib"+mpsTarget+suffix)
-		if !exists(library) {
+		if !builds.Exists(library) {
 			continue
 		}
 		stamp, err := ReadStamp(library)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 )
 
@@ -69,7 +70,7 @@ func TestCompilerErrorIsNamedWithItsPlace(t *testing.T) {
 	p := newProject(t)
 	p.write("aten/src/ATen/native/mps/Copy.cpp", "#warning something else\nint copy() { return two; }\n")
 	_, err := p.build(t.Context())
-	if !errors.Is(err, ErrSources) {
+	if !errors.Is(err, builds.ErrSources) {
 		t.Fatal(err)
 	}
 	wantIn(t, err.Error(), "step compile", "Copy.cpp:2: ", "two", "last lines:", "ninja: build stopped", "build/mpsforge/build.log", "what is built is kept")
@@ -96,7 +97,7 @@ func TestLinkErrorIsNamed(t *testing.T) {
 	p.options.Set = []string{"CMAKE_SHARED_LINKER_FLAGS=-Wl,-z,defs"}
 	p.write("aten/Context.cpp", "int nowhere(); int context() { return nowhere(); }\n")
 	_, err := p.build(t.Context())
-	if !errors.Is(err, ErrSources) {
+	if !errors.Is(err, builds.ErrSources) {
 		t.Fatal(err)
 	}
 	wantIn(t, err.Error(), "undefined reference to", "nowhere")
@@ -234,11 +235,11 @@ func TestMissingSubmoduleAndNoNinja(t *testing.T) {
 	}
 	delete(p.machine.Tools, "ninja")
 	_, err := p.build(t.Context())
-	if !errors.Is(err, ErrEnvironment) {
+	if !errors.Is(err, builds.ErrEnvironment) {
 		t.Fatal(err)
 	}
 	wantIn(t, err.Error(), "submodules: third_party/fmt", "submodule update --init --recursive", "ninja: none found")
-	if exists(p.path("build")) {
+	if builds.Exists(p.path("build")) {
 		t.Error("it has begun to build")
 	}
 }

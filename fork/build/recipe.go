@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"mpsforge/fork/builds"
 )
 
 // Recipe is what a checkout itself says of how it is built.
@@ -59,7 +61,7 @@ func ReadRecipe(checkout string) (Recipe, error) {
 	}
 	for _, name := range []string{"version.txt", "setup.py", "CMakeLists.txt"} {
 		if texts[name] == "" {
-			return r, fmt.Errorf("%w: %s has no %s, so it is no whole PyTorch checkout; mpsforge fetch gets one", ErrEnvironment, checkout, name)
+			return r, fmt.Errorf("%w: %s has no %s, so it is no whole PyTorch checkout; mpsforge fetch gets one", builds.ErrEnvironment, checkout, name)
 		}
 	}
 	r.Version = versionNumber.FindString(texts["version.txt"])

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 )
 
@@ -57,7 +58,7 @@ type project struct {
 	dir      string
 	options  PlanOptions
 	machine  Machine
-	identity Stamp
+	identity builds.Stamp
 	sink     events.Sink
 }
 
@@ -69,7 +70,7 @@ func newProject(t testing.TB) *project {
 		}
 	}
 	p := &project{t: t, dir: t.TempDir(), options: PlanOptions{Launcher: "none"}, sink: events.Discard,
-		identity: Stamp{Baseline: "v2.9.1", Commit: "c0", Tree: "t0", Patches: []string{"slots"}}}
+		identity: builds.Stamp{Baseline: "v2.9.1", Commit: "c0", Tree: "t0", Patches: []string{"slots"}}}
 	for name, text := range standIn {
 		p.write(name, text)
 	}

@@ -2,7 +2,9 @@ package checkout
 
 import (
 	"context"
+	"errors"
 
+	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
 )
@@ -37,5 +39,13 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if len(exact.Deviations) == 0 {
 		report.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Passed, Detail: "the tree of HEAD is the baseline's with the series applied once more; index and tracked files equal HEAD"})
 	}
-	return checkQueueUses(env.Checkout.Dir(), report)
+	facts, err := env.Series.HostFacts()
+	if errors.Is(err, patches.ErrNoHostFacts) {
+		report.Add(reports.Check{Name: "use off the queue", Subject: "checkout", Rule: "10", Verdict: reports.Skipped, Detail: err.Error()})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return checkQueueUses(env.Checkout.Dir(), facts.QueueUses, report)
 }

@@ -12,9 +12,6 @@ import (
 	"mpsforge/reports"
 )
 
-// backendFolders hold the MPS backend in a checkout.
-var backendFolders = []string{"aten/src/ATen/mps", "aten/src/ATen/native/mps", "torch/csrc/mps"}
-
 // queueRunners are the calls that run the block they are given on the stream's queue.
 var queueRunners = []string{"dispatch_sync", "dispatch_sync_with_rethrow", "dispatch_async", "runOnStreamQueue", "runCommandBlock"}
 
@@ -38,9 +35,9 @@ type queueUse struct {
 	onQueue  bool   // it stands in a block that a queueRunner runs
 }
 
-// backendQueueUses finds all such calls in the MPS backend of the checkout in dir, and tells how many files it read.
-func backendQueueUses(dir string) (uses []queueUse, files int, err error) {
-	for _, folder := range backendFolders {
+// backendQueueUses finds all such calls in folders of the checkout in dir, and tells how many files it read.
+func backendQueueUses(dir string, folders []string) (uses []queueUse, files int, err error) {
+	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(dir, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !slices.Contains([]string{".h", ".mm", ".cpp"}, filepath.Ext(path)) {
 				return err
@@ -66,8 +63,8 @@ func backendQueueUses(dir string) (uses []queueUse, files int, err error) {
 }
 
 // checkQueueUses adds the verdict on a checkout: every use of an encoder or a command buffer is on its stream's queue.
-func checkQueueUses(dir string, report *reports.Stage) error {
-	uses, files, err := backendQueueUses(dir)
+func checkQueueUses(dir string, folders []string, report *reports.Stage) error {
+	uses, files, err := backendQueueUses(dir, folders)
 	if err != nil {
 		return err
 	}

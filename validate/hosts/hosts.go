@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"mpsforge/fork"
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/native"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
@@ -16,24 +17,24 @@ import (
 // Builder builds the sources under test: stock, patched, or with patches left out.
 type Builder struct {
 	Env   *stage.Env
-	Root  *build.Root
-	Torch *build.Torch
+	Root  *host.Root
+	Torch *host.Torch
 }
 
 // New finds, or gets, what host builds are made with.
 func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, error) {
-	if env.Host.Torch == "" && env.Series.Baseline.Name != build.DebianBaseline {
+	if env.Host.Torch == "" && env.Series.Baseline.Name != host.DebianBaseline {
 		return nil, stage.Skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", env.Series.Baseline.Name, strings.TrimPrefix(env.Series.Baseline.Name, "v"))
 	}
 	asked := slices.Contains(env.Stages, report.Name) || slices.Contains(env.Require, report.Name)
-	if !asked && env.Host.Root == "" && !build.HaveRoot(env.Cache) {
-		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages %s", build.DebianSuite, report.Name)
+	if !asked && env.Host.Root == "" && !host.HaveRoot(env.Cache) {
+		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages %s", host.DebianSuite, report.Name)
 	}
-	root, err := build.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
+	root, err := host.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
 	if err != nil {
 		return nil, err
 	}
-	torch, err := build.OpenTorch(root, env.Host.Torch)
+	torch, err := host.OpenTorch(root, env.Host.Torch)
 	if err != nil {
 		return nil, err
 	}
@@ -41,16 +42,20 @@ func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, 
 	return &Builder{Env: env, Root: root, Torch: torch}, nil
 }
 
-func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour build.Flavour) (*build.HostBuild, error) {
-	identity := build.Stamp{Baseline: b.Env.Series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
+func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour builds.Flavour) (*host.Build, error) {
+	identity := builds.Stamp{Baseline: b.Env.Series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
 	if len(source.Patches) == len(b.Env.Series.Patches) {
 		identity.Series = b.Env.Series.Digest()
+	}
+	facts, err := b.Env.Series.HostFacts()
+	if err != nil {
+		return nil, err
 	}
 	veneer, glue, err := native.HostBuildSources()
 	if err != nil {
 		return nil, err
 	}
-	return build.Host(ctx, build.HostOptions{Checkout: source.Dir, Identity: identity, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
+	return host.Make(ctx, host.Options{Checkout: source.Dir, Identity: identity, Facts: facts, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
 		Cache: b.Env.Cache, Native: veneer, Glue: glue, Subject: b.Subject(source.Patches)}, b.Env.Sink)
 }
 
@@ -73,7 +78,7 @@ func (b *Builder) Subject(applied []string) string {
 
 // Environment is what a process over the software Metal runs in: it aborts as Metal does, delays from the seed widen every
 // window, and a blocked call that nothing can end any more is a deadlock after some seconds.
-func Environment(tools *build.Root, seed uint64) []string {
+func Environment(tools *host.Root, seed uint64) []string {
 	return append([]string{
 		fmt.Sprintf("MPSFORGE_METAL_SEED=%d", seed), "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000",
 		"PYTORCH_ENABLE_MPS_FALLBACK=0",
@@ -81,7 +86,7 @@ func Environment(tools *build.Root, seed uint64) []string {
 }
 
 // Sanitizers are the settings of the sanitizers and of libtorch's own libraries.
-func Sanitizers(tools *build.Root) []string {
+func Sanitizers(tools *host.Root) []string {
 	symbolizer := " external_symbolizer_path=" + tools.Tool("llvm-symbolizer")
 	return []string{
 		// Debian's libtorch brings UCX, which catches the signals of crashes otherwise.

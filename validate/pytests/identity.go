@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
@@ -101,7 +101,7 @@ func (w wantedTorch) difference(found Identity) (expected, actual string) {
 	if found.Stamp == "" {
 		return "a stamp of mpsforge build with series " + w.series, "no stamp"
 	}
-	stamp, err := build.ParseStamp(found.Stamp)
+	stamp, err := builds.ParseStamp(found.Stamp)
 	switch {
 	case err != nil:
 		return "a stamp of mpsforge build", err.Error()
@@ -175,7 +175,7 @@ func (s *Subject) prove(ctx context.Context, report *reports.Stage) error {
 		fact("stamp", "none")
 		return nil
 	}
-	stamp, err := build.ParseStamp(found.Stamp)
+	stamp, err := builds.ParseStamp(found.Stamp)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
 )
@@ -53,7 +53,7 @@ func TestTorchMismatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	stampOf := func(series string, patches ...string) string {
-		text, err := (build.Stamp{Format: 1, Kind: "mac", Series: series, Patches: patches}).Text()
+		text, err := (builds.Stamp{Format: 1, Kind: "mac", Series: series, Patches: patches}).Text()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/host"
 	"mpsforge/internal/events"
 	"mpsforge/validate/stage"
 )
@@ -26,7 +26,7 @@ func harnessSubject(t *testing.T) *Subject {
 		t.Fatal(err)
 	}
 	// The root is in the user's cache, where it is kept for all runs.
-	if cache := filepath.Join(home, ".cache", "mpsforge"); runtime.GOOS == "linux" && build.HaveRoot(cache) {
+	if cache := filepath.Join(home, ".cache", "mpsforge"); runtime.GOOS == "linux" && host.HaveRoot(cache) {
 		env.Cache = cache
 	}
 	interpreter, err := harnessPython(t.Context(), env)

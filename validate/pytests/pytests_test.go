@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/run"
 	"mpsforge/validate/stagetest"
 )
@@ -19,7 +20,7 @@ import (
 func TestHostPython(t *testing.T) {
 	for name, stock := range map[string]bool{"stock": true, "patched": false} {
 		t.Run(name, func(t *testing.T) {
-			built, _ := stagetest.HostBuild(t.Context(), t, build.Plain, stock, false)
+			built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, stock, false)
 			program, err := filepath.Abs("testdata/python/device.py")
 			if err != nil {
 				t.Fatal(err)
@@ -50,7 +51,7 @@ func TestSeriesOwnTestsPass(t *testing.T) {
 	if len(files) == 0 {
 		t.Skip("SKIP: this series has no tests of its own yet")
 	}
-	built, _ := stagetest.HostBuild(t.Context(), t, build.Plain, false, false)
+	built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) { runPythonTests(t, built, file) })
 	}
@@ -59,7 +60,7 @@ func TestSeriesOwnTestsPass(t *testing.T) {
 var unittestRan = regexp.MustCompile(`(?m)^Ran (\d+) tests? in`)
 
 // runPythonTests runs a file of unittest; a skipped test is a failure, as device mps is there.
-func runPythonTests(t *testing.T, built *build.HostBuild, file string) run.Result {
+func runPythonTests(t *testing.T, built *host.Build, file string) run.Result {
 	t.Helper()
 	if built.NoPython != "" {
 		t.Fatal(built.NoPython)
@@ -83,7 +84,7 @@ func runPythonTests(t *testing.T, built *build.HostBuild, file string) run.Resul
 // A second build of the same sources leaves what others may run on as it is: a stage ends with a failure when the library that
 // it tests changes underneath it.
 func TestSecondHostBuildChangesNoFile(t *testing.T) {
-	built, _ := stagetest.HostBuild(t.Context(), t, build.Plain, true, false)
+	built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, true, false)
 	extensions, err := filepath.Glob(filepath.Join(filepath.Dir(built.Python), "python", "*.so"))
 	if err != nil || len(extensions) != 1 {
 		t.Fatalf("extensions: %v, %v", extensions, err)
@@ -100,7 +101,7 @@ func TestSecondHostBuildChangesNoFile(t *testing.T) {
 		return all
 	}
 	before := state()
-	stagetest.HostBuild(t.Context(), t, build.Plain, true, false)
+	stagetest.HostBuild(t.Context(), t, builds.Plain, true, false)
 	for i, after := range state() {
 		if !os.SameFile(before[i], after) || !before[i].ModTime().Equal(after.ModTime()) {
 			t.Errorf("%s was written again", files[i])

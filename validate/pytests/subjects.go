@@ -18,7 +18,8 @@ import (
 	"strings"
 
 	"mpsforge/fork"
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/suggest"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
@@ -124,8 +125,8 @@ func harnessPython(ctx context.Context, env *stage.Env) (string, error) {
 	if env.Python.Interpreter != "" {
 		return env.Python.Interpreter, nil
 	}
-	if runtime.GOOS == "linux" && (env.Host.Root != "" || build.HaveRoot(env.Cache)) {
-		root, err := build.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
+	if runtime.GOOS == "linux" && (env.Host.Root != "" || host.HaveRoot(env.Cache)) {
+		root, err := host.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
 		if err != nil {
 			return "", err
 		}
@@ -144,14 +145,14 @@ func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, sub
 		return nil, nil, stage.Skipf("%s", env.NoCheckout)
 	}
 	builder, err := hosts.New(ctx, env, report)
-	if errors.Is(err, build.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
+	if errors.Is(err, builds.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
 		return nil, nil, stage.Skipf("%v", err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	over := func(name string, source *fork.Snapshot) (*Subject, error) {
-		built, err := builder.Build(ctx, source, build.Plain)
+		built, err := builder.Build(ctx, source, builds.Plain)
 		if err != nil {
 			return nil, err
 		}

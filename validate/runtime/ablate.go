@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/run"
 	"mpsforge/reports"
 	"mpsforge/validate/process"
@@ -41,7 +42,7 @@ func (r *stageRun) ablate(ctx context.Context) error {
 			leftOut = without
 			r.plan(scenarios, built)
 			for _, s := range scenarios {
-				if slices.Contains(failing, s.name) || (s.notThread != "" && flavour == build.Thread) {
+				if slices.Contains(failing, s.name) || (s.notThread != "" && flavour == builds.Thread) {
 					continue
 				}
 				all, err := r.outcomes(ctx, s, built, s.chances(), func(o process.Result) bool { return o.Problem != "" })
@@ -80,13 +81,13 @@ func (r *stageRun) ablate(ctx context.Context) error {
 
 // buildWithout builds the series without a patch and those that do not apply without it. Where what is left does not
 // compile, since one of the rest uses what the patch declares, all that follow are left out as well.
-func (r *stageRun) buildWithout(ctx context.Context, name string, flavour build.Flavour) (*build.HostBuild, []string, error) {
+func (r *stageRun) buildWithout(ctx context.Context, name string, flavour builds.Flavour) (*host.Build, []string, error) {
 	source, err := r.env.Checkout.Without(ctx, r.env.Series, name, r.env.Cache)
 	if err != nil {
 		return nil, nil, err
 	}
 	built, err := r.hosts.Build(ctx, source, flavour)
-	if errors.Is(err, build.ErrSources) {
+	if errors.Is(err, builds.ErrSources) {
 		if source, err = r.env.Checkout.Before(ctx, r.env.Series, name, r.env.Cache); err != nil {
 			return nil, nil, err
 		}
@@ -99,7 +100,7 @@ func (r *stageRun) buildWithout(ctx context.Context, name string, flavour build.
 }
 
 // operationTests asks the program for its list.
-func operationTests(ctx context.Context, built *build.HostBuild) ([]string, error) {
+func operationTests(ctx context.Context, built *host.Build) ([]string, error) {
 	found, err := run.Command{Name: built.Driver, Args: []string{"--list"}}.Run(ctx)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/validate/process"
 	"mpsforge/validate/stagetest"
 )
@@ -17,9 +18,9 @@ import (
 // with streams of their own against stock with a lock around each operator, without which stock dies.
 // The work of the GPU is a part of both, on the same processors.
 func BenchmarkHostOperators(b *testing.B) {
-	stock, root := stagetest.HostBuild(b.Context(), b, build.Plain, true, false)
-	patched, _ := stagetest.HostBuild(b.Context(), b, build.Plain, false, false)
-	seconds := func(built *build.HostBuild, scenario string, threads int) float64 {
+	stock, root := stagetest.HostBuild(b.Context(), b, builds.Plain, true, false)
+	patched, _ := stagetest.HostBuild(b.Context(), b, builds.Plain, false, false)
+	seconds := func(built *host.Build, scenario string, threads int) float64 {
 		one := hostRun{built: built, tools: root, scenario: scenario, threads: threads, iterations: 4000 / threads, warm: true, seed: 1, limit: process.Patient,
 			more: []string{"MPSFORGE_METAL_MAX_DELAY_US=0"}}
 		var took []float64

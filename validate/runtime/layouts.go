@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/host"
 	"mpsforge/reports"
 )
 
 // layouts compares the classes that extensions are built with: one that was compiled against stock must still fit.
-func (r *stageRun) layouts(stock, patched []build.Layout) {
+func (r *stageRun) layouts(stock, patched []host.Layout) {
 	for _, before := range stock {
 		check := reports.Check{Name: "layout", Subject: before.Class, Verdict: reports.Passed}
-		i := slices.IndexFunc(patched, func(l build.Layout) bool { return l.Class == before.Class })
+		i := slices.IndexFunc(patched, func(l host.Layout) bool { return l.Class == before.Class })
 		if i < 0 {
 			check.Verdict, check.Detail = reports.Failed, "the class is gone"
 		} else {
@@ -25,9 +25,9 @@ func (r *stageRun) layouts(stock, patched []build.Layout) {
 
 // compareLayouts tells how a class changed. Members may be renamed, and virtual functions added behind the others; a
 // size, an offset or an order that changes is a failure.
-func compareLayouts(before, after build.Layout, verdict *reports.Verdict) string {
+func compareLayouts(before, after host.Layout, verdict *reports.Verdict) string {
 	var changes []string
-	names := func(members []build.Member) (names, offsets []string) {
+	names := func(members []host.Member) (names, offsets []string) {
 		for _, m := range members {
 			names, offsets = append(names, m.Name), append(offsets, m.Offset)
 		}

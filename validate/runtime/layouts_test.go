@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/host"
 	"mpsforge/reports"
 )
 
 func TestCompareLayouts(t *testing.T) {
-	class := func(size int, members ...build.Member) build.Layout {
-		return build.Layout{Class: "C", Size: size, Members: members}
+	class := func(size int, members ...host.Member) host.Layout {
+		return host.Layout{Class: "C", Size: size, Members: members}
 	}
-	a, b := build.Member{Offset: "0", Name: "int a"}, build.Member{Offset: "4", Name: "int b"}
-	renamed := build.Member{Offset: "4", Name: "int c"}
+	a, b := host.Member{Offset: "0", Name: "int a"}, host.Member{Offset: "4", Name: "int b"}
+	renamed := host.Member{Offset: "4", Name: "int c"}
 	for name, c := range map[string]struct {
-		before, after build.Layout
+		before, after host.Layout
 		verdict       reports.Verdict
 		detail        string
 	}{

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/host"
 	"mpsforge/internal/run"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
@@ -40,7 +40,7 @@ var noKernel = regexp.MustCompile(`The operator 'aten::([^']+)' is not currently
 func (h hostRun) notRun(kernel string) string {
 	var absent []string
 	for _, excluded := range h.built.Excluded {
-		if excluded.Reason == build.NotThere {
+		if excluded.Reason == host.NotThere {
 			absent = append(absent, filepath.Base(excluded.Path))
 		}
 	}
@@ -52,8 +52,8 @@ func (h hostRun) notRun(kernel string) string {
 
 // hostRun is one process to start.
 type hostRun struct {
-	built      *build.HostBuild
-	tools      *build.Root
+	built      *host.Build
+	tools      *host.Root
 	scenario   string
 	threads    int
 	iterations int

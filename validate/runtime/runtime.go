@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"mpsforge/fork"
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/events"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
@@ -31,7 +32,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return stage.Skipf("%s", env.NoCheckout)
 	}
 	hosts, err := hosts.New(ctx, env, report)
-	if errors.Is(err, build.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
+	if errors.Is(err, builds.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
 		return stage.Skipf("%v", err)
 	}
 	if err != nil {
@@ -51,7 +52,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	for i, flavour := range r.flavours() {
 		builtPatched, err := hosts.Build(ctx, patched, flavour)
 		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, build.ErrEnvironment) {
+			if ctx.Err() != nil || errors.Is(err, builds.ErrEnvironment) {
 				return err
 			}
 			// Sources that do not compile are a verdict on the series.
@@ -65,13 +66,13 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 			}
 		}
 		// In the short form stock is run in one flavour: that it dies is seen there.
-		var builtStock *build.HostBuild
+		var builtStock *host.Build
 		if i == 0 || !env.Quick {
 			if builtStock, err = hosts.Build(ctx, stock, flavour); err != nil {
 				return err
 			}
 		}
-		if flavour == build.Plain {
+		if flavour == builds.Plain {
 			r.layouts(builtStock.Layouts, builtPatched.Layouts)
 		}
 		if err := r.scenarios(ctx, builtStock, builtPatched); err != nil {
@@ -89,15 +90,15 @@ type stageRun struct {
 	done  int64
 }
 
-func (r *stageRun) flavours() []build.Flavour {
+func (r *stageRun) flavours() []builds.Flavour {
 	if len(r.env.Host.Flavours) > 0 {
 		return r.env.Host.Flavours
 	}
-	return []build.Flavour{build.Plain, build.Thread}
+	return []builds.Flavour{builds.Plain, builds.Thread}
 }
 
 // describe puts what was compiled, and what not, into the report.
-func (r *stageRun) describe(built *build.HostBuild, report *reports.Stage) {
+func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 	report.Count("sources compiled", int64(len(built.Compiled)))
 	report.Count("sources left out", int64(len(built.Excluded)))
 	report.Count("operators registered", int64(built.Kernels))
@@ -121,18 +122,18 @@ func (r *stageRun) add(check reports.Check) {
 }
 
 // part is what a process of a scenario is called in the events.
-func (r *stageRun) part(scenario string, built *build.HostBuild, threads int) events.Part {
+func (r *stageRun) part(scenario string, built *host.Build, threads int) events.Part {
 	return events.Part{Step: stage.StepName(r.stage.Name), Subject: r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour), Name: scenario, Column: process.ThreadsColumn(threads)}
 }
 
 // plan announces the processes of a table of scenarios.
-func (r *stageRun) plan(scenarios []scenario, builds ...*build.HostBuild) {
-	for _, built := range builds {
+func (r *stageRun) plan(scenarios []scenario, all ...*host.Build) {
+	for _, built := range all {
 		if built == nil {
 			continue
 		}
 		for _, s := range scenarios {
-			if s.notThread != "" && built.Stamp.Flavour == build.Thread {
+			if s.notThread != "" && built.Stamp.Flavour == builds.Thread {
 				continue
 			}
 			planned := events.PartsPlanned{Step: stage.StepName(r.stage.Name), Subject: r.part(s.name, built, 1).Subject, Names: []string{s.name}}
@@ -145,7 +146,7 @@ func (r *stageRun) plan(scenarios []scenario, builds ...*build.HostBuild) {
 }
 
 // operations compares each operation with the CPU, over random shapes, strides and types.
-func (r *stageRun) operations(ctx context.Context, built *build.HostBuild) error {
+func (r *stageRun) operations(ctx context.Context, built *host.Build) error {
 	names, err := operationTests(ctx, built)
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func (r *stageRun) operations(ctx context.Context, built *build.HostBuild) error
 		iterations = 12
 	}
 	for _, name := range names {
-		if name == "op-gradient" && built.Stamp.Flavour == build.Thread {
+		if name == "op-gradient" && built.Stamp.Flavour == builds.Thread {
 			r.add(reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
 			continue
 		}
@@ -185,7 +186,7 @@ func (r *stageRun) operations(ctx context.Context, built *build.HostBuild) error
 }
 
 // fail fills a failed check.
-func (r *stageRun) fail(check *reports.Check, end process.Result, built *build.HostBuild) error {
+func (r *stageRun) fail(check *reports.Check, end process.Result, built *host.Build) error {
 	check.Verdict = reports.Failed
 	check.Detail = fmt.Sprintf("%d threads: %s; again: %s", end.Threads, end.Problem, end.Again)
 	check.Output = process.LastLines([]byte(end.Output))
@@ -206,11 +207,11 @@ func (r *stageRun) waits(s scenario) []string {
 }
 
 // scenarios fills the table: each scenario on stock, if it is built, and on the patched sources.
-func (r *stageRun) scenarios(ctx context.Context, stock, patched *build.HostBuild) error {
+func (r *stageRun) scenarios(ctx context.Context, stock, patched *host.Build) error {
 	r.plan(scenarios(), stock, patched)
 	for _, s := range scenarios() {
-		if s.notThread != "" && patched.Stamp.Flavour == build.Thread {
-			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(build.Thread), Verdict: reports.Skipped, Detail: s.notThread})
+		if s.notThread != "" && patched.Stamp.Flavour == builds.Thread {
+			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(builds.Thread), Verdict: reports.Skipped, Detail: s.notThread})
 			continue
 		}
 		if stock != nil {
@@ -244,13 +245,13 @@ func (s scenario) chances() int {
 	return 1
 }
 
-func (r *stageRun) hostRun(s scenario, built *build.HostBuild, threads, try int) hostRun {
+func (r *stageRun) hostRun(s scenario, built *host.Build, threads, try int) hostRun {
 	one := hostRun{built: built, tools: r.hosts.Root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold,
 		seed: (r.env.Seed + uint64(try)) % 1_000_000_007, more: s.environment, limit: process.Patient}
 	if s.stock != process.StockLives && (len(built.Stamp.Patches) == 0 || len(r.waits(s)) > 0) {
 		one.limit = process.Impatient
 	}
-	if built.Stamp.Flavour == build.Thread {
+	if built.Stamp.Flavour == builds.Thread {
 		one.iterations = max(1, s.iterations/2) // the sanitizer needs one occurrence, not many
 	}
 	return one
@@ -258,7 +259,7 @@ func (r *stageRun) hostRun(s scenario, built *build.HostBuild, threads, try int)
 
 // outcomes runs a scenario at all its thread counts, so often at the last one, and tells how each run ended, in the
 // order of the counts.
-func (r *stageRun) outcomes(ctx context.Context, s scenario, built *build.HostBuild, last int, until func(process.Result) bool) ([]process.Result, error) {
+func (r *stageRun) outcomes(ctx context.Context, s scenario, built *host.Build, last int, until func(process.Result) bool) ([]process.Result, error) {
 	var all []process.Result
 	counts := s.threads(r.env.Quick)
 	for i, threads := range counts {
@@ -289,7 +290,7 @@ func (r *stageRun) outcomes(ctx context.Context, s scenario, built *build.HostBu
 
 // mayFail tells whether it is no news that a process goes wrong: of stock sources, of those with a patch left out, and of a
 // series that does not have the scenario's patches yet.
-func (r *stageRun) mayFail(s scenario, built *build.HostBuild, threads int) bool {
+func (r *stageRun) mayFail(s scenario, built *host.Build, threads int) bool {
 	if len(built.Stamp.Patches) == 0 {
 		return s.stock != process.StockLives && threads >= max(1, s.least)
 	}
@@ -297,7 +298,7 @@ func (r *stageRun) mayFail(s scenario, built *build.HostBuild, threads int) bool
 }
 
 // onPatched demands that every run lives with right values and that no checker finds anything.
-func (r *stageRun) onPatched(ctx context.Context, s scenario, built *build.HostBuild) error {
+func (r *stageRun) onPatched(ctx context.Context, s scenario, built *host.Build) error {
 	check := reports.Check{Name: s.name, Subject: "patched, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
 	all, err := r.outcomes(ctx, s, built, 1, func(o process.Result) bool { return o.Problem != "" })
 	if err != nil {
@@ -332,7 +333,7 @@ func (r *stageRun) onPatched(ctx context.Context, s scenario, built *build.HostB
 
 // onStock demands that stock fails where the field reports say that it fails, so that a pass of the patched sources
 // means something.
-func (r *stageRun) onStock(ctx context.Context, s scenario, built *build.HostBuild) error {
+func (r *stageRun) onStock(ctx context.Context, s scenario, built *host.Build) error {
 	check := reports.Check{Name: s.name, Subject: "stock, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
 	failed := func(o process.Result) bool { return o.Problem != "" && o.Threads >= max(1, s.least) }
 	all, err := r.outcomes(ctx, s, built, s.chances(), failed)

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/patches"
@@ -57,12 +58,12 @@ func TestTrailersNameScenariosOfTheirPatch(t *testing.T) {
 
 // A kernel that is missing because its source is not in the checkout is told as such; in a whole checkout it is a failure.
 func TestMissingKernelIsExcusedOnlyByAMissingSource(t *testing.T) {
-	absent := build.Excluded{Path: "aten/src/ATen/native/mps/operations/ReduceOps.mm", Reason: build.NotThere}
-	part := hostRun{built: &build.HostBuild{Excluded: []build.Excluded{absent}}}
+	absent := host.Excluded{Path: "aten/src/ATen/native/mps/operations/ReduceOps.mm", Reason: host.NotThere}
+	part := hostRun{built: &host.Build{Excluded: []host.Excluded{absent}}}
 	if reason := part.notRun("sum.IntList_out"); !strings.Contains(reason, "aten::sum.IntList_out") || !strings.Contains(reason, "ReduceOps.mm") {
 		t.Errorf("reason %q", reason)
 	}
-	whole := hostRun{built: &build.HostBuild{Excluded: []build.Excluded{{Path: "Pooling.mm", Reason: "another"}}}}
+	whole := hostRun{built: &host.Build{Excluded: []host.Excluded{{Path: "Pooling.mm", Reason: "another"}}}}
 	if reason := whole.notRun("sum.IntList_out"); reason != "" {
 		t.Errorf("excused in a whole checkout: %q", reason)
 	}
@@ -86,7 +87,7 @@ func TestFirstRaceNamesPyTorchsLines(t *testing.T) {
 
 // The Objective-C runtime, Foundation, the Metal classes, the graph recorder and its evaluator have programs of their own.
 func TestHostBuildsPartsWork(t *testing.T) {
-	built, root := stagetest.HostBuild(t.Context(), t, build.Plain, false, true)
+	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, true)
 	if len(built.Tests) < 4 {
 		t.Fatalf("test programs: %v", built.Tests)
 	}
@@ -119,7 +120,7 @@ func TestAppleBackendCompilesAgainstTheVeneer(t *testing.T) {
 
 // A library is asked where it comes from: one of another tree is refused, whatever its path says.
 func TestRuntimeStageRefusesAnotherBuild(t *testing.T) {
-	built, root := stagetest.HostBuild(t.Context(), t, build.Plain, false, false)
+	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
 	other := *built
 	other.Stamp.Tree = strings.Repeat("0", 40)
 	one := hostRun{built: &other, tools: root, scenario: "items", threads: 1, iterations: 1, seed: 1, limit: process.Patient}

@@ -3,7 +3,8 @@ package runtime
 import (
 	"testing"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
@@ -31,7 +32,7 @@ func TestWhichRunsMayFail(t *testing.T) {
 		"a patch that the series has not":    {scenario{stock: process.StockFails, patches: []string{"thread-leases"}}, whole, 4, true},
 		"a patch that was left out on trial": {scenario{stock: process.StockFails, patches: []string{"hand-over"}}, whole[:1], 4, true},
 	} {
-		if got := r.mayFail(c.scenario, &build.HostBuild{Stamp: build.Stamp{Patches: c.applied}}, c.threads); got != c.want {
+		if got := r.mayFail(c.scenario, &host.Build{Stamp: builds.Stamp{Patches: c.applied}}, c.threads); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

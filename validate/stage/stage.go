@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"mpsforge/fork"
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -64,7 +64,7 @@ type HostOptions struct {
 	// Ablate names patches, without each of which the series is built and run, too; patches.AllPatches stands for all.
 	Ablate []string
 	// Flavours to build: empty stands for plain and tsan.
-	Flavours []build.Flavour
+	Flavours []builds.Flavour
 }
 
 // PythonOptions are of the stages python and bench.

@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"mpsforge/fork"
-	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/events"
 	"mpsforge/native"
 	"mpsforge/patches"
 )
 
 // HostInputs gives a root and the real tree of 2.6.0, both from the user's cache, where they are kept for all runs.
-func HostInputs(t testing.TB) (*build.Root, *build.Torch, *fork.Checkout, *patches.Series, string) {
+func HostInputs(t testing.TB) (*host.Root, *host.Torch, *fork.Checkout, *patches.Series, string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("compiles PyTorch's sources")
@@ -28,22 +29,22 @@ func HostInputs(t testing.TB) (*build.Root, *build.Torch, *fork.Checkout, *patch
 		}
 		cache = filepath.Join(home, ".cache", "mpsforge")
 	}
-	root, err := build.OpenRoot(t.Context(), "", cache, events.Discard)
-	if errors.Is(err, build.ErrEnvironment) {
+	root, err := host.OpenRoot(t.Context(), "", cache, events.Discard)
+	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP host build: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	torch, err := build.OpenTorch(root, "")
+	torch, err := host.OpenTorch(root, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	series, err := patches.Load(patches.Embedded(), build.DebianBaseline)
+	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := filepath.Join(cache, "trees", build.DebianBaseline)
+	tree := filepath.Join(cache, "trees", host.DebianBaseline)
 	if _, err := fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: tree, Cache: cache}, events.Discard); errors.Is(err, fork.ErrUnavailable) || errors.Is(err, fork.ErrEnvironment) {
 		t.Skipf("SKIP host build: %v", err)
 	} else if err != nil {
@@ -57,7 +58,7 @@ func HostInputs(t testing.TB) (*build.Root, *build.Torch, *fork.Checkout, *patch
 	return root, torch, checkout, series, cache
 }
 
-func HostBuild(ctx context.Context, t testing.TB, flavour build.Flavour, stock, tests bool) (*build.HostBuild, *build.Root) {
+func HostBuild(ctx context.Context, t testing.TB, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
 	t.Helper()
 	root, torch, checkout, series, cache := HostInputs(t)
 	source, err := checkout.Patched(ctx, series, cache)
@@ -67,12 +68,16 @@ func HostBuild(ctx context.Context, t testing.TB, flavour build.Flavour, stock, 
 	if err != nil {
 		t.Fatal(err)
 	}
+	facts, err := series.HostFacts()
+	if err != nil {
+		t.Fatal(err)
+	}
 	veneer, glue, err := native.HostBuildSources()
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := build.Host(ctx, build.HostOptions{Checkout: source.Dir, Identity: build.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)},
-		Root: root, Torch: torch, Flavour: flavour, Cache: cache, Native: veneer, Glue: glue, Tests: tests}, events.Discard)
+	built, err := host.Make(ctx, host.Options{Checkout: source.Dir, Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)},
+		Facts: facts, Root: root, Torch: torch, Flavour: flavour, Cache: cache, Native: veneer, Glue: glue, Tests: tests}, events.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

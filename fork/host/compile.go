@@ -1,4 +1,4 @@
-package build
+package host
 
 import (
 	"context"
@@ -10,14 +10,15 @@ import (
 	"runtime"
 	"sync"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
 
-var flavourFlags = map[Flavour][]string{
-	Plain:   nil,
-	Thread:  {"-fsanitize=thread"},
-	Address: {"-fsanitize=address", "-fno-omit-frame-pointer"},
+var flavourFlags = map[builds.Flavour][]string{
+	builds.Plain:   nil,
+	builds.Thread:  {"-fsanitize=thread"},
+	builds.Address: {"-fsanitize=address", "-fno-omit-frame-pointer"},
 }
 
 // unit is one source file to compile.
@@ -34,14 +35,14 @@ type unit struct {
 type compiler struct {
 	root    *Root
 	cache   string
-	flavour Flavour
+	flavour builds.Flavour
 	jobs    int
 	sink    events.Sink
 	step    string
 }
 
 func (c *compiler) sanitizer(bare bool) []string {
-	if bare && c.flavour == Thread {
+	if bare && c.flavour == builds.Thread {
 		return nil
 	}
 	return flavourFlags[c.flavour]
@@ -119,12 +120,12 @@ func (c *compiler) link(ctx context.Context, output string, objects, flags []str
 	if c.root.Dir() != "/" {
 		args = append(args, "-Wl,--dynamic-linker="+c.root.loader())
 	}
-	key, err := filesDigest(args, objects...)
+	key, err := builds.FilesDigest(args, objects...)
 	if err != nil {
 		return err
 	}
 	record := output + ".linked"
-	if have, err := readText(record); err != nil || have == key && exists(output) {
+	if have, err := builds.ReadText(record); err != nil || have == key && builds.Exists(output) {
 		return err
 	}
 	c.sink.Emit(events.StepProgress{Step: c.step, Note: "link " + filepath.Base(output)})
@@ -143,7 +144,7 @@ func compileError(what string, err error) error {
 	}
 	if failure := (*run.Error)(nil); errors.As(err, &failure) && !errors.Is(err, context.Canceled) {
 		if line := firstErrorLine.FindString(failure.Stderr); line != "" {
-			return fmt.Errorf("build %s: %w: %s: %w", what, ErrSources, line, err)
+			return fmt.Errorf("build %s: %w: %s: %w", what, builds.ErrSources, line, err)
 		}
 	}
 	return fmt.Errorf("build %s: %w", what, err)

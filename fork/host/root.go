@@ -1,4 +1,4 @@
-package build
+package host
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/apt"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
@@ -69,7 +70,7 @@ func libraryTriplet() string {
 }
 
 // HaveRoot tells whether the cache holds a root.
-func HaveRoot(cache string) bool { return exists(filepath.Join(cache, "roots", DebianSuite)) }
+func HaveRoot(cache string) bool { return builds.Exists(filepath.Join(cache, "roots", DebianSuite)) }
 
 // OpenRoot gives the root in dir; an empty dir stands for the one in the cache, which is made of Debian's packages if it
 // is not there: some 330 MB to download, 1.7 GB on disk.
@@ -80,7 +81,7 @@ func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, 
 		return nil, err
 	}
 	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("%w: host builds run on Linux; this is %s. On a Mac, build the real thing instead: mpsforge build", ErrEnvironment, runtime.GOOS)
+		return nil, fmt.Errorf("%w: host builds run on Linux; this is %s. On a Mac, build the real thing instead: mpsforge build", builds.ErrEnvironment, runtime.GOOS)
 	}
 	if dir == "" {
 		dir = filepath.Join(cache, "roots", DebianSuite)
@@ -119,7 +120,7 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 	sink.Emit(events.StepProgress{Step: "root", Note: "package lists of " + DebianSuite})
 	suite, err := apt.Open(ctx, filepath.Join(cache, "debian", DebianSuite+"-binary"), DebianSuite)
 	if errors.Is(err, apt.ErrMissing) {
-		return fmt.Errorf("%w: %w; or name a Debian %s system's top folder with --root", ErrEnvironment, err, DebianSuite)
+		return fmt.Errorf("%w: %w; or name a Debian %s system's top folder with --root", builds.ErrEnvironment, err, DebianSuite)
 	}
 	if err != nil {
 		return err
@@ -133,12 +134,12 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 	}
 	defer os.RemoveAll(temporary)
 	if err := suite.Update(ctx); err != nil {
-		return fmt.Errorf("%w: %w", ErrEnvironment, err)
+		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
 	}
 	sink.Emit(events.StepProgress{Step: "root", Note: "download packages"})
 	files, err := suite.Packages(ctx, missing, filepath.Join(temporary, "packages"))
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrEnvironment, err)
+		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
 	}
 	tree := dir
 	if len(have) == 0 {
@@ -264,7 +265,7 @@ func (r *Root) writeTools() error {
 	}
 	for _, file := range []string{filepath.Join(llvm, "bin/clang"), filepath.Join(llvm, "bin/lld"), filepath.Join(r.dir, "usr/bin/ccache")} {
 		if _, err := os.Stat(file); err != nil {
-			return fmt.Errorf("%w: %s is not there; the root needs the packages %s", ErrEnvironment, file, strings.Join(rootPackages, ", "))
+			return fmt.Errorf("%w: %s is not there; the root needs the packages %s", builds.ErrEnvironment, file, strings.Join(rootPackages, ", "))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package build
+package host
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"mpsforge/fork/builds"
 )
 
 // Torch is a libtorch to build against: its headers, its libraries and its code generator.
@@ -52,7 +54,7 @@ func OpenTorch(root *Root, dir string) (*Torch, error) {
 	}
 	text, err := os.ReadFile(header)
 	if err != nil {
-		return nil, fmt.Errorf("%w: no libtorch in %s: %w; name a folder that holds torch/ with --torch", ErrEnvironment, t.description, err)
+		return nil, fmt.Errorf("%w: no libtorch in %s: %w; name a folder that holds torch/ with --torch", builds.ErrEnvironment, t.description, err)
 	}
 	match := versionMacro.FindSubmatch(text)
 	if match == nil {
@@ -71,7 +73,7 @@ func (t *Torch) checkVersion(checkout string) error {
 	}
 	version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "a")
 	if version != t.Version {
-		return fmt.Errorf("%w: %s is PyTorch %s, the libtorch is %s; name a libtorch of that version with --torch", ErrEnvironment, checkout, version, t.description)
+		return fmt.Errorf("%w: %s is PyTorch %s, the libtorch is %s; name a libtorch of that version with --torch", builds.ErrEnvironment, checkout, version, t.description)
 	}
 	return nil
 }

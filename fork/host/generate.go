@@ -1,4 +1,4 @@
-package build
+package host
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
@@ -21,27 +22,31 @@ type generated struct {
 }
 
 // generate runs PyTorch's own torchgen for the MPS key: a libtorch built without MPS lacks those headers and the
-// registration. The operators come from the checkout where it holds them, as a patch may change them, else from the
-// copy that torchgen itself carries. The result is kept in the cache under the digest of all that goes in.
+// registration. The operators, the templates and torchgen itself come from the checkout where it holds them, as a patch may
+// change them, else from the copies of the libtorch. The result is kept in the cache under the digest of all that goes in.
 func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache string, sink events.Sink) (*generated, error) {
 	source := filepath.Join(checkout, "aten/src/ATen")
-	if !exists(filepath.Join(source, "native/native_functions.yaml")) {
+	if !builds.Exists(filepath.Join(source, "native/native_functions.yaml")) {
 		source = filepath.Join(torch.pythonPath, "torchgen/packaged/ATen")
 	}
+	generator := filepath.Join(checkout, "torchgen")
+	if !builds.Exists(filepath.Join(generator, "gen.py")) {
+		generator = filepath.Join(torch.pythonPath, "torchgen")
+	}
 	digest := sha256.New()
-	for _, folder := range []string{filepath.Join(source, "native/native_functions.yaml"), filepath.Join(source, "native/tags.yaml"), filepath.Join(source, "templates"), filepath.Join(torch.pythonPath, "torchgen")} {
-		files, err := filesBelow(folder)
+	for _, folder := range []string{filepath.Join(source, "native/native_functions.yaml"), filepath.Join(source, "native/tags.yaml"), filepath.Join(source, "templates"), generator} {
+		files, err := builds.FilesBelow(folder)
 		if err == nil {
 			files = slices.DeleteFunc(files, func(path string) bool { return strings.HasSuffix(path, ".pyc") })
-			err = hashFiles(digest, filepath.Dir(folder), files)
+			err = builds.HashFiles(digest, filepath.Dir(folder), files)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: torchgen's input: %w", ErrEnvironment, err)
+			return nil, fmt.Errorf("%w: torchgen's input: %w", builds.ErrEnvironment, err)
 		}
 	}
 	dir := filepath.Join(cache, "generated", hex.EncodeToString(digest.Sum(nil))[:24])
 	result := &generated{include: dir, registration: filepath.Join(dir, "ATen")}
-	if exists(dir) {
+	if builds.Exists(dir) {
 		return result, nil
 	}
 	finish := events.Step(sink, "generate")
@@ -55,6 +60,10 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 	}
 	defer os.RemoveAll(temporary)
 	made := filepath.Join(temporary, "made")
+	// Python looks for modules first where it runs.
+	if err := os.Symlink(generator, filepath.Join(temporary, "torchgen")); err != nil {
+		return nil, err
+	}
 	// Besides what goes into the folder that it is given, torchgen writes torch/csrc/inductor/... where it runs.
 	command := run.Command{Name: root.Tool("python3"), Dir: temporary,
 		Args: []string{"-m", "torchgen.gen", "--source-path", source, "--install-dir", filepath.Join(made, "ATen"),
@@ -76,7 +85,7 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 			}
 		}
 	}
-	if err := os.Rename(made, dir); err != nil && !exists(dir) {
+	if err := os.Rename(made, dir); err != nil && !builds.Exists(dir) {
 		return nil, err
 	}
 	finish(events.OK, "")

@@ -1,4 +1,4 @@
-package build
+package host
 
 import (
 	"bytes"
@@ -16,21 +16,25 @@ import (
 	"syscall"
 	"time"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
+	"mpsforge/patches"
 )
 
-// HostOptions say what a host build compiles and with what.
-type HostOptions struct {
+// Options say what a host build compiles and with what.
+type Options struct {
 	// Checkout is a folder with PyTorch's sources: a checkout, or as much of one as the backend is.
 	Checkout string
-	// Identity is what the caller knows of the checkout; Host fills in the rest of the stamp.
-	Identity Stamp
-	Root     *Root
-	Torch    *Torch
-	Flavour  Flavour
-	Jobs     int    // compilers at once; 0: one for each processor
-	Cache    string // folder
+	// Identity is what the caller knows of the checkout; Make fills in the rest of the stamp.
+	Identity builds.Stamp
+	// Facts are the baseline's.
+	Facts   patches.HostFacts
+	Root    *Root
+	Torch   *Torch
+	Flavour builds.Flavour
+	Jobs    int    // compilers at once; 0: one for each processor
+	Cache   string // folder
 	// Subject names the sources in the step's name, such as stock; may be empty.
 	Subject string
 	// Native is package native's sources, Glue those that stand in for PyTorch.
@@ -39,8 +43,8 @@ type HostOptions struct {
 	Tests bool
 }
 
-// HostBuild is a finished host build.
-type HostBuild struct {
+// Build is a finished host build.
+type Build struct {
 	Dir string `json:"dir"`
 	// Library registers the backend for the MPS dispatch key when it is loaded; Metal, which it is linked with, is the
 	// software Metal with its Objective-C classes; Driver runs scenarios over both.
@@ -49,13 +53,13 @@ type HostBuild struct {
 	Driver  string `json:"driver"`
 	// Python is a script that starts a Python whose torch has device mps, with the checkout's bindings and its package
 	// torch.mps; where there is none, NoPython says why.
-	Python   string     `json:"python,omitempty"`
-	NoPython string     `json:"no_python,omitempty"`
-	Stamp    Stamp      `json:"stamp"`
-	Compiled []string   `json:"compiled"`
-	Excluded []Excluded `json:"excluded"`
-	Kernels  int        `json:"kernels"` // registered operators
-	Dropped  []string   `json:"dropped"` // operators whose kernels are not among the compiled sources
+	Python   string       `json:"python,omitempty"`
+	NoPython string       `json:"no_python,omitempty"`
+	Stamp    builds.Stamp `json:"stamp"`
+	Compiled []string     `json:"compiled"`
+	Excluded []Excluded   `json:"excluded"`
+	Kernels  int          `json:"kernels"` // registered operators
+	Dropped  []string     `json:"dropped"` // operators whose kernels are not among the compiled sources
 	// Layouts are those of the classes that extensions are built with; the plain flavour has them.
 	Layouts []Layout `json:"layouts,omitempty"`
 	// Tests are the test programs by name, if they were asked for.
@@ -79,8 +83,8 @@ var wrappedFunctions = []string{
 	"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
 }
 
-// Host builds the MPS backend's sources for this Linux machine.
-func Host(ctx context.Context, options HostOptions, sink events.Sink) (*HostBuild, error) {
+// Make builds the MPS backend's sources for this Linux machine.
+func Make(ctx context.Context, options Options, sink events.Sink) (*Build, error) {
 	sink = events.OrDiscard(sink)
 	checkout, err := filepath.Abs(options.Checkout)
 	if err != nil {
@@ -101,7 +105,7 @@ func Host(ctx context.Context, options HostOptions, sink events.Sink) (*HostBuil
 	finish := events.Step(sink, name)
 	defer finish(events.Failed, "")
 	sink = events.Under(sink, name)
-	h := host{HostOptions: options, compiler: compiler{root: options.Root, cache: options.Cache, flavour: options.Flavour, jobs: options.Jobs, sink: sink, step: name}}
+	h := builder{Options: options, compiler: compiler{root: options.Root, cache: options.Cache, flavour: options.Flavour, jobs: options.Jobs, sink: sink, step: name}}
 	built, err := h.build(ctx, sink)
 	if err != nil {
 		return nil, fmt.Errorf("host build of %s: %w", checkout, err)
@@ -110,12 +114,12 @@ func Host(ctx context.Context, options HostOptions, sink events.Sink) (*HostBuil
 	return built, nil
 }
 
-type host struct {
-	HostOptions
+type builder struct {
+	Options
 	compiler compiler
 }
 
-func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) {
+func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	unlock, err := lock(ctx, h.Cache, sink)
 	if err != nil {
 		return nil, err
@@ -125,7 +129,7 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 	if err != nil {
 		return nil, err
 	}
-	compiled, excluded, err := backendSources(h.Checkout)
+	compiled, excluded, err := backendSources(h.Checkout, h.Facts)
 	if err != nil {
 		return nil, err
 	}
@@ -138,20 +142,20 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 		return nil, err
 	}
 	stamp := h.Identity
-	stamp.Format, stamp.Kind, stamp.Flavour, stamp.Torch = stampFormat, "host", h.Flavour, h.Torch.description
-	stamp.Native = digestOf(nativeDigest, glueDigest)
-	if stamp.Sources, err = sourcesDigest(h.Checkout); err != nil {
+	stamp.Format, stamp.Kind, stamp.Flavour, stamp.Torch = builds.StampFormat, "host", h.Flavour, h.Torch.description
+	stamp.Native = builds.Digest(nativeDigest, glueDigest)
+	if stamp.Sources, err = builds.SourcesDigest(h.Checkout); err != nil {
 		return nil, err
 	}
 	text, err := stamp.Text()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(filepath.Join(h.Cache, "hosts", digestOf(text, strings.Join(compiled, " "))[:24]))
+	dir, err := filepath.Abs(filepath.Join(h.Cache, "hosts", builds.Digest(text, strings.Join(compiled, " "))[:24]))
 	if err != nil {
 		return nil, err
 	}
-	built := &HostBuild{Dir: dir, Library: filepath.Join(dir, "libhostmps.so"), Metal: filepath.Join(dir, "libmpsforge_objc.so"),
+	built := &Build{Dir: dir, Library: filepath.Join(dir, "libhostmps.so"), Metal: filepath.Join(dir, "libmpsforge_objc.so"),
 		Driver: filepath.Join(dir, "scenarios"), Stamp: stamp, Compiled: compiled, Excluded: excluded}
 	objects := filepath.Join(dir, "objects")
 	if err := dropOldBuilds(dir); err != nil {
@@ -190,8 +194,7 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 		include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
 	for _, path := range compiled {
 		flags := torchFlags
-		if filepath.Base(path) == "MPSHandOver.mm" {
-			// RecordFunction's inline functions assert what only a libtorch with assertions keeps, and Debian's has none.
+		if slices.Contains(h.Facts.WithoutAssertions, path) {
 			flags = slices.Concat(torchFlags, []string{"-DNDEBUG"})
 		}
 		foreign = append(foreign, unit{dir: h.Checkout, path: path, flags: flags, object: filepath.Join(objects, path+".o")})
@@ -221,7 +224,7 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 	if err != nil {
 		return nil, err
 	}
-	stampSource, err := stamp.source()
+	stampSource, err := stamp.Source()
 	if err != nil {
 		return nil, err
 	}
@@ -273,14 +276,14 @@ func (h *host) build(ctx context.Context, sink events.Sink) (*HostBuild, error) 
 	if built.Tests, err = h.linkTests(ctx, dir, tests, append([]string{"-lhostmps"}, append(wraps, libraries...)...)); err != nil {
 		return nil, err
 	}
-	if h.Flavour == Plain { // they are the same in all flavours
+	if h.Flavour == builds.Plain { // they are the same in all flavours
 		built.Layouts, err = h.layouts(ctx, torchFlags, dir)
 	}
 	return built, err
 }
 
 // linkTests links each NAME_test.* with the other NAME_* and with what serves all of them.
-func (h *host) linkTests(ctx context.Context, dir string, tests []unit, flags []string) (map[string]string, error) {
+func (h *builder) linkTests(ctx context.Context, dir string, tests []unit, flags []string) (map[string]string, error) {
 	programs := map[string]string{}
 	for _, main := range tests {
 		name, _, _ := strings.Cut(filepath.Base(main.path), ".")
@@ -305,7 +308,7 @@ func (h *host) linkTests(ctx context.Context, dir string, tests []unit, flags []
 
 // runPaths are the linker's flags for the folders with shared libraries, at build time and at run time. DT_RPATH is
 // used because it holds for the libraries' own libraries as well.
-func (h *host) runPaths(dir string) []string {
+func (h *builder) runPaths(dir string) []string {
 	flags := []string{"-Wl,--disable-new-dtags", "-Wl,-rpath," + dir}
 	for _, folder := range h.Torch.libraries {
 		flags = append(flags, "-L"+folder, "-Wl,-rpath,"+folder)
@@ -314,14 +317,14 @@ func (h *host) runPaths(dir string) []string {
 }
 
 // registration filters what torchgen wrote by the kernels that the objects and libtorch have.
-func (h *host) registration(ctx context.Context, generated *generated, objects string, compiled []string) ([]unit, registered, error) {
+func (h *builder) registration(ctx context.Context, generated *generated, objects string, compiled []string) ([]unit, registered, error) {
 	var kernels registered
 	symbols, err := h.symbols(ctx, append([]string{"--defined-only", "--extern-only", "--format=just-symbols", "--no-sort"}, compiled...))
 	if err != nil {
 		return nil, kernels, err
 	}
 	for _, folder := range h.Torch.libraries {
-		if library := filepath.Join(folder, "libtorch_cpu.so"); exists(library) {
+		if library := filepath.Join(folder, "libtorch_cpu.so"); builds.Exists(library) {
 			more, err := h.symbols(ctx, []string{"--dynamic", "--defined-only", "--format=just-symbols", "--no-sort", library})
 			if err != nil {
 				return nil, kernels, err
@@ -356,7 +359,7 @@ func (h *host) registration(ctx context.Context, generated *generated, objects s
 	return units, kernels, nil
 }
 
-func (h *host) symbols(ctx context.Context, args []string) ([]string, error) {
+func (h *builder) symbols(ctx context.Context, args []string) ([]string, error) {
 	result, err := run.Command{Name: h.Root.Tool("llvm-nm"), Args: args, Dir: h.Cache}.Run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list symbols: %w", err)
@@ -366,7 +369,7 @@ func (h *host) symbols(ctx context.Context, args []string) ([]string, error) {
 
 // unpack writes embedded sources into a folder of the cache, always the same one: ccache knows headers by their paths.
 // Files that are there already are left alone. The caller holds the cache's lock.
-func (h *host) unpack(name string, files fs.FS) (dir, digest string, err error) {
+func (h *builder) unpack(name string, files fs.FS) (dir, digest string, err error) {
 	dir, err = filepath.Abs(filepath.Join(h.Cache, "unpacked", name))
 	if err != nil {
 		return "", "", err

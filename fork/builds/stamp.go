@@ -1,4 +1,4 @@
-package build
+package builds
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// stampFormat rises with every change of Stamp.
-const stampFormat = 1
+// StampFormat rises with every change of Stamp.
+const StampFormat = 1
 
-// stampMark begins the stamp inside a built library, so that it is found in the file, too.
-const stampMark = "mpsforge-stamp:"
+// StampMark begins the stamp inside a built library, so that it is found in the file, too.
+const StampMark = "mpsforge-stamp:"
 
 // Stamp says from what an artefact was built. It is part of the artefact, the constant mpsforge_stamp of the library,
 // so that what is loaded can be asked, rather than a path be believed.
@@ -39,11 +39,11 @@ type Stamp struct {
 // Text is the stamp as it stands in a library.
 func (s Stamp) Text() (string, error) {
 	data, err := json.Marshal(s)
-	return stampMark + string(data), err
+	return StampMark + string(data), err
 }
 
-// source is the C++ file that makes the stamp part of a library.
-func (s Stamp) source() ([]byte, error) {
+// Source is the C++ file that makes the stamp part of a library.
+func (s Stamp) Source() ([]byte, error) {
 	text, err := s.Text()
 	if err != nil {
 		return nil, err
@@ -54,15 +54,15 @@ func (s Stamp) source() ([]byte, error) {
 // ParseStamp reads a stamp as a loaded library gives it.
 func ParseStamp(text string) (Stamp, error) {
 	var s Stamp
-	data, ok := bytes.CutPrefix([]byte(text), []byte(stampMark))
+	data, ok := bytes.CutPrefix([]byte(text), []byte(StampMark))
 	if !ok {
 		return s, fmt.Errorf("no stamp of mpsforge: %.40q", text)
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("stamp: %w", err)
 	}
-	if s.Format != stampFormat {
-		return s, fmt.Errorf("stamp of format %d; this mpsforge knows %d: build again", s.Format, stampFormat)
+	if s.Format != StampFormat {
+		return s, fmt.Errorf("stamp of format %d; this mpsforge knows %d: build again", s.Format, StampFormat)
 	}
 	return s, nil
 }

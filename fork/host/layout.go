@@ -1,4 +1,4 @@
-package build
+package host
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
 )
 
@@ -29,20 +30,8 @@ type Member struct {
 	Name   string `json:"name"`   // with its type
 }
 
-// layoutHeaders declare the classes that extensions outside PyTorch's tree are built with.
-var layoutHeaders = []string{
-	"ATen/mps/MPSStream.h", "ATen/mps/MPSEvent.h", "ATen/mps/MPSGuardImpl.h", "ATen/mps/MPSAllocatorInterface.h",
-	"ATen/native/mps/MetalShaderLibrary.h", "ATen/native/mps/OperationUtils.h",
-}
-
-// layoutClasses are those classes (series rule 15). A version may lack some.
-var layoutClasses = []string{
-	"at::mps::MPSStream", "at::mps::MPSEvent", "at::mps::MPSGuardImpl", "at::mps::IMPSAllocator", "at::native::mps::MetalShaderLibrary",
-	"at::native::mps::MetalKernelFunction", "at::native::mps::MPSCachedGraph", "at::native::mps::MPSGraphCache", "at::native::mps::MPSKernelCache",
-}
-
 // layouts asks the compiler, once for each build: the answer is kept in the build's folder.
-func (h *host) layouts(ctx context.Context, flags []string, dir string) ([]Layout, error) {
+func (h *builder) layouts(ctx context.Context, flags []string, dir string) ([]Layout, error) {
 	var all []Layout
 	kept := filepath.Join(dir, "layouts.json")
 	if text, err := os.ReadFile(kept); err == nil && json.Unmarshal(text, &all) == nil {
@@ -59,10 +48,10 @@ func (h *host) layouts(ctx context.Context, flags []string, dir string) ([]Layou
 	return all, os.WriteFile(kept, text, 0o644)
 }
 
-func (h *host) askLayouts(ctx context.Context, flags []string, dir string) ([]Layout, error) {
+func (h *builder) askLayouts(ctx context.Context, flags []string, dir string) ([]Layout, error) {
 	var probe strings.Builder
-	for _, header := range layoutHeaders {
-		if exists(filepath.Join(h.Checkout, "aten/src", header)) {
+	for _, header := range h.Facts.LayoutHeaders {
+		if builds.Exists(filepath.Join(h.Checkout, "aten/src", header)) {
 			fmt.Fprintf(&probe, "#include <%s>\n", header)
 		}
 	}
@@ -77,7 +66,7 @@ func (h *host) askLayouts(ctx context.Context, flags []string, dir string) ([]La
 	}
 	known := parseLayouts(string(found.Stdout))
 	var all []Layout
-	for _, class := range layoutClasses {
+	for _, class := range h.Facts.LayoutClasses {
 		if i := slices.IndexFunc(known, func(l Layout) bool { return l.Class == class }); i >= 0 {
 			all = append(all, known[i])
 		}

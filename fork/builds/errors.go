@@ -1,4 +1,4 @@
-package build
+package builds
 
 import "errors"
 

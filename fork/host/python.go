@@ -1,4 +1,4 @@
-package build
+package host
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"mpsforge/fork/builds"
 )
 
 var (
@@ -25,9 +27,9 @@ type pythonOf struct {
 }
 
 // python looks for the Python of the libtorch in the root, and says what is missing where there is none.
-func (h *host) python() (p pythonOf, missing string, err error) {
-	for _, path := range []string{pythonBindings, pythonPackage + "/__init__.py"} {
-		if !exists(filepath.Join(h.Checkout, path)) {
+func (h *builder) python() (p pythonOf, missing string, err error) {
+	for _, path := range []string{builds.PythonBindings, builds.PythonPackage + "/__init__.py"} {
+		if !builds.Exists(filepath.Join(h.Checkout, path)) {
 			return p, "the checkout has no " + path, nil
 		}
 	}
@@ -47,12 +49,12 @@ func (h *host) python() (p pythonOf, missing string, err error) {
 	p.interpreter = filepath.Join(h.Root.Dir(), "usr/bin/python"+version)
 	headers := filepath.Join(h.Root.Dir(), "usr/include/python"+version)
 	for _, path := range []string{p.interpreter, filepath.Join(headers, "Python.h")} {
-		if !exists(path) {
+		if !builds.Exists(path) {
 			return p, fmt.Sprintf("%s is for CPython %s, and there is no %s", h.Torch.pythonPath, version, path), nil
 		}
 	}
 	folders := append(slices.Clone(h.Torch.include), filepath.Join(h.Root.Dir(), "usr/include"))
-	if !slices.ContainsFunc(folders, func(folder string) bool { return exists(filepath.Join(folder, "pybind11/pybind11.h")) }) {
+	if !slices.ContainsFunc(folders, func(folder string) bool { return builds.Exists(filepath.Join(folder, "pybind11/pybind11.h")) }) {
 		return p, "no pybind11/pybind11.h in " + strings.Join(folders, ", ") + "; install pybind11-dev into the root", nil
 	}
 	for _, folder := range h.Torch.libraries {
@@ -77,7 +79,7 @@ func (h *host) python() (p pythonOf, missing string, err error) {
 //
 // The script's Python has the extension's folder on its path. There torch finds the entry point through which it loads
 // backends, so that every program that imports torch has device mps, unchanged.
-func (h *host) buildPython(ctx context.Context, dir, glue, objects string, include, libraries []string) (script, missing string, err error) {
+func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, include, libraries []string) (script, missing string, err error) {
 	p, missing, err := h.python()
 	if err != nil || missing != "" {
 		return "", missing, err
@@ -87,7 +89,7 @@ func (h *host) buildPython(ctx context.Context, dir, glue, objects string, inclu
 	flags := slices.Concat([]string{"-x", "c++", "-fblocks", "-fvisibility=hidden"}, commonFlags, h.Torch.flags, p.flags,
 		[]string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-DNDEBUG", "-idirafter", "."}, include)
 	units := []unit{
-		{dir: h.Checkout, path: pythonBindings, flags: flags, object: filepath.Join(objects, pythonBindings+".o")},
+		{dir: h.Checkout, path: builds.PythonBindings, flags: flags, object: filepath.Join(objects, builds.PythonBindings+".o")},
 		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
 	}
 	if err := h.compiler.compile(ctx, units); err != nil {
@@ -108,16 +110,16 @@ func (h *host) buildPython(ctx context.Context, dir, glue, objects string, inclu
 		{script, h.pythonScript(p.interpreter, script, site)},
 	}
 	// What is there from the same sources stays as it is: another process may run on it.
-	packaged, err := filesBelow(filepath.Join(h.Checkout, pythonPackage))
+	packaged, err := builds.FilesBelow(filepath.Join(h.Checkout, builds.PythonPackage))
 	if err != nil {
 		return "", "", err
 	}
-	key, err := filesDigest([]string{fmt.Sprint(texts), extension}, append(packaged, objectsOf(units)...)...)
+	key, err := builds.FilesDigest([]string{fmt.Sprint(texts), extension}, append(packaged, objectsOf(units)...)...)
 	if err != nil {
 		return "", "", err
 	}
 	record := filepath.Join(dir, "python.done")
-	if have, err := readText(record); err != nil || have == key && exists(extension) {
+	if have, err := builds.ReadText(record); err != nil || have == key && builds.Exists(extension) {
 		return script, "", err
 	}
 	// Only whole folders of this build: what another version of mpsforge put there must not be found.
@@ -132,7 +134,7 @@ func (h *host) buildPython(ctx context.Context, dir, glue, objects string, inclu
 	if err := h.compiler.link(ctx, extension, objectsOf(units), slices.Concat([]string{"-shared", "-Wl,-Bsymbolic", "-lhostmps", "-ltorch_python", "-ltorch"}, libraries)); err != nil {
 		return "", "", err
 	}
-	if err := os.CopyFS(filepath.Join(dir, pythonPackage), os.DirFS(filepath.Join(h.Checkout, pythonPackage))); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, builds.PythonPackage), os.DirFS(filepath.Join(h.Checkout, builds.PythonPackage))); err != nil {
 		return "", "", err
 	}
 	for _, file := range texts {
@@ -143,9 +145,9 @@ func (h *host) buildPython(ctx context.Context, dir, glue, objects string, inclu
 	return script, "", os.WriteFile(record, []byte(key), 0o644)
 }
 
-func (h *host) pythonScript(interpreter, script, site string) string {
+func (h *builder) pythonScript(interpreter, script, site string) string {
 	preload := ""
-	if runtimes := map[Flavour]string{Thread: "tsan", Address: "asan"}; runtimes[h.Flavour] != "" {
+	if runtimes := map[builds.Flavour]string{builds.Thread: "tsan", builds.Address: "asan"}; runtimes[h.Flavour] != "" {
 		architecture := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 		preload = filepath.Join(h.Root.llvm(), "lib/clang", clangVersion, "lib/linux",
 			fmt.Sprintf("libclang_rt.%s-%s.so", runtimes[h.Flavour], architecture))

@@ -1,4 +1,4 @@
-package build
+package builds
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 
 // A stamp comes back from the library that holds it, and one of another format is not believed.
 func TestStampComesBack(t *testing.T) {
-	stamp := Stamp{Format: stampFormat, Kind: "host", Flavour: Thread, Baseline: "v2.6.0", Tree: "t\"ree", Patches: []string{"a", "b"}}
+	stamp := Stamp{Format: StampFormat, Kind: "host", Flavour: Thread, Baseline: "v2.6.0", Tree: "t\"ree", Patches: []string{"a", "b"}}
 	text, err := stamp.Text()
 	if err != nil {
 		t.Fatal(err)
@@ -16,12 +16,12 @@ func TestStampComesBack(t *testing.T) {
 	if err != nil || back.Tree != stamp.Tree || back.Flavour != Thread || len(back.Patches) != 2 {
 		t.Errorf("%+v, %v", back, err)
 	}
-	for _, wrong := range []string{"", "{}", stampMark + "{", stampMark + `{"format":99}`} {
+	for _, wrong := range []string{"", "{}", StampMark + "{", StampMark + `{"format":99}`} {
 		if _, err := ParseStamp(wrong); err == nil {
 			t.Errorf("%q was believed", wrong)
 		}
 	}
-	source, err := stamp.source()
+	source, err := stamp.Source()
 	if err != nil || !strings.Contains(string(source), `mpsforge_stamp[] = "mpsforge-stamp:{`) {
 		t.Errorf("%s, %v", source, err)
 	}

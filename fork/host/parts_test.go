@@ -1,4 +1,4 @@
-package build
+package host
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mpsforge/fork/builds"
+	"mpsforge/patches"
 )
 
 // What torchgen writes, cut down to its shape.
@@ -104,8 +107,11 @@ func TestKernelSymbols(t *testing.T) {
 
 // A tree that is only a part of PyTorch's builds; what it lacks is told, not passed over.
 func TestOperationsThatAreNotThereAreTold(t *testing.T) {
+	const operations = "aten/src/ATen/native/mps/operations"
+	facts := patches.HostFacts{Sources: []string{"aten/src/ATen/mps", operations}, Operations: operations, Wanted: []string{"Linear.mm", "ReduceOps.mm"},
+		Excluded: map[string]string{"aten/src/ATen/mps/EmptyTensor.cpp": "a reason", operations + "/RMSNorm.mm": "newer"}}
 	checkout := t.TempDir()
-	for _, path := range []string{"aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/native/mps/OperationUtils.mm", "aten/src/ATen/native/mps/operations/Linear.mm", "aten/src/ATen/native/mps/operations/Pooling.mm"} {
+	for _, path := range []string{"aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/mps/EmptyTensor.cpp", "aten/src/ATen/mps/MPSStream.h", operations + "/Linear.mm", operations + "/Pooling.mm"} {
 		if err := os.MkdirAll(filepath.Join(checkout, filepath.Dir(path)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -113,43 +119,38 @@ func TestOperationsThatAreNotThereAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	compiled, excluded, err := backendSources(checkout)
-	if err != nil || len(compiled) != 3 {
+	compiled, excluded, err := backendSources(checkout, facts)
+	if want := []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Linear.mm"}; err != nil || !slices.Equal(compiled, want) {
 		t.Fatalf("compiled %v, %v", compiled, err)
 	}
-	for _, want := range []Excluded{{"aten/src/ATen/native/mps/operations/Pooling.mm", notNeeded}, {"aten/src/ATen/native/mps/operations/ReduceOps.mm", NotThere}} {
-		if !slices.Contains(excluded, want) {
-			t.Errorf("%v is not among %v", want, excluded)
-		}
-	}
-	if slices.Contains(excluded, Excluded{"aten/src/ATen/native/mps/operations/Linear.mm", NotThere}) {
-		t.Error("Linear.mm is there")
+	want := []Excluded{{operations + "/Pooling.mm", notNeeded}, {"aten/src/ATen/mps/EmptyTensor.cpp", "a reason"}, {operations + "/RMSNorm.mm", "newer"}, {operations + "/ReduceOps.mm", NotThere}}
+	if !slices.Equal(excluded, want) {
+		t.Errorf("left out %v, want %v", excluded, want)
 	}
 }
 
-// A whole tree of 2.6.0 lacks only what came later, which excuses no missing kernel.
-func TestOperationsThatCameLaterAreNotMissing(t *testing.T) {
-	checkout := t.TempDir()
-	for _, folder := range sourceFolders {
-		if err := os.MkdirAll(filepath.Join(checkout, folder), 0o755); err != nil {
+// Every baseline says how its sources are compiled, and nothing that it leaves out is wanted.
+func TestBaselinesHaveHostFacts(t *testing.T) {
+	baselines, err := patches.Baselines(patches.Embedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range baselines {
+		series, err := patches.Load(patches.Embedded(), name)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for _, name := range wantedOperations {
-		if slices.Contains(newOperations, name) {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(checkout, "aten/src/ATen/native/mps/operations", name), nil, 0o644); err != nil {
+		facts, err := series.HostFacts()
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	_, excluded, err := backendSources(checkout)
-	if err != nil || len(excluded) != len(newOperations) {
-		t.Fatalf("%v, %v", excluded, err)
-	}
-	for _, one := range excluded {
-		if one.Reason != notYet {
-			t.Errorf("%s: %s", one.Path, one.Reason)
+		if !slices.Contains(facts.Sources, facts.Operations) || len(facts.LayoutHeaders) == 0 || len(facts.LayoutClasses) == 0 || len(facts.QueueUses) == 0 {
+			t.Errorf("%s: %+v", name, facts)
+		}
+		for _, wanted := range facts.Wanted {
+			if reason := facts.Excluded[facts.Operations+"/"+wanted]; reason != "" {
+				t.Errorf("%s wants %s and leaves it out: %s", name, wanted, reason)
+			}
 		}
 	}
 }
@@ -171,7 +172,7 @@ func TestOldBuildsAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, kept := range map[string]bool{"0": true, "1": false, "3": false, "4": true} {
-		if exists(filepath.Join(hosts, name)) != kept {
+		if builds.Exists(filepath.Join(hosts, name)) != kept {
 			t.Errorf("%s: kept is %v", name, !kept)
 		}
 	}

@@ -1,4 +1,4 @@
-package build
+package builds
 
 // Flavour is how a host build is compiled.
 type Flavour string

@@ -1,4 +1,4 @@
-package build
+package builds
 
 import (
 	"crypto/sha256"
@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-func digestOf(parts ...string) string {
+func Digest(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
-// filesDigest is a digest of words and of the contents of files.
-func filesDigest(words []string, files ...string) (string, error) {
+// FilesDigest is a digest of words and of the contents of files.
+func FilesDigest(words []string, files ...string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q", words)
 	for _, path := range files {
@@ -29,26 +29,26 @@ func filesDigest(words []string, files ...string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// sourcesDigest is Stamp.Sources of the checkout.
-func sourcesDigest(checkout string) (string, error) {
+// SourcesDigest is Stamp.Sources of the checkout.
+func SourcesDigest(checkout string) (string, error) {
 	hash := sha256.New()
-	for _, folder := range []string{"aten/src/ATen/mps", "aten/src/ATen/native/mps", filepath.Dir(pythonBindings), pythonPackage} {
-		if !exists(filepath.Join(checkout, folder)) {
+	for _, folder := range []string{"aten/src/ATen/mps", "aten/src/ATen/native/mps", filepath.Dir(PythonBindings), PythonPackage} {
+		if !Exists(filepath.Join(checkout, folder)) {
 			continue // of a checkout that is part of one; where it is needed, that is told there
 		}
-		files, err := filesBelow(filepath.Join(checkout, folder))
+		files, err := FilesBelow(filepath.Join(checkout, folder))
 		if err != nil {
 			return "", err
 		}
-		if err := hashFiles(hash, checkout, files); err != nil {
+		if err := HashFiles(hash, checkout, files); err != nil {
 			return "", err
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// filesBelow lists the files in a folder and in those below it, in order.
-func filesBelow(folder string) ([]string, error) {
+// FilesBelow lists the files in a folder and in those below it, in order.
+func FilesBelow(folder string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -59,8 +59,8 @@ func filesBelow(folder string) ([]string, error) {
 	return files, err
 }
 
-// hashFiles adds files to a digest, by their paths from a folder, so that the digest is the same wherever that is.
-func hashFiles(hash io.Writer, from string, files []string) error {
+// HashFiles adds files to a digest, by their paths from a folder, so that the digest is the same wherever that is.
+func HashFiles(hash io.Writer, from string, files []string) error {
 	for _, path := range files {
 		relative, err := filepath.Rel(from, path)
 		if err == nil {
@@ -83,17 +83,17 @@ func hashFile(hash io.Writer, name, path string) error {
 
 // What a host build takes of a checkout for Python: its bindings, and the package torch.mps.
 const (
-	pythonBindings = "torch/csrc/mps/Module.cpp"
-	pythonPackage  = "torch/mps"
+	PythonBindings = "torch/csrc/mps/Module.cpp"
+	PythonPackage  = "torch/mps"
 )
 
-func exists(path string) bool {
+func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// readText reads a small file; one that is not there is empty.
-func readText(file string) (string, error) {
+// ReadText reads a small file; one that is not there is empty.
+func ReadText(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"mpsforge/patches"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Excluded is a source file of the backend that a host build does not compile.
+type Excluded struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// Reasons for leaving a source file out, beside those in the baseline's facts.
+const (
+	notNeeded = "not part of the operations that host builds run"
+	// NotThere is of a tree that is only a part of PyTorch's.
+	NotThere = "not in the checkout"
+)
+
+// backendSources lists the files to compile, and those left out with their reasons, by path in the checkout.
+func backendSources(checkout string, facts patches.HostFacts) (compiled []string, excluded []Excluded, err error) {
+	for _, folder := range facts.Sources {
+		entries, err := os.ReadDir(filepath.Join(checkout, folder))
+		if err != nil {
+			return nil, nil, fmt.Errorf("sources of the MPS backend: %w", err)
+		}
+		for _, entry := range entries {
+			path := folder + "/" + entry.Name()
+			extension := filepath.Ext(entry.Name())
+			switch {
+			case extension != ".mm" && extension != ".cpp" || facts.Excluded[path] != "":
+			case folder == facts.Operations && !slices.Contains(facts.Wanted, entry.Name()):
+				excluded = append(excluded, Excluded{path, notNeeded})
+			default:
+				compiled = append(compiled, path)
+			}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(facts.Excluded)) {
+		excluded = append(excluded, Excluded{path, facts.Excluded[path]})
+	}
+	for _, name := range facts.Wanted {
+		if path := facts.Operations + "/" + name; !slices.Contains(compiled, path) {
+			excluded = append(excluded, Excluded{path, NotThere})
+		}
+	}
+	if len(compiled) == 0 {
+		return nil, nil, fmt.Errorf("%s holds no sources of the MPS backend in %s", checkout, strings.Join(facts.Sources, ", "))
+	}
+	return compiled, excluded, nil
+}

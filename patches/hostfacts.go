@@ -1,0 +1,50 @@
+package patches
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// hostFile is the name of HostFacts in a baseline's folder.
+const hostFile = "host.json"
+
+// ErrNoHostFacts is returned, wrapped, for a baseline whose folder has none.
+var ErrNoHostFacts = errors.New("the baseline has no " + hostFile)
+
+// HostFacts is what depends on a PyTorch version where its MPS sources are compiled on Linux and searched (host.json): all that a
+// new version needs stands in its folder. Paths are by slashes, seen from the top of the checkout.
+type HostFacts struct {
+	Schema int `json:"schema"` // always 1
+	// Sources are the folders whose .mm and .cpp files are compiled, without those below them.
+	Sources []string `json:"sources"`
+	// Operations is the one of them of which only the files in Wanted are compiled.
+	Operations string   `json:"operations"`
+	Wanted     []string `json:"wanted"`
+	// Excluded gives, by path, the reason why a file is not compiled.
+	Excluded map[string]string `json:"excluded"`
+	// WithoutAssertions are compiled with NDEBUG, since a release libtorch lacks what their assertions call.
+	WithoutAssertions []string `json:"without_assertions"`
+	// LayoutHeaders declare the classes that extensions outside PyTorch's tree are built with, as include writes them;
+	// LayoutClasses are those classes (series rule 15).
+	LayoutHeaders []string `json:"layout_headers"`
+	LayoutClasses []string `json:"layout_classes"`
+	// QueueUses are the folders that are searched for encoders and command buffers fetched off their queue.
+	QueueUses []string `json:"queue_uses"`
+}
+
+// HostFacts reads those of the series' baseline.
+func (s *Series) HostFacts() (HostFacts, error) {
+	var facts HostFacts
+	if s.dir == nil {
+		return facts, fmt.Errorf("%w: %s was not read from a folder", ErrNoHostFacts, s.Baseline.Name)
+	}
+	err := readJSON(s.dir, hostFile, &facts)
+	if errors.Is(err, fs.ErrNotExist) {
+		return facts, fmt.Errorf("%w: %s", ErrNoHostFacts, s.Baseline.Name)
+	}
+	if err == nil && (facts.Schema != 1 || len(facts.Sources) == 0) {
+		err = fmt.Errorf("%s of %s: schema %d with %d source folders; this mpsforge reads schema 1, with at least one", hostFile, s.Baseline.Name, facts.Schema, len(facts.Sources))
+	}
+	return facts, err
+}
