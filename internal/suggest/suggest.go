@@ -25,8 +25,8 @@ func Meant(wrong string, known []string) string {
 	return ""
 }
 
-// Nearest is the known name that takes the fewest edits to make of the wrong one, if they are few for its length, or one
-// that the wrong name is a part of; else it is empty.
+// Nearest is the known name that takes the fewest edits to make of the wrong one, if they are few for its length (of several the one
+// that begins most like it), or one that the wrong name is a part of; else it is empty.
 func Nearest(wrong string, known []string) string {
 	if len(wrong) > longest {
 		return ""
@@ -34,7 +34,8 @@ func Nearest(wrong string, known []string) string {
 	wrong = strings.ToLower(wrong)
 	nearest, least := "", max(1, len(wrong)/3)+1
 	for _, name := range known {
-		if d := distance(wrong, strings.ToLower(name)); d < least {
+		d := distance(wrong, strings.ToLower(name))
+		if d < least || d == least && nearest != "" && beginning(wrong, name) > beginning(wrong, nearest) {
 			nearest, least = name, d
 		}
 	}
@@ -44,6 +45,15 @@ func Nearest(wrong string, known []string) string {
 		}
 	}
 	return nearest
+}
+
+// beginning is how many letters two words have in common at their beginning.
+func beginning(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // distance counts the edits between two words: a letter more, less, or another one, and two that changed places.
