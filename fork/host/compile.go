@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"runtime"
-	"sync"
+	"slices"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/cxx"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
@@ -48,68 +47,30 @@ func (c *compiler) sanitizer(bare bool) []string {
 	return flavourFlags[c.flavour]
 }
 
-// compile compiles all units. After the first error no further unit is started; it is the error returned.
-func (c *compiler) compile(ctx context.Context, units []unit) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	jobs := c.jobs
-	if jobs <= 0 {
-		jobs = runtime.NumCPU()
-	}
-	work := make(chan unit)
-	var done sync.WaitGroup
-	var guard sync.Mutex
-	var first error
-	finished := 0
-	for range min(jobs, len(units)) {
-		done.Go(func() {
-			for u := range work {
-				err := c.compileOne(ctx, u)
-				guard.Lock()
-				if err != nil && first == nil {
-					first = err
-					cancel()
-				}
-				finished++
-				c.sink.Emit(events.StepProgress{Step: c.step, Done: int64(finished), Total: int64(len(units)), Unit: "sources", Note: u.path})
-				if err != nil && !errors.Is(err, context.Canceled) {
-					c.sink.Emit(events.PartFinished{Part: events.Part{Step: c.step, Name: u.path}, Outcome: events.Failed, Detail: firstErrorLine.FindString(err.Error())})
-				}
-				guard.Unlock()
-			}
-		})
-	}
-feed:
-	for _, u := range units {
-		select {
-		case work <- u:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(work)
-	done.Wait()
-	if first == nil {
-		return ctx.Err()
-	}
-	return first
+// toolchain is the root's clang behind ccache.
+func (c *compiler) toolchain() cxx.Toolchain {
+	return cxx.Toolchain{Compiler: c.root.Tool("clang"), Launcher: c.root.Tool("ccache"), Jobs: c.jobs, Environ: func(dir string) []string {
+		return run.Environment([]string{
+			"CCACHE_DIR=" + filepath.Join(c.cache, "ccache"), "CCACHE_COMPILERTYPE=clang", "CCACHE_COMPILERCHECK=content",
+			"CCACHE_NOHASHDIR=1", "CCACHE_BASEDIR=" + dir, "CCACHE_MAXSIZE=5G", "LC_ALL=C"}, nil)
+	}}
 }
 
-func (c *compiler) compileOne(ctx context.Context, u unit) error {
-	if err := os.MkdirAll(filepath.Dir(u.object), 0o755); err != nil {
-		return err
+// compile compiles all units. After the first error no further unit is started; it is the error returned.
+func (c *compiler) compile(ctx context.Context, units []unit) error {
+	var all []cxx.Unit
+	for _, u := range units {
+		// Names of files in debug information and in messages are as seen from the folder, so that another checkout's
+		// objects can be the same.
+		flags := slices.Concat(u.flags, c.sanitizer(u.bare), []string{"-ffile-compilation-dir=."})
+		all = append(all, cxx.Unit{Dir: u.dir, Path: u.path, Flags: flags, Object: u.object})
 	}
-	args := []string{c.root.Tool("clang")}
-	args = append(args, u.flags...)
-	args = append(args, c.sanitizer(u.bare)...)
-	// Names of files in debug information and in messages are as seen from the folder, so that another checkout's
-	// objects can be the same.
-	args = append(args, "-ffile-compilation-dir=.", "-c", u.path, "-o", u.object)
-	command := run.Command{Name: c.root.Tool("ccache"), Args: args, Dir: u.dir, Env: run.Environment([]string{
-		"CCACHE_DIR=" + filepath.Join(c.cache, "ccache"), "CCACHE_COMPILERTYPE=clang", "CCACHE_COMPILERCHECK=content",
-		"CCACHE_NOHASHDIR=1", "CCACHE_BASEDIR=" + u.dir, "CCACHE_MAXSIZE=5G", "LC_ALL=C"}, nil)}
-	_, err := command.Run(ctx)
-	return compileError(u.path, err)
+	return compileError(c.toolchain().Compile(ctx, all, func(u cxx.Unit, done int, err error) {
+		c.sink.Emit(events.StepProgress{Step: c.step, Done: int64(done), Total: int64(len(units)), Unit: "sources", Note: u.Path})
+		if failed := (*cxx.Error)(nil); errors.As(err, &failed) && !errors.Is(err, context.Canceled) {
+			c.sink.Emit(events.PartFinished{Part: events.Part{Step: c.step, Name: u.Path}, Outcome: events.Failed, Detail: failed.First})
+		}
+	}))
 }
 
 // link links objects, unless the output was linked from the same ones. The file changes all at once, as another process may
@@ -129,23 +90,20 @@ func (c *compiler) link(ctx context.Context, output string, objects, flags []str
 		return err
 	}
 	c.sink.Emit(events.StepProgress{Step: c.step, Note: "link " + filepath.Base(output)})
-	if _, err := (run.Command{Name: c.root.Tool("clang"), Args: args, Dir: filepath.Dir(output)}).Run(ctx); err != nil {
-		return compileError(filepath.Base(output), err)
+	if err := c.toolchain().Link(ctx, filepath.Base(output), filepath.Dir(output), args); err != nil {
+		return compileError(err)
 	}
 	return errors.Join(os.Rename(output+".new", output), os.WriteFile(record, []byte(key), 0o644))
 }
 
-var firstErrorLine = regexp.MustCompile(`(?m)^.*(?:fatal )?error: .*$`)
-
-// compileError puts the file and the first error before the compiler's command and last words.
-func compileError(what string, err error) error {
-	if err == nil {
+// compileError says that it is the sources that a compiler or linker refuses, where it named an error in them.
+func compileError(err error) error {
+	failed := (*cxx.Error)(nil)
+	switch {
+	case err == nil:
 		return nil
+	case errors.As(err, &failed) && failed.First != "":
+		return fmt.Errorf("build %s: %w: %s: %w", failed.What, builds.ErrSources, failed.First, failed.Unwrap())
 	}
-	if failure := (*run.Error)(nil); errors.As(err, &failure) && !errors.Is(err, context.Canceled) {
-		if line := firstErrorLine.FindString(failure.Stderr); line != "" {
-			return fmt.Errorf("build %s: %w: %s: %w", what, builds.ErrSources, line, err)
-		}
-	}
-	return fmt.Errorf("build %s: %w", what, err)
+	return fmt.Errorf("build %w", err)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
 )
 
@@ -62,7 +63,7 @@ func (h *builder) askLayouts(ctx context.Context, flags []string, dir string) ([
 	args := append(slices.Clone(flags), "-fsyntax-only", "-Xclang", "-fdump-record-layouts-complete", path)
 	found, err := run.Command{Name: h.Root.Tool("clang"), Args: args, Dir: h.Checkout}.Run(ctx)
 	if err != nil {
-		return nil, compileError("the probe of class layouts", err)
+		return nil, compileError(cxx.Explain("the probe of class layouts", err))
 	}
 	known := parseLayouts(string(found.Stdout))
 	var all []Layout

@@ -9,11 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"mpsforge/internal/run"
@@ -122,36 +119,74 @@ type Builder struct {
 // Build returns the path of the compiled target. Sources are compiled one by one, so that a change of one leaves the
 // others in the cache.
 func (b *Builder) Build(ctx context.Context, t Target) (string, error) {
-	flags := append(append(append([]string{}, commonFlags...), t.Flavour.flags...), t.Flags...)
-	var headers, units []Source
+	flags := slices.Concat(commonFlags, t.Flavour.flags, t.Flags)
+	var headers, sources []Source
 	for _, file := range t.Sources {
 		if strings.HasSuffix(file.Path, ".cc") {
-			units = append(units, file)
+			sources = append(sources, file)
 		} else {
 			headers = append(headers, file)
 		}
 	}
-	objects := make([]string, len(units))
-	problems := make([]error, len(units))
-	var done sync.WaitGroup
-	processors := make(chan struct{}, runtime.NumCPU())
-	for i, unit := range units {
-		done.Go(func() {
-			processors <- struct{}{}
-			defer func() { <-processors }()
-			args := append(append([]string{}, flags...), "-c", "src/"+unit.Path, "-o", "object.o")
-			objects[i], problems[i] = b.cached(ctx, "object.o", args, append(slices.Clone(headers), unit))
-		})
+	var objects []string
+	var units []Unit
+	making := map[string]place{} // by temporary folder
+	defer func() {
+		for temporary := range making {
+			os.RemoveAll(temporary)
+		}
+	}()
+	for _, source := range sources {
+		p, err := b.placeOf("object.o", append(slices.Clone(flags), source.Path), append(slices.Clone(headers), source))
+		if p.temporary != "" {
+			making[p.temporary] = p
+		}
+		if err != nil {
+			return "", err
+		}
+		objects = append(objects, p.result)
+		if p.temporary != "" {
+			units = append(units, Unit{Dir: p.temporary, Path: "src/" + source.Path, Flags: flags, Object: "object.o"})
+		}
 	}
-	done.Wait()
-	if err := errors.Join(problems...); err != nil {
+	toolchain := Toolchain{Compiler: b.Compiler.path, Limit: compileTimeout}
+	var kept error
+	err := toolchain.Compile(ctx, units, func(u Unit, _ int, err error) {
+		if err == nil {
+			kept = errors.Join(kept, making[u.Dir].keep())
+		}
+	})
+	if err != nil {
+		return "", fmt.Errorf("compile %w", err)
+	}
+	if kept != nil {
+		return "", kept
+	}
+	args := slices.Concat(flags, objects, []string{"-o", t.Flavour.Name, "-ldl"})
+	p, err := b.placeOf(t.Flavour.Name, args, nil)
+	if err != nil {
 		return "", err
 	}
-	return b.cached(ctx, t.Flavour.Name, append(append(flags, objects...), "-o", t.Flavour.Name, "-ldl"), nil)
+	if p.temporary == "" {
+		return p.result, nil
+	}
+	making[p.temporary] = p
+	if err := toolchain.Link(ctx, t.Flavour.Name, p.temporary, args); err != nil {
+		return "", fmt.Errorf("link %w", err)
+	}
+	return p.result, p.keep()
 }
 
-// cached returns the path of the file that the compiler writes with these arguments from these sources.
-func (b *Builder) cached(ctx context.Context, name string, args []string, sources []Source) (string, error) {
+// place is where a file that the compiler writes is kept: a folder named after all that the file depends on. One that is not
+// there yet is made in a folder of a temporary name and moved into place whole.
+type place struct {
+	folder, temporary string // temporary is empty for what is there
+	result            string
+}
+
+// placeOf finds the place of the file that is written with these arguments from these sources, and lays the sources out where
+// it is not there yet.
+func (b *Builder) placeOf(name string, args []string, sources []Source) (place, error) {
 	digest := sha256.New()
 	add := func(data []byte) { fmt.Fprintf(digest, "%d:%s", len(data), data) }
 	add([]byte(b.Compiler.path))
@@ -165,61 +200,38 @@ func (b *Builder) cached(ctx context.Context, name string, args []string, source
 	}
 	root, err := filepath.Abs(filepath.Join(b.Cache, "native"))
 	if err != nil {
-		return "", fmt.Errorf("cache folder: %w", err)
+		return place{}, fmt.Errorf("cache folder: %w", err)
 	}
-	folder := filepath.Join(root, hex.EncodeToString(digest.Sum(nil)))
-	result := filepath.Join(folder, name)
-	if _, err := os.Stat(result); err == nil {
-		return result, nil
+	p := place{folder: filepath.Join(root, hex.EncodeToString(digest.Sum(nil)))}
+	p.result = filepath.Join(p.folder, name)
+	if _, err := os.Stat(p.result); err == nil {
+		return p, nil
 	}
-	if err := b.compile(ctx, root, folder, args, sources); err != nil {
-		return "", err
-	}
-	return result, nil
-}
-
-// compile builds in a folder of a temporary name and moves it into place whole.
-func (b *Builder) compile(ctx context.Context, root, folder string, args []string, sources []Source) error {
 	if err := os.MkdirAll(root, 0o755); err != nil {
-		return fmt.Errorf("cache folder: %w", err)
+		return p, fmt.Errorf("cache folder: %w", err)
 	}
-	temporary, err := os.MkdirTemp(root, "building-")
-	if err != nil {
-		return fmt.Errorf("cache folder: %w", err)
+	if p.temporary, err = os.MkdirTemp(root, "building-"); err != nil {
+		return p, fmt.Errorf("cache folder: %w", err)
 	}
-	defer os.RemoveAll(temporary)
 	for _, file := range sources {
-		path := filepath.Join(temporary, "src", filepath.FromSlash(file.Path))
+		path := filepath.Join(p.temporary, "src", filepath.FromSlash(file.Path))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("cache folder: %w", err)
+			return p, fmt.Errorf("cache folder: %w", err)
 		}
 		if err := os.WriteFile(path, file.Data, 0o644); err != nil {
-			return fmt.Errorf("cache folder: %w", err)
+			return p, fmt.Errorf("cache folder: %w", err)
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, compileTimeout)
-	defer cancel()
-	command := run.Command{Name: b.Compiler.path, Args: args, Dir: temporary}
-	if _, err := command.Run(limited); err != nil {
-		return compileError(err)
-	}
-	if err := os.Rename(temporary, folder); err != nil {
+	return p, nil
+}
+
+// keep moves what was made into place.
+func (p place) keep() error {
+	if err := os.Rename(p.temporary, p.folder); err != nil {
 		// Another process may have been faster with the same content.
-		if _, statErr := os.Stat(folder); statErr != nil {
+		if _, statErr := os.Stat(p.folder); statErr != nil {
 			return fmt.Errorf("cache folder: %w", err)
 		}
 	}
 	return nil
-}
-
-var firstErrorLine = regexp.MustCompile(`(?m)^.*: (?:fatal )?error: .*$`)
-
-// compileError puts the first error, with its file and line, before the compiler's command and last words.
-func compileError(err error) error {
-	if failure := (*run.Error)(nil); errors.As(err, &failure) {
-		if line := firstErrorLine.FindString(failure.Stderr); line != "" {
-			return fmt.Errorf("compile: %s: %w", line, err)
-		}
-	}
-	return fmt.Errorf("compile: %w", err)
 }

@@ -1,0 +1,141 @@
+package cxx
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sync"
+	"time"
+
+	"mpsforge/internal/run"
+)
+
+// Unit is one source file to compile.
+type Unit struct {
+	Dir    string // the compiler runs there; path, flags and object may be relative to it
+	Path   string
+	Flags  []string
+	Object string
+}
+
+// Toolchain is how a compiler is started.
+type Toolchain struct {
+	Compiler string
+	Launcher string                    // what runs the compiler, such as ccache; empty for none
+	Environ  func(dir string) []string // of a command that runs in a folder; nil: this process's
+	Jobs     int                       // compilers at once; 0: one for each processor
+	Limit    time.Duration             // of one command; 0: none
+}
+
+// Compile compiles the units. After the first error no further unit is started; it is the error returned. tell, if it is not
+// nil, hears of each unit that is done; its calls do not overlap.
+func (t Toolchain) Compile(ctx context.Context, units []Unit, tell func(u Unit, done int, err error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	jobs := t.Jobs
+	if jobs <= 0 {
+		jobs = runtime.NumCPU()
+	}
+	work := make(chan Unit)
+	var wait sync.WaitGroup
+	var guard sync.Mutex
+	var first error
+	done := 0
+	for range min(jobs, len(units)) {
+		wait.Go(func() {
+			for u := range work {
+				err := t.compileOne(ctx, u)
+				guard.Lock()
+				if err != nil && first == nil {
+					first = err
+					cancel()
+				}
+				done++
+				if tell != nil {
+					tell(u, done, err)
+				}
+				guard.Unlock()
+			}
+		})
+	}
+feed:
+	for _, u := range units {
+		select {
+		case work <- u:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(work)
+	wait.Wait()
+	if first == nil {
+		return ctx.Err()
+	}
+	return first
+}
+
+func (t Toolchain) compileOne(ctx context.Context, u Unit) error {
+	object := u.Object
+	if !filepath.IsAbs(object) {
+		object = filepath.Join(u.Dir, object)
+	}
+	if err := os.MkdirAll(filepath.Dir(object), 0o755); err != nil {
+		return err
+	}
+	args := append(append([]string{}, u.Flags...), "-c", u.Path, "-o", u.Object)
+	return t.start(ctx, u.Path, u.Dir, t.Launcher, args)
+}
+
+// Link has the compiler link; args are its whole command line, and dir is where it runs.
+func (t Toolchain) Link(ctx context.Context, what, dir string, args []string) error {
+	return t.start(ctx, what, dir, "", args)
+}
+
+func (t Toolchain) start(ctx context.Context, what, dir, launcher string, args []string) error {
+	command := run.Command{Name: t.Compiler, Args: args, Dir: dir}
+	if launcher != "" {
+		command.Name, command.Args = launcher, append([]string{t.Compiler}, args...)
+	}
+	if t.Environ != nil {
+		command.Env = t.Environ(dir)
+	}
+	if t.Limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, t.Limit)
+		defer cancel()
+		ctx = limited
+	}
+	if _, err := command.Run(ctx); err != nil {
+		return Explain(what, err)
+	}
+	return nil
+}
+
+// Error is a command of a compiler or linker that failed.
+type Error struct {
+	What  string // the source, or the output
+	First string // the first error in the compiler's words, with its place; empty where it named none or was interrupted
+	err   error
+}
+
+func (e *Error) Error() string {
+	if e.First == "" {
+		return e.What + ": " + e.err.Error()
+	}
+	return e.What + ": " + e.First + ": " + e.err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.err }
+
+var firstErrorLine = regexp.MustCompile(`(?m)^.*(?:fatal )?error: .*$`)
+
+// Explain makes an Error of how a command ended.
+func Explain(what string, err error) error {
+	found := &Error{What: what, err: err}
+	if failure := (*run.Error)(nil); errors.As(err, &failure) && !errors.Is(err, context.Canceled) {
+		found.First = firstErrorLine.FindString(failure.Stderr)
+	}
+	return found
+}
