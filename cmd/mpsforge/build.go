@@ -145,13 +145,13 @@ func (c call) buildHost(ctx context.Context) (result, error) {
 	if options.Identity, _, series, err = c.identity(ctx); err != nil {
 		return result{}, err
 	}
-	if options.Facts, err = series.HostFacts(); err != nil {
-		return result{}, err
-	}
 	if options.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
 		return result{}, err
 	}
 	if options.Torch, err = host.OpenTorch(options.Root, c.String("torch")); err != nil {
+		return result{}, err
+	}
+	if options.Facts, err = series.HostFacts(); err != nil {
 		return result{}, err
 	}
 	built, err := host.Make(ctx, options, c.sink)
