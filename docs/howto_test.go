@@ -58,9 +58,9 @@ func parseSteps(text string) ([]step, error) {
 	return steps, nil
 }
 
-// withoutDiffs takes the diffs out of a page.
-func withoutDiffs(text string) string {
-	return regexp.MustCompile("(?ms)^```diff\n.*?^```$").ReplaceAllString(text, "")
+// proseOf takes the diffs and commands out of a page.
+func proseOf(text string) string {
+	return regexp.MustCompile("(?ms)^```(?:diff|console|console slow)\n.*?^```$").ReplaceAllString(text, "")
 }
 
 // check runs the step's command in the folder and says what is wrong with what came of it.
