@@ -303,7 +303,7 @@ func checkFiles(files map[string]string, file, text string) (problems []string) 
 func TestNothingOutsideTheRepositoryIsCited(t *testing.T) {
 	files := tracked(t)
 	for file, text := range files {
-		if file == "docs/docs_test.go" {
+		if file == "docs/docs_test.go" || file == "docs/paths_test.go" {
 			continue
 		}
 		for _, problem := range checkFiles(files, file, text) {

@@ -1,8 +1,8 @@
 // Package validate is the verification pipeline: its stages, what they check, and the verdicts.
 //
-// Run runs stages and gives a report (package reports); StageNames lists them in their order. Beside the pipeline there are
-// parts of it to use alone: Explain and Classify for the texts of crashes, ListTests for the Python parallel tests,
-// WriteRepro for a reproducer, and Diagnose, which tells what this machine can run and what mends each gap.
+// Run runs stages and gives a report (package reports); StageNames lists them in their order. Diagnose tells what this machine can
+// run and what mends each gap. Each stage is a package of its own below this one, and no check of a stage belongs here. What
+// several stages use can be used alone: crash.Explain and crash.Classify for the texts of crashes, repro.Write for a reproducer.
 //
 // Every stage proves first what it looks at (which tree, which series, which loaded library) and gives a verdict or the
 // reason why it has none. A stage that did not run never looks like one that passed.

@@ -1,3 +1,5 @@
+// Package cxx compiles small C++ programs and libraries with this machine's compiler, into a cache named after all that goes in.
+// It knows nothing of PyTorch or of what it compiles; host builds have a compiler of their own.
 package cxx
 
 import (
@@ -19,7 +21,7 @@ import (
 // compileTimeout only detects a compiler that hangs.
 const compileTimeout = 5 * time.Minute
 
-// Compiler is what findCompiler found out.
+// Compiler is what Find found out.
 type Compiler struct {
 	path    string
 	Version string // the first line of what it says about itself

@@ -1,6 +1,5 @@
 //go:build !cgo
 
-// Package script runs programs in a small language over the software Metal and the reference pool.
 package script
 
 import "context"

@@ -1,3 +1,5 @@
+// Package script runs programs in a small language over the software Metal and the reference pool; script.h describes the
+// language. Whether a program's outcome is right is its caller's to judge.
 package script
 
 import (

@@ -1,3 +1,5 @@
+// Package allocator checks slot allocators, the reference's and the checkout's alike: scenarios by rule, histories, schedules,
+// sanitizers. It takes its subject as an argument and knows no checkout.
 package allocator
 
 import (

@@ -1,3 +1,5 @@
+// Package bench is the stage that measures what threads, processes and batches gain, with the tests of package pytests. It sets
+// no bound on a speed; wrong values fail it as anywhere else.
 package bench
 
 import (
@@ -130,7 +132,7 @@ func scalingTable(all []pytests.Job, names []string, note string) reports.Table 
 	return table
 }
 
-// scalingPlots show what scalingTable and processTable count.
+// scalingPlots show what scalingTable and pytests.ProcessTable count.
 func scalingPlots(all []pytests.Job, names []string) []reports.Plot {
 	threads := reports.Plot{Title: "Operations a second against threads", Unit: "operations a second", X: "threads"}
 	efficiency := reports.Plot{Title: "Efficiency of threads", Unit: "% of one thread's speed times their number", X: "threads"}

@@ -1,3 +1,5 @@
+// Package checkout is the stage that asks whether a checkout is the baseline plus exactly this series, and whether anything in
+// it uses a stream's command buffer outside of its queue. It reads the checkout and never changes it; that is package fork's.
 package checkout
 
 import (

@@ -1,3 +1,5 @@
+// Package conformance is the stage that compiles the slot allocator as it is in the checkout and holds it to the reference.
+// The checks themselves are in package allocator, which the stage reference runs too.
 package conformance
 
 import (

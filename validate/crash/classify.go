@@ -1,3 +1,5 @@
+// Package crash knows the texts and stacks by which Metal and PyTorch die: it explains one, and finds them in logs and in Apple's
+// crash reports. It reads text only; what a process under test did is package process's.
 package crash
 
 import (

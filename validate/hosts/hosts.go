@@ -1,3 +1,5 @@
+// Package hosts makes the host builds that stages run: of stock sources, of patched ones, and with patches left out. It asks
+// package build for them; no compiler flag and no list of source files belongs in it.
 package hosts
 
 import (

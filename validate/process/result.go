@@ -1,3 +1,5 @@
+// Package process says in the report's words how a process under test ended: with right values, a crash, a hang, a finding of
+// a checker. It starts no process, and knows neither scenarios nor Python tests.
 package process
 
 import (

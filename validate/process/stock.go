@@ -13,7 +13,7 @@ const (
 	StockMay Stock = "may fail"
 )
 
-// patient is how long a run may take of which a hang is bad news; where it is expected, less is enough.
+// Patient is how long a run may take of which a hang is bad news; where it is expected, Impatient is enough.
 const (
 	Patient   = 3 * time.Minute
 	Impatient = 20 * time.Second

@@ -30,7 +30,7 @@ type Limits struct {
 	memory int64 // bytes, as the process itself tells its peak
 }
 
-// An operation takes milliseconds; these detect what hangs, on a busy machine too.
+// defaultLimits: an operation takes milliseconds; these detect what hangs, on a busy machine too.
 var defaultLimits = Limits{start: 3 * time.Minute, stall: 90 * time.Second, total: 8 * time.Minute, memory: 8 << 30}
 
 // Run is one process of one test.

@@ -1,3 +1,5 @@
+// Package pytests holds the Python parallel tests and runs each in a process of its own, after it has proven which torch that
+// process loads. Several stages use it, so nothing of one stage's report belongs in it.
 package pytests
 
 import (

@@ -1,3 +1,5 @@
+// Package python is the stage that runs the Python parallel tests on device mps and puts them into tables. How a test runs in its
+// process and how its end is judged is in package pytests, which the stage bench uses too.
 package python
 
 import (

@@ -111,7 +111,7 @@ func poolHistories() []poolHistory {
 	}
 }
 
-// historyProgram is one history of a shape as a program, with the operation of each line of each thread.
+// program is one history of a shape as a program, with the operation of each line of each thread.
 func (h poolHistory) program(seed uint64, operations int) (string, map[int]answered) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var text strings.Builder

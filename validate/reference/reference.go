@@ -1,3 +1,5 @@
+// Package reference is the stage that judges the judges: the software Metal, the reference pool and the reference slot
+// allocator. It needs no checkout, and nothing of PyTorch belongs in it.
 package reference
 
 import (

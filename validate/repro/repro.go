@@ -1,3 +1,5 @@
+// Package repro writes a reproducer that needs no mpsforge, and the text of a bug report filled in from its runs. It is not
+// part of a verification and gives no verdict.
 package repro
 
 import (

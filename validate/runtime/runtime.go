@@ -1,3 +1,5 @@
+// Package runtime is the stage that runs scenarios on host builds of the checkout's MPS sources, stock and patched. The scenarios
+// themselves are C++ (native/torch/scenarios); how sources are compiled is no business of this package.
 package runtime
 
 import (

@@ -1,3 +1,5 @@
+// Package series is the stage that asks whether the patch series is well-formed and exact for its baseline. It reports what
+// package patches found; rules about patches are written there, not here.
 package series
 
 import (

@@ -1,4 +1,5 @@
-// Package stagetest holds what the tests of several stages share.
+// Package stagetest holds what the tests of several stages share: options, a header, a host build of the real tree. Only test
+// files import it.
 package stagetest
 
 import (
