@@ -73,7 +73,7 @@ func (c *Checker) Progress(ctx context.Context, check reports.Check) reports.Che
 
 // partOf tells a finished check as a part of a step.
 func partOf(step string, check reports.Check) events.PartFinished {
-	outcome := map[reports.Verdict]events.Outcome{reports.Passed: events.OK, reports.Failed: events.Failed}[check.Verdict]
+	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Failed: events.Failed}[check.Verdict]
 	if outcome == "" {
 		outcome = events.Skipped
 	}
