@@ -26,6 +26,8 @@ import (
 	"fmt"
 	"strings"
 	"unsafe"
+
+	_ "mpsforge/native/schedule" // its random.h is included
 )
 
 // textLimit bounds the texts taken from a subject, in bytes.
