@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/crash"
@@ -40,7 +41,7 @@ func (r Result) Finished(expected bool) events.PartFinished {
 	if r.Problem != "" {
 		named := map[reports.Outcome]events.StepOutcome{reports.OutcomeWrongValues: events.WrongValues, reports.OutcomeCrashed: events.Crashed, reports.OutcomeHung: events.Hung}
 		end.Outcome, end.Expected = cmp.Or(named[r.Kind], events.Failed), expected
-		end.Detail, _, _ = strings.Cut(r.Problem, "\n")
+		end.Detail = words.FirstLine(r.Problem)
 	}
 	return end
 }
@@ -55,7 +56,7 @@ func ThreadsColumn(threads int) string {
 
 // Crashed names the crash by its signature, or by the signal.
 func (r *Result) Crashed(err error) {
-	r.Kind, r.Problem = reports.OutcomeFailed, "ended by itself: "+FirstLine(err)
+	r.Kind, r.Problem = reports.OutcomeFailed, "ended by itself: "+words.FirstLine(err.Error())
 	var failure *run.Error
 	if errors.As(err, &failure) {
 		r.Problem = fmt.Sprintf("exit code %d", failure.ExitCode)
@@ -73,7 +74,7 @@ func (r *Result) Crashed(err error) {
 		r.Problem += ": " + found.Matches[0].Text
 	} else if line := lineWith(r.Output, "mpsforge"); line != "" {
 		r.Problem += ": " + line
-	} else if line := run.LastLines(r.Output, 1); line != "" {
+	} else if line := words.LastLines(r.Output, 1); line != "" {
 		r.Problem += ": " + crash.Shorten(line)
 	}
 }

@@ -2,11 +2,11 @@ package stage
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 	"mpsforge/reports"
 )
 
@@ -77,8 +77,7 @@ func partOf(step string, check reports.Check) events.PartFinished {
 	if outcome == "" {
 		outcome = events.Skipped
 	}
-	detail, _, _ := strings.Cut(check.Detail, "\n")
-	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: outcome, Detail: detail, Elapsed: time.Duration(check.Seconds * float64(time.Second))}
+	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: outcome, Detail: words.FirstLine(check.Detail), Elapsed: time.Duration(check.Seconds * float64(time.Second))}
 }
 
 // RunGroups runs groups of checks side by side and adds them to the stage in the order given.
