@@ -25,14 +25,14 @@ import (
 // Lint is what upstream's style checks, or those that can stand in for them, found in the stack.
 type Lint struct {
 	// Tool is lintrunner, or "mpsforge" where that is not installed or the commit has no configuration for it.
-	Tool     string    `json:"tool"`
-	How      string    `json:"how"` // what was checked, for people
-	Findings []Finding `json:"findings"`
-	NotRun   []string  `json:"not_run"` // checks that should have run and could not, with the reason
+	Tool     string         `json:"tool"`
+	How      string         `json:"how"` // what was checked, for people
+	Findings []StyleFinding `json:"findings"`
+	NotRun   []string       `json:"not_run"` // checks that should have run and could not, with the reason
 }
 
-// Finding is one thing that a check found.
-type Finding struct {
+// StyleFinding is one thing that a check found.
+type StyleFinding struct {
 	Patch   string `json:"patch"`
 	Path    string `json:"path"`
 	Line    int    `json:"line"` // 0 for the file as a whole
@@ -41,7 +41,7 @@ type Finding struct {
 }
 
 // String is the finding on one line.
-func (f Finding) String() string {
+func (f StyleFinding) String() string {
 	return fmt.Sprintf("%s: %s:%d: %s: %s", f.Patch, f.Path, f.Line, f.Check, f.Message)
 }
 
@@ -114,7 +114,7 @@ var (
 )
 
 func lintPlainly(ctx context.Context, checkout *fork.Checkout, onto string, requests []*Request, configuration []byte) (*Lint, error) {
-	p := plain{lint: &Lint{Tool: "mpsforge", Findings: []Finding{}, NotRun: []string{}}}
+	p := plain{lint: &Lint{Tool: "mpsforge", Findings: []StyleFinding{}, NotRun: []string{}}}
 	flake8, err := checkout.File(ctx, onto, ".flake8")
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func largest(form *regexp.Regexp, text []byte) int {
 // check looks at the lines that a patch adds to a file.
 func (p *plain) check(ctx context.Context, request *Request, file *patches.File, content []byte) error {
 	find := func(line int, check, message string, args ...any) {
-		p.lint.Findings = append(p.lint.Findings, Finding{request.Name, file.Path(), line, check, fmt.Sprintf(message, args...)})
+		p.lint.Findings = append(p.lint.Findings, StyleFinding{request.Name, file.Path(), line, check, fmt.Sprintf(message, args...)})
 	}
 	native := slices.Contains(nativeSuffix, path.Ext(file.Path()))
 	limit := 0

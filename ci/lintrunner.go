@@ -50,7 +50,7 @@ func runLintrunner(ctx context.Context, checkout *fork.Checkout, configuration [
 	if err != nil {
 		return nil, err
 	}
-	lint = &Lint{Tool: lintrunner, Findings: []Finding{}, NotRun: []string{}}
+	lint = &Lint{Tool: lintrunner, Findings: []StyleFinding{}, NotRun: []string{}}
 	var skip []string
 	for _, m := range linterCode.FindAllSubmatch(configuration, -1) {
 		if name := string(m[1]); slices.Contains(needBuild, name) {
@@ -111,7 +111,7 @@ func (l *Lint) read(request *Request, root string, output []byte) error {
 			}
 			continue
 		}
-		finding := Finding{Patch: request.Name, Path: *message.Path, Check: message.Code, Message: text}
+		finding := StyleFinding{Patch: request.Name, Path: *message.Path, Check: message.Code, Message: text}
 		if below, err := filepath.Rel(root, *message.Path); err == nil && filepath.IsLocal(below) {
 			finding.Path = filepath.ToSlash(below)
 		}

@@ -11,6 +11,7 @@ import (
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
 	"mpsforge/internal/suggest"
+	"mpsforge/internal/words"
 	"mpsforge/patches"
 )
 
@@ -82,7 +83,7 @@ func (c *Checkout) commitWithEvents(ctx context.Context, parent string, patch *p
 	finish := events.RunPart(sink, events.Part{Step: "apply", Name: patch.Name})
 	head, err := c.commitPatch(ctx, parent, patch)
 	if err != nil {
-		finish(events.PartFinished{Outcome: events.Failed, Detail: firstLine(err.Error())})
+		finish(events.PartFinished{Outcome: events.Failed, Detail: words.FirstLine(err.Error())})
 		return "", err
 	}
 	finish(events.PartFinished{Outcome: events.OK, Detail: counted(len(patch.Files), "file")})

@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 	"mpsforge/patches"
 )
 
@@ -140,7 +141,7 @@ func (c *Checkout) commitsOnBase(ctx context.Context, series *patches.Series) ([
 		}
 		if len(commit.Parents) > 1 {
 			return nil, fmt.Errorf("%w: %s (%s) in %s has %d parents; rebase the commits onto the baseline (git rebase)", ErrMerge,
-				id, firstLine(commit.Message), c.Dir(), len(commit.Parents))
+				id, words.FirstLine(commit.Message), c.Dir(), len(commit.Parents))
 		}
 		if len(commit.Parents) == 0 || len(commits) == ownCommits {
 			return nil, fmt.Errorf("%w: the baseline %s is not among the last %d commits of HEAD (%s) in %s; check a branch out that begins there, or adopt the baseline: mpsforge fetch --from %s",
@@ -151,11 +152,6 @@ func (c *Checkout) commitsOnBase(ctx context.Context, series *patches.Series) ([
 	}
 	slices.Reverse(commits)
 	return commits, nil
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 // isBase tells whether a commit is the recorded base or, where none is recorded, the baseline, which is then noted.
@@ -268,7 +264,7 @@ func (c *Checkout) diffsOf(ctx context.Context, commits []seriesCommit, known ma
 		}
 		diffs[i], made = made[0], made[1:]
 		if len(diffs[i]) == 0 {
-			return nil, nil, fmt.Errorf("commit %s (%s) in %s changes nothing; drop it (git rebase -i)", commit.id, firstLine(commit.Message), c.Dir())
+			return nil, nil, fmt.Errorf("commit %s (%s) in %s changes nothing; drop it (git rebase -i)", commit.id, words.FirstLine(commit.Message), c.Dir())
 		}
 	}
 	if len(commits) > 0 {
@@ -334,7 +330,7 @@ func (c *Checkout) nameCommits(ctx context.Context, series *patches.Series, comm
 		}
 	}
 	for i, commit := range commits {
-		take(i, func(p *patches.Patch) bool { return p.Header.Subject == firstLine(commit.Message) })
+		take(i, func(p *patches.Patch) bool { return p.Header.Subject == words.FirstLine(commit.Message) })
 	}
 	for i := range commits {
 		if result[i].old != nil || len(unused) == 0 {
@@ -354,7 +350,7 @@ func (c *Checkout) nameCommits(ctx context.Context, series *patches.Series, comm
 	used := map[string]string{}
 	for i, commit := range commits {
 		if result[i].name == "" {
-			result[i].name = patches.Slug(firstLine(commit.Message))
+			result[i].name = patches.Slug(words.FirstLine(commit.Message))
 		}
 		if other, twice := used[result[i].name]; twice {
 			return nil, fmt.Errorf("commits %s and %s would both be called %s; name one: --name %s=NAME", other, commit.id, result[i].name, commit.id)

@@ -21,20 +21,20 @@ var (
 	ErrNoTarget    = errors.New("the version to port to is not here")
 )
 
-// Outcome is what became of a patch.
-type Outcome string
+// PortOutcome is what became of a patch.
+type PortOutcome string
 
 // The outcomes of a patch.
 const (
-	PortUnchanged Outcome = "unchanged"        // its files are the same in both versions
-	PortMoved     Outcome = "moved"            // the same hunks at other line numbers
-	PortMerged    Outcome = "merged"           // a merge without conflicts changed its hunks
-	PortMended    Outcome = "mended"           // its conflicts were mended by hand
-	PortUpstream  Outcome = "already upstream" // the version has the whole change: the patch is left out
-	PortKept      Outcome = "kept"             // the version's own patch, which was not to be ported
-	PortLeftOut   Outcome = "left out"         // not to be ported, and the version's series has it not
-	PortConflicts Outcome = "conflict"         // the port stopped here
-	PortNotTried  Outcome = "not tried"        // it comes after a conflict
+	PortUnchanged PortOutcome = "unchanged"        // its files are the same in both versions
+	PortMoved     PortOutcome = "moved"            // the same hunks at other line numbers
+	PortMerged    PortOutcome = "merged"           // a merge without conflicts changed its hunks
+	PortMended    PortOutcome = "mended"           // its conflicts were mended by hand
+	PortUpstream  PortOutcome = "already upstream" // the version has the whole change: the patch is left out
+	PortKept      PortOutcome = "kept"             // the version's own patch, which was not to be ported
+	PortLeftOut   PortOutcome = "left out"         // not to be ported, and the version's series has it not
+	PortConflicts PortOutcome = "conflict"         // the port stopped here
+	PortNotTried  PortOutcome = "not tried"        // it comes after a conflict
 )
 
 // PortOptions say where a series is carried.
@@ -74,8 +74,8 @@ type Ported struct {
 
 // PortedPatch is what became of one patch.
 type PortedPatch struct {
-	Name    string  `json:"name"`
-	Outcome Outcome `json:"outcome"`
+	Name    string      `json:"name"`
+	Outcome PortOutcome `json:"outcome"`
 	// Commit is the patch on the version; empty for one that is not on it.
 	Commit string `json:"commit,omitempty"`
 	// Present are the paths of the patch whose whole change the version has already.

@@ -84,7 +84,7 @@ func TestPortAgreesWithCherryPick(t *testing.T) {
 	if testing.Short() {
 		histories = 25
 	}
-	seen := make(chan fork.Outcome, histories*8)
+	seen := make(chan fork.PortOutcome, histories*8)
 	t.Run("histories", func(t *testing.T) {
 		for seed := range histories {
 			t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -94,19 +94,19 @@ func TestPortAgreesWithCherryPick(t *testing.T) {
 		}
 	})
 	close(seen)
-	count := map[fork.Outcome]int{}
+	count := map[fork.PortOutcome]int{}
 	for outcome := range seen {
 		count[outcome]++
 	}
 	t.Log(count)
-	for _, outcome := range []fork.Outcome{fork.PortUnchanged, fork.PortMoved, fork.PortMerged, fork.PortUpstream, fork.PortConflicts} {
+	for _, outcome := range []fork.PortOutcome{fork.PortUnchanged, fork.PortMoved, fork.PortMerged, fork.PortUpstream, fork.PortConflicts} {
 		if count[outcome] == 0 {
 			t.Errorf("no history led to the outcome %q", outcome)
 		}
 	}
 }
 
-func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.Outcome) {
+func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) {
 	ctx := context.Background()
 	upstream := newRepo(t)
 	for i := range 2 {

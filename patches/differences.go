@@ -31,11 +31,11 @@ type Explained struct {
 
 // CompareResult is what LintCompare found.
 type CompareResult struct {
-	Baseline    string      `json:"baseline"`
-	Against     string      `json:"against"`
-	Patches     int         `json:"patches"` // in both
-	Differences []Explained `json:"differences"`
-	Findings    []Finding   `json:"findings"` // differences without a reason, reasons without a difference
+	Baseline    string        `json:"baseline"`
+	Against     string        `json:"against"`
+	Patches     int           `json:"patches"` // in both
+	Differences []Explained   `json:"differences"`
+	Findings    []LintFinding `json:"findings"` // differences without a reason, reasons without a difference
 }
 
 // RuleCompare is the rule of LintCompare's findings.
@@ -50,7 +50,7 @@ func LintCompare(fsys fs.FS, baseline string) (*CompareResult, error) {
 	}
 	file := path.Join(baseline, differencesFile)
 	add := func(do, message string, args ...any) {
-		result.Findings = append(result.Findings, Finding{File: file, Rule: RuleCompare, Severity: SeverityError, Message: fmt.Sprintf(message, args...), Do: do})
+		result.Findings = append(result.Findings, LintFinding{File: file, Rule: RuleCompare, Severity: SeverityError, Message: fmt.Sprintf(message, args...), Do: do})
 	}
 	for i := range result.Differences {
 		d := &result.Differences[i]
@@ -90,7 +90,7 @@ func compareWithDefault(fsys fs.FS, baseline string) (*CompareResult, []Reason, 
 	if err := readJSON(here.dir, differencesFile, &reasons); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fail(err)
 	}
-	result := &CompareResult{Baseline: baseline, Against: DefaultBaseline, Differences: []Explained{}, Findings: []Finding{}}
+	result := &CompareResult{Baseline: baseline, Against: DefaultBaseline, Differences: []Explained{}, Findings: []LintFinding{}}
 	for _, name := range names(here) {
 		if slices.Contains(names(there), name) {
 			result.Patches++

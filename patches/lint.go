@@ -42,8 +42,8 @@ const (
 	SeverityNote       Severity = "note"
 )
 
-// Finding is one thing that Lint has to say.
-type Finding struct {
+// LintFinding is one thing that Lint has to say.
+type LintFinding struct {
 	File     string   `json:"file"` // below patches/
 	Line     int      `json:"line"` // 0 for the file as a whole
 	Rule     string   `json:"rule"`
@@ -53,7 +53,7 @@ type Finding struct {
 }
 
 // String is the finding on one line, in the form that editors understand.
-func (f Finding) String() string {
+func (f LintFinding) String() string {
 	s := fmt.Sprintf("%s:%d: %s [%s]: %s", f.File, f.Line, f.Severity, f.Rule, f.Message)
 	if f.Do != "" {
 		s += "; " + f.Do
@@ -77,12 +77,12 @@ type LintResult struct {
 	Changed    []PatchChange `json:"changed"`       // per patch, in order
 	Total      int           `json:"changed_total"` // lines changed by the series
 	NoTests    int           `json:"changed_without_tests"`
-	Findings   []Finding     `json:"findings"` // in the order of the series
+	Findings   []LintFinding `json:"findings"` // in the order of the series
 }
 
 // Of lists the findings of one severity.
-func (r *LintResult) Of(s Severity) []Finding {
-	var of []Finding
+func (r *LintResult) Of(s Severity) []LintFinding {
+	var of []LintFinding
 	for _, f := range r.Findings {
 		if f.Severity == s {
 			of = append(of, f)
@@ -133,7 +133,7 @@ func Lint(fsys fs.FS, baseline string) (*LintResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lint %s: read the series: %w", baseline, err)
 	}
-	l := &linter{dir: dir, result: LintResult{Baseline: baseline, Changed: []PatchChange{}, Findings: []Finding{}}, operations: map[string]int{}}
+	l := &linter{dir: dir, result: LintResult{Baseline: baseline, Changed: []PatchChange{}, Findings: []LintFinding{}}, operations: map[string]int{}}
 	l.readFacts(baseline)
 	for _, e := range l.lintSeries(string(text)) {
 		l.lintPatch(e)
@@ -155,7 +155,7 @@ type linter struct {
 }
 
 func (l *linter) add(file string, line int, rule string, severity Severity, do, message string, args ...any) {
-	l.result.Findings = append(l.result.Findings, Finding{
+	l.result.Findings = append(l.result.Findings, LintFinding{
 		File: path.Join(l.result.Baseline, file), Line: line, Rule: rule, Severity: severity,
 		Message: fmt.Sprintf(message, args...), Do: do,
 	})

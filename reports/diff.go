@@ -198,7 +198,7 @@ func (c *Comparison) cells(stage string, was, is *Check, sameForm bool) {
 		at := slices.IndexFunc(is.Cells, func(cell Cell) bool { return cell.Threads == old.Threads && cell.Path == old.Path })
 		where := joined(old.inThreads(), old.Path)
 		if at < 0 {
-			if old.Outcome == Lived {
+			if old.Outcome == OutcomePassed {
 				gone = append(gone, where)
 			}
 		} else if is.Cells[at].Outcome != old.Outcome {

@@ -52,9 +52,9 @@ func TestCompare(t *testing.T) {
 		"a new check that passes": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Passed)), "new: b not there->passed"},
 		"a failure mended":        {of(reports.Stage{}, check("a", reports.Failed)), of(reports.Stage{}, check("a", reports.Passed)), "mended: a failed->passed"},
 		"a failure not looked at": {of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Passed)), of(reports.Stage{}, check("a", reports.Skipped), check("b", reports.Passed)), "other: a failed->skipped"},
-		"fewer thread counts": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.Lived), at(8, reports.Lived))), of(reports.Stage{}, check("a", reports.Passed, at(4, reports.Lived))),
+		"fewer thread counts": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed), at(8, reports.OutcomePassed))), of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed))),
 			"worse: a passed->not run"},
-		"another end of stock": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.Crashed))), of(reports.Stage{}, check("a", reports.Passed, at(4, reports.Race))),
+		"another end of stock": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomeCrashed))), of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomeRace))),
 			"other: a † 0/1->⇄ 0/1"},
 		"clearly slower": {of(speeds(100, 101, 102), check("a", reports.Passed)), of(speeds(50, 51, 52), check("a", reports.Passed)), "worse: Speed 101 (98.5 to 103)->51 (48.5 to 53.5)"},
 		"perhaps slower": {of(speeds(80, 101, 120), check("a", reports.Passed)), of(speeds(60, 91, 110), check("a", reports.Passed)), ""},
@@ -80,8 +80,8 @@ func TestCompare(t *testing.T) {
 
 // That the quick form runs fewer thread counts than the whole one is no regression; that the forms differ is said.
 func TestOtherFormIsSaid(t *testing.T) {
-	before := of(reports.Stage{}, check("a", reports.Passed, at(4, reports.Lived), at(8, reports.Lived)))
-	after := of(reports.Stage{}, check("a", reports.Passed, at(4, reports.Lived)))
+	before := of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed), at(8, reports.OutcomePassed)))
+	after := of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed)))
 	after.Quick, after.Identity.SeriesDigest, after.Identity.Patches = true, "d2", []string{"two"}
 	compared := reports.Compare(before, after)
 	if len(compared.Regressions) != 0 || len(compared.Other) != 1 {

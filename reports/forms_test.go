@@ -23,15 +23,15 @@ func grown() *reports.Report {
 			{Name: "linear", Points: []reports.PlotPoint{{X: 1, Y: 100, Samples: []float64{90, 100, 120}}, {X: 2, Y: 150}}},
 			{Name: hostile, Points: []reports.PlotPoint{{X: 1, Y: 50}}}}}}}
 	python.Add(reports.Check{Name: "linear", Subject: "stock", Verdict: reports.Passed, Detail: "fails", Cells: []reports.Cell{
-		{Threads: 1, Outcome: reports.Lived, Of: 2}, {Threads: 4, Outcome: reports.Crashed, Bad: 1, Of: 3, Signature: "6 encode-after-commit", Detail: hostile}},
+		{Threads: 1, Outcome: reports.OutcomePassed, Of: 2}, {Threads: 4, Outcome: reports.OutcomeCrashed, Bad: 1, Of: 3, Signature: "6 encode-after-commit", Detail: hostile}},
 		Findings: []reports.Finding{{Kind: "violation", Threads: 4, Message: hostile, First: "commit by thread 1", Second: "encode by thread 2", Signature: "6 encode-after-commit"}}})
 	python.Add(reports.Check{Name: "linear", Subject: "patched", Verdict: reports.Failed, Detail: "wrong numbers", Output: hostile, Cells: []reports.Cell{
-		{Threads: 1, Outcome: reports.Lived, Of: 2}, {Threads: 4, Outcome: reports.WrongValues, Bad: 2, Of: 2}}})
+		{Threads: 1, Outcome: reports.OutcomePassed, Of: 2}, {Threads: 4, Outcome: reports.OutcomeWrongValues, Bad: 2, Of: 2}}})
 	var many []reports.Cell
 	for threads := 1; threads <= 33; threads++ {
-		many = append(many, reports.Cell{Threads: threads, Outcome: reports.Lived, Of: 1})
+		many = append(many, reports.Cell{Threads: threads, Outcome: reports.OutcomePassed, Of: 1})
 	}
-	many[32].Outcome, many[32].Bad = reports.Hung, 1
+	many[32].Outcome, many[32].Bad = reports.OutcomeHung, 1
 	python.Add(reports.Check{Name: "boundary", Subject: "patched", Verdict: reports.Failed, Cells: many})
 	python.Add(reports.Check{Name: "waiting", Subject: "patched", Verdict: reports.Skipped, Detail: "waits for a patch"})
 	report.Stages = append(report.Stages, python)

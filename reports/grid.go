@@ -8,10 +8,10 @@ import (
 )
 
 // outcomeMarks stand for outcomes where colour alone would not do.
-var outcomeMarks = map[Outcome]string{Lived: "✓", Errors: "✗", WrongValues: "≠", Crashed: "†", Hung: "∞", Race: "⇄", Violation: "!", Left: "○"}
+var outcomeMarks = map[Outcome]string{OutcomePassed: "✓", OutcomeFailed: "✗", OutcomeWrongValues: "≠", OutcomeCrashed: "†", OutcomeHung: "∞", OutcomeRace: "⇄", OutcomeViolation: "!", OutcomeSkipped: "○"}
 
 // outcomeLegend explains them, in a fixed order.
-var outcomeLegend = []Outcome{Lived, Errors, WrongValues, Crashed, Hung, Race, Violation, Left}
+var outcomeLegend = []Outcome{OutcomePassed, OutcomeFailed, OutcomeWrongValues, OutcomeCrashed, OutcomeHung, OutcomeRace, OutcomeViolation, OutcomeSkipped}
 
 func legend() string {
 	var parts []string
@@ -97,10 +97,10 @@ func (c Cell) text() string {
 	switch c.Outcome {
 	case "":
 		return ""
-	case Left:
-		return outcomeMarks[Left]
-	case Lived:
-		return fmt.Sprintf("%s %d/%d", outcomeMarks[Lived], c.Of, c.Of)
+	case OutcomeSkipped:
+		return outcomeMarks[OutcomeSkipped]
+	case OutcomePassed:
+		return fmt.Sprintf("%s %d/%d", outcomeMarks[OutcomePassed], c.Of, c.Of)
 	}
 	text := fmt.Sprintf("%s %d/%d", outcomeMarks[c.Outcome], c.Bad, c.Of)
 	if c.Signature != "" {
@@ -216,15 +216,15 @@ func (c *Check) side() string {
 // ended tells how a check's processes ended, all together, with the outcome to show it by.
 func (c *Check) ended() (Outcome, string) {
 	if len(c.Cells) == 0 {
-		return map[Verdict]Outcome{Passed: Lived, Failed: Errors}[c.Verdict], c.Detail
+		return map[Verdict]Outcome{Passed: OutcomePassed, Failed: OutcomeFailed}[c.Verdict], c.Detail
 	}
 	if worst := slices.IndexFunc(c.Cells, func(cell Cell) bool { return cell.Bad > 0 }); worst >= 0 {
 		cell := c.Cells[worst]
 		text := fmt.Sprintf("%s %d of %d at %s", cell.Outcome, cell.Bad, cell.Of, cell.inThreads())
 		return cell.Outcome, strings.TrimSuffix(text+": "+cmp.Or(cell.Signature, shorten(cell.Detail, 90)), ": ")
 	}
-	if c.Cells[0].Outcome == Left {
-		return Left, "skipped: " + c.Cells[0].Detail
+	if c.Cells[0].Outcome == OutcomeSkipped {
+		return OutcomeSkipped, "skipped: " + c.Cells[0].Detail
 	}
 	of, counts := 0, []string{}
 	for _, cell := range c.Cells {
@@ -236,7 +236,7 @@ func (c *Check) ended() (Outcome, string) {
 	if len(counts) > 8 {
 		counts = []string{counts[0] + " to " + counts[len(counts)-1]}
 	}
-	return Lived, fmt.Sprintf("passed %d of %d at %s", of, of, inThreads(strings.Join(counts, ", ")))
+	return OutcomePassed, fmt.Sprintf("passed %d of %d at %s", of, of, inThreads(strings.Join(counts, ", ")))
 }
 
 // shorten cuts a text to so many characters.

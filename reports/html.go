@@ -169,9 +169,9 @@ func shade(check *Check, cell Cell) string {
 	switch {
 	case cell.Outcome == "":
 		return "empty"
-	case cell.Outcome == Lived:
+	case cell.Outcome == OutcomePassed:
 		return "passed"
-	case cell.Outcome == Left || check.Verdict == Skipped:
+	case cell.Outcome == OutcomeSkipped || check.Verdict == Skipped:
 		return "skipped"
 	case check.Verdict == Passed && check.side() == "stock":
 		return "wanted"

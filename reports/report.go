@@ -158,7 +158,7 @@ type Check struct {
 type Cell struct {
 	Threads   int     `json:"threads"`        // with path "processes" so many processes
 	Path      string  `json:"path,omitempty"` // which of several ways through the same test, such as "graph", "warm" or "processes"
-	Outcome   Outcome `json:"outcome"`        // of the first process that did not pass, else Lived
+	Outcome   Outcome `json:"outcome"`        // of the first process that did not pass, else OutcomePassed
 	Bad       int     `json:"bad"`            // processes that ended so or otherwise badly
 	Of        int     `json:"of"`             // processes that ran
 	Signature string  `json:"signature,omitempty"`
@@ -170,14 +170,14 @@ type Outcome string
 
 // The outcomes.
 const (
-	Lived       Outcome = "passed" // all operations done, all values right, nothing found
-	Errors      Outcome = "failed" // errors, or something was not done or not compared
-	WrongValues Outcome = "wrong values"
-	Crashed     Outcome = "crashed"
-	Hung        Outcome = "hung"
-	Race        Outcome = "race"      // found by ThreadSanitizer or by the software Metal
-	Violation   Outcome = "violation" // another finding of the software Metal
-	Left        Outcome = "skipped"
+	OutcomePassed      Outcome = "passed" // all operations done, all values right, nothing found
+	OutcomeFailed      Outcome = "failed" // errors, or something was not done or not compared
+	OutcomeWrongValues Outcome = "wrong values"
+	OutcomeCrashed     Outcome = "crashed"
+	OutcomeHung        Outcome = "hung"
+	OutcomeRace        Outcome = "race"      // found by ThreadSanitizer or by the software Metal
+	OutcomeViolation   Outcome = "violation" // another finding of the software Metal
+	OutcomeSkipped     Outcome = "skipped"
 )
 
 // Finding is what a checker saw, with both sides of it.

@@ -154,7 +154,7 @@ func runStage(ctx context.Context, s stage.Stage, env *stage.Env, sink events.Si
 	case result.Verdict == "":
 		result.Verdict, result.Reason = reports.Skipped, "no check of it could run here"
 	}
-	outcome := map[reports.Verdict]events.Outcome{reports.Passed: events.OK, reports.Skipped: events.Skipped}[result.Verdict]
+	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Skipped: events.Skipped}[result.Verdict]
 	if outcome == "" {
 		outcome = events.Failed
 	}

@@ -67,7 +67,7 @@ func TestOneCauseOneCode(t *testing.T) {
 					}
 					switch form {
 					case " --json":
-						var last outcome
+						var last jsonResult
 						if err := json.Unmarshal(out.Bytes(), &last); err != nil || last.ExitCode != code || last.Message == "" {
 							t.Errorf("mpsforge %s%s prints %s: %v", command, form, &out, err)
 						}

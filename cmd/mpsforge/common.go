@@ -130,7 +130,7 @@ func perform(c *cli.Context, std streams, s spec) error {
 	}
 	feed.Close()
 	if c.Bool("json") {
-		printJSON(std.out, outcome{Command: full, ExitCode: exitCode(err), Message: found.message, Result: found.value})
+		printJSON(std.out, jsonResult{Command: full, ExitCode: exitCode(err), Message: found.message, Result: found.value})
 	} else if found.text != nil {
 		found.text(std.out)
 	}

@@ -24,6 +24,10 @@ import (
 
 // The scripts hold no word of mpsforge's: at each TAB they ask mpsforge __complete.
 //
+// urfave/cli has a completion of its own (v2.27.7). It is not used because it offers names of commands and flags only, no
+// values and no descriptions; because its script for bash runs the words typed so far through eval, so that a TAB behind
+// $(command) runs that command; and because it reads os.Args, so that a test needs a process for each TAB.
+//
 //go:embed completion
 var completionScripts embed.FS
 

@@ -36,6 +36,10 @@ func docsCommand(std streams) *cli.Command {
 }
 
 // document is what the man page and the Markdown form tell.
+//
+// urfave/cli can write both (v2.27.7, ToMan through cpuguy83/go-md2man). It is not used because it leaves out what flags call
+// their values, writes examples as running text, has no place for exit codes and variables, and repeats the flags that all
+// commands share; and because the library behind it makes every start slower.
 type document struct {
 	name, usage string
 	about       []block

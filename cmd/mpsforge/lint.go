@@ -68,7 +68,7 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 				}
 				found = append(found, one)
 				errors += bad
-				finish(map[bool]events.Outcome{true: events.OK, false: events.Failed}[bad == 0], "")
+				finish(map[bool]events.StepOutcome{true: events.OK, false: events.Failed}[bad == 0], "")
 			}
 			listed := result{value: found, message: fmt.Sprintf("baselines: %d, errors: %d", len(found), errors), text: func(w io.Writer) {
 				for _, one := range found {

@@ -114,8 +114,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// outcome is the last object on standard output with --json.
-type outcome struct {
+// jsonResult is the last object on standard output with --json.
+type jsonResult struct {
 	Command  string `json:"command"`
 	ExitCode int    `json:"exit_code"`
 	Message  string `json:"message"`
@@ -138,7 +138,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 	}
 	name, message := commandName(args), withoutPasswords(err.Error())
 	if wantsJSON(typed) {
-		printJSON(std.out, outcome{Command: name, ExitCode: code, Message: message})
+		printJSON(std.out, jsonResult{Command: name, ExitCode: code, Message: message})
 	}
 	if wantsJSONProgress(typed) {
 		feed := events.NewFeed(events.NewJSON(std.err), time.Now)

@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 )
 
 // What a failed build comes down to; each is wrapped by a BuildError.
@@ -74,8 +75,8 @@ var (
 // dir is the checkout: cmake names places from there, compilers from its build folder.
 func diagnose(step, dir string, output []byte, err error, log string) *BuildError {
 	failure := &BuildError{Step: step, Err: err, Log: log, Mend: "run it again to go on from here"}
-	for line := range strings.Lines(run.LastLines(string(output), 12)) {
-		failure.Last += shorten(strings.TrimSuffix(line, "\n"), 300) + "\n"
+	for line := range strings.Lines(words.LastLines(string(output), 12)) {
+		failure.Last += words.Shorten(strings.TrimSuffix(line, "\n"), 300, cut) + "\n"
 	}
 	failure.Last = strings.TrimSuffix(failure.Last, "\n")
 	// The command's own words are in the output, and its command line is in the log.
@@ -133,12 +134,4 @@ func lineOf(pattern *regexp.Regexp, output []byte) string {
 	start := bytes.LastIndexByte(output[:at[0]], '\n') + 1
 	line, _, _ := bytes.Cut(output[start:], []byte("\n"))
 	return strings.TrimSpace(string(line))
-}
-
-// shorten cuts a line, as a linker's command names thousands of objects.
-func shorten(line string, limit int) string {
-	if len(line) <= limit {
-		return line
-	}
-	return strings.ToValidUTF8(line[:limit], "") + " …"
 }

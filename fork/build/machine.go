@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 )
 
 // Machine is what a build of PyTorch has to know of the machine that it runs on. It is data, so that the plan for a Mac can
@@ -118,7 +119,7 @@ func (m *Machine) find(ctx context.Context, name, program string) {
 	if err != nil {
 		return // what does not run is as good as not there
 	}
-	line, _, _ := strings.Cut(found, "\n")
+	line := words.FirstLine(found)
 	m.Tools[name] = Tool{Path: path, Version: versionNumber.FindString(line), Text: line}
 }
 
@@ -149,7 +150,7 @@ func (m *Machine) probeApple(ctx context.Context) {
 	if m.HasMetal = err == nil; err != nil {
 		text = err.Error()
 	}
-	m.Metal, _, _ = strings.Cut(text, "\n")
+	m.Metal = words.FirstLine(text)
 }
 
 // importable tells which packages a Python has, without importing them.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 )
 
 // updateInterval is the least time between two reports of progress.
@@ -16,6 +17,9 @@ const updateInterval = 100 * time.Millisecond
 
 // noteLimit keeps what a command makes readable: PyTorch's code generator is one that names dozens of files.
 const noteLimit = 120
+
+// cut stands where the rest of a long line was: a linker's command names thousands of objects.
+const cut = " …"
 
 // outputKept is how much of a step's output is kept for finding its first error; the log on disk has all of it.
 const outputKept = 1 << 20
@@ -69,7 +73,7 @@ func (w *watcher) take(line string) {
 		w.keep(line)
 		w.tell(line)
 		if w.estimator == nil {
-			w.report(events.StepProgress{Step: w.step, Note: shorten(line, noteLimit)}, false)
+			w.report(events.StepProgress{Step: w.step, Note: words.Shorten(line, noteLimit, cut)}, false)
 		}
 		return
 	}
@@ -77,7 +81,7 @@ func (w *watcher) take(line string) {
 	w.estimator.end(n.what)
 	elapsed := time.Since(w.started)
 	left, _ := w.estimator.left(elapsed, n.done, n.total) // 0 if it is not known
-	w.report(events.StepProgress{Step: w.step, Done: int64(n.done), Total: int64(n.total), Unit: "commands", Note: shorten(n.what, noteLimit), Running: int64(n.running), Left: left},
+	w.report(events.StepProgress{Step: w.step, Done: int64(n.done), Total: int64(n.total), Unit: "commands", Note: words.Shorten(n.what, noteLimit, cut), Running: int64(n.running), Left: left},
 		n.done == n.total)
 }
 
@@ -87,7 +91,7 @@ const linesASecond = 100
 // tell tells a line of output, and a failed command of ninja's as a part of the step.
 func (w *watcher) tell(line string) {
 	if what, failed := strings.CutPrefix(line, "FAILED: "); failed && w.estimator != nil {
-		w.sink.Emit(events.PartFinished{Part: events.Part{Step: w.step, Name: shorten(strings.TrimSpace(what), noteLimit)}, Outcome: events.Failed})
+		w.sink.Emit(events.PartFinished{Part: events.Part{Step: w.step, Name: words.Shorten(strings.TrimSpace(what), noteLimit, cut)}, Outcome: events.Failed})
 	}
 	if now := time.Now(); now.Sub(w.second) >= time.Second {
 		if w.leftOut > 0 {
@@ -99,7 +103,7 @@ func (w *watcher) tell(line string) {
 		w.leftOut++
 		return
 	}
-	w.sink.Emit(events.StepLine{Step: w.step, Text: shorten(line, 400)})
+	w.sink.Emit(events.StepLine{Step: w.step, Text: words.Shorten(line, 400, cut)})
 }
 
 func (w *watcher) report(progress events.StepProgress, last bool) {

@@ -17,6 +17,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 )
 
 // Built is a finished build of PyTorch.
@@ -262,7 +263,7 @@ func (r *runner) runStep(ctx context.Context, step PlanStep) error {
 		detail = fmt.Sprintf("%d commands", w.ran)
 	}
 	if step.Name == StepCheck {
-		if err := os.WriteFile(r.imported(), []byte(run.LastLines(string(w.output()), 1)), 0o644); err != nil {
+		if err := os.WriteFile(r.imported(), []byte(words.LastLines(string(w.output()), 1)), 0o644); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 )
 
 // Answers asks a repository for a ref. The error says in a few words why the answer is none.
@@ -34,7 +35,7 @@ func Answers(ctx context.Context, url, ref string, limit time.Duration) error {
 				return errors.New(said)
 			}
 		}
-		return errors.New(cmp.Or(run.LastLines(failure.Stderr, 1), failure.Err.Error()))
+		return errors.New(cmp.Or(words.LastLines(failure.Stderr, 1), failure.Err.Error()))
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 )
 
 // compileTimeout only detects a compiler that hangs.
@@ -52,7 +53,7 @@ func Find(ctx context.Context, cache string) Compiler {
 		c.Err = err
 		return c
 	}
-	c.Version, _, _ = strings.Cut(string(result.Stdout), "\n")
+	c.Version = words.FirstLine(string(result.Stdout))
 	builder := Builder{Cache: cache, Compiler: c}
 	probe := func(kind Flavour) error {
 		program, err := builder.Build(ctx, Target{Flavour: kind, Sources: []Source{{"probe.cc", []byte("#include <string_view>\nint main() { return 0; }\n")}}})

@@ -64,7 +64,7 @@ type PartStarted struct{ Part }
 // PartFinished closes it.
 type PartFinished struct {
 	Part
-	Outcome Outcome `json:"outcome"`
+	Outcome StepOutcome `json:"outcome"`
 	// Expected is set when a bad outcome is no bad news: unpatched sources that crash, a test that waits for a patch.
 	Expected  bool          `json:"expected,omitempty"`
 	Signature string        `json:"signature,omitempty"` // of a crash, number and name as "mpsforge metal explain" knows them
@@ -81,22 +81,22 @@ type StepLine struct {
 // StepFinished closes a step.
 type StepFinished struct {
 	Step    string        `json:"step"`
-	Outcome Outcome       `json:"outcome"`
+	Outcome StepOutcome   `json:"outcome"`
 	Detail  string        `json:"detail,omitempty"`
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
-// Outcome is how a step or a part ended.
-type Outcome string
+// StepOutcome is how a step or a part of one ended.
+type StepOutcome string
 
 // The outcomes. Steps know the first three only.
 const (
-	OK          Outcome = "ok"
-	Failed      Outcome = "failed"
-	Skipped     Outcome = "skipped"
-	WrongValues Outcome = "wrong values"
-	Crashed     Outcome = "crashed"
-	Hung        Outcome = "hung"
+	OK          StepOutcome = "ok"
+	Failed      StepOutcome = "failed"
+	Skipped     StepOutcome = "skipped"
+	WrongValues StepOutcome = "wrong values"
+	Crashed     StepOutcome = "crashed"
+	Hung        StepOutcome = "hung"
 )
 
 // Message is a line for the user outside any step's progress.
@@ -153,11 +153,11 @@ func OrDiscard(sink Sink) Sink {
 
 // Step emits the start of a step and returns the function that emits its end. Calling that function a second time does
 // nothing, so it can be deferred as a guard for early returns.
-func Step(sink Sink, name string) func(Outcome, string) {
+func Step(sink Sink, name string) func(StepOutcome, string) {
 	started := time.Now()
 	sink.Emit(StepStarted{Step: name})
 	var once sync.Once
-	return func(outcome Outcome, detail string) {
+	return func(outcome StepOutcome, detail string) {
 		once.Do(func() {
 			sink.Emit(StepFinished{Step: name, Outcome: outcome, Detail: detail, Elapsed: time.Since(started)})
 		})

@@ -35,7 +35,7 @@ type StepState struct {
 	Parent   *StepState // nil: the command
 	Children []*StepState
 	Phase    Phase
-	Outcome  Outcome // when it is done
+	Outcome  StepOutcome // when it is done
 	Detail   string
 	Started  time.Time
 	Elapsed  time.Duration // when it is done
@@ -53,7 +53,7 @@ type PartState struct {
 	Running int
 	Runs    int // that have ended
 	// What follows is of the worst run; a bad end that was expected is less bad than any other.
-	Outcome   Outcome
+	Outcome   StepOutcome
 	Expected  bool
 	Signature string
 	Detail    string
@@ -207,8 +207,8 @@ func (s *State) finishPart(e PartFinished, at time.Time) {
 }
 
 // badness orders ends: what is worst is shown of several runs.
-func badness(outcome Outcome, expected bool) int {
-	rank := slices.Index([]Outcome{OK, Skipped, Failed, WrongValues, Hung, Crashed}, outcome)
+func badness(outcome StepOutcome, expected bool) int {
+	rank := slices.Index([]StepOutcome{OK, Skipped, Failed, WrongValues, Hung, Crashed}, outcome)
 	if rank >= 2 && !expected {
 		rank += 10
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"mpsforge/internal/words"
 )
 
 // stderrLimit bounds what is kept of standard error, in bytes. The end is kept: that is where errors stand.
@@ -59,7 +61,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%s: %v", e.Command, e.Err)
-	if tail := LastLines(e.Stderr, 12); tail != "" {
+	if tail := words.LastLines(e.Stderr, 12); tail != "" {
 		text += "\n  " + strings.ReplaceAll(tail, "\n", "\n  ")
 	}
 	return text
@@ -143,15 +145,6 @@ func ExitCode(err error) int {
 		return failure.ExitCode
 	}
 	return -1
-}
-
-// LastLines returns at most n lines from the end of text, without surrounding white space.
-func LastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if len(lines) > n {
-		lines = lines[len(lines)-n:]
-	}
-	return strings.Join(lines, "\n")
 }
 
 // tail keeps the last stderrLimit bytes written to it.

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "random.h"
+
 namespace schedule {
 
 namespace {
@@ -145,12 +147,8 @@ void Scheduler::find_options(int self) {
 // Which of the open options, of which there is more than one, the schedule takes.
 size_t Scheduler::choose() {
   if (drawn_ && position_ == choices_.size()) {
-    // splitmix64 (Steele, Lea and Flood, 2014). Every other time things go on as they are, else threads would hardly
-    // ever get two steps ahead of others.
-    uint64_t z = (random_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
+    // Every other time things go on as they are, else threads would hardly ever get two steps ahead of others.
+    const uint64_t z = splitmix64(random_);
     choices_.push_back({z & 1 ? 0 : static_cast<size_t>((z >> 1) % open_.size()), open_.size()});
   } else if (position_ == choices_.size()) {
     choices_.push_back({0, 0});

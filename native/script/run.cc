@@ -6,28 +6,12 @@
 #include <thread>
 
 #include "../schedule/scheduler.h"
+#include "json.h"
 #include "world.h"
 
 namespace mpsforge::script {
 
 namespace {
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < ' ') {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", c);
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 // A text without its numbers, under which runs are counted together: the numbers of command buffers differ from run to
 // run. Names like worker1 stay as they are.
@@ -245,7 +229,7 @@ extern "C" char* mpsforge_script_run(const char* text, const mpsforge_script_opt
   try {
     Program program;
     if (const std::string wrong = parse(text, program); !wrong.empty()) {
-      return copied("{\"error\":" + quoted(wrong) + "}");
+      return copied("{\"error\":" + mpsforge::quoted(wrong) + "}");
     }
     Tally tally;
     if (options->mode == MPSFORGE_SCRIPT_FREE) {
@@ -255,7 +239,7 @@ extern "C" char* mpsforge_script_run(const char* text, const mpsforge_script_opt
     }
     return copied(tally.json());
   } catch (const std::exception& wrong) {  // no memory or no thread
-    return copied("{\"error\":" + quoted(wrong.what()) + "}");
+    return copied("{\"error\":" + mpsforge::quoted(wrong.what()) + "}");
   }
 }
 

@@ -3,7 +3,9 @@
 package script
 
 import (
+	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -51,7 +53,23 @@ const (
 	Model     Kind = "model"    // a model's observation
 )
 
-// Finding is something that the software Metal found.
+// kinds are in the order of their numbers in native/metal/metal.h.
+var kinds = []Kind{Violation, Race, Deadlock, Lifetime, Model}
+
+// UnmarshalJSON takes a word or, from programs that print what the engine gives them, its number.
+func (k *Kind) UnmarshalJSON(text []byte) error {
+	if number, err := strconv.Atoi(string(text)); err == nil {
+		if number < 0 || number >= len(kinds) {
+			*k = "finding" // of an engine that knows more
+			return nil
+		}
+		*k = kinds[number]
+		return nil
+	}
+	return json.Unmarshal(text, (*string)(k))
+}
+
+// Finding is something that the software Metal found. Runs and Example are known where a program ran many times.
 type Finding struct {
 	Kind      Kind   `json:"kind"`
 	Signature int    `json:"signature"` // of docs/spec/metal.md, or 0

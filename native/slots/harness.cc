@@ -10,20 +10,16 @@
 #include <thread>
 #include <vector>
 
+#include "../schedule/random.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// splitmix64 (Steele, Lea and Flood, 2014): small, and any seed is a good one.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t next() {
-    uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
+  uint64_t next() { return schedule::splitmix64(state_); }
   uint64_t below(uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
 
  private:

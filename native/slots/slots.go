@@ -26,6 +26,8 @@ import (
 	"fmt"
 	"strings"
 	"unsafe"
+
+	_ "mpsforge/native/schedule" // its random.h is included
 )
 
 // textLimit bounds the texts taken from a subject, in bytes.
@@ -121,7 +123,7 @@ func (s *Slots) Close() { C.destroy(s.subject.api, s.self) }
 func (s *Slots) Acquire() Result {
 	var result C.mpsforge_slots_result
 	C.acquire(s.subject.api, s.self, &result)
-	return Result{Outcome(result.outcome), uint32(result.slot), uint64(result.generation), result.first_share != 0}
+	return Result{AcquireOutcome(result.outcome), uint32(result.slot), uint64(result.generation), result.first_share != 0}
 }
 
 // Release ends a lease. It returns false if the lease is not a live one.
@@ -190,7 +192,7 @@ func (s *Subject) RunHistory(options HistoryOptions) (History, error) {
 			Slot: uint32(record.slot), Generation: uint64(record.generation),
 		}
 		if record.kind == C.MPSFORGE_HISTORY_ACQUIRE {
-			history.Records[i].Outcome = Outcome(record.outcome)
+			history.Records[i].Outcome = AcquireOutcome(record.outcome)
 			history.Records[i].FirstShare = record.first_share != 0
 		} else {
 			history.Records[i].Accepted = record.outcome != 0

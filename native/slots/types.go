@@ -25,17 +25,17 @@ const (
 
 func (p Policy) String() string { return name(uint32(p), "share", "wait", "error") }
 
-// Outcome is what Acquire answered. The numbers are those of slots.h.
-type Outcome uint32
+// AcquireOutcome is what Acquire answered. The numbers are those of slots.h.
+type AcquireOutcome uint32
 
 // The three outcomes.
 const (
-	Leased    Outcome = 0
-	Shared    Outcome = 1
-	Exhausted Outcome = 2
+	Leased    AcquireOutcome = 0
+	Shared    AcquireOutcome = 1
+	Exhausted AcquireOutcome = 2
 )
 
-func (o Outcome) String() string { return name(uint32(o), "leased", "shared", "exhausted") }
+func (o AcquireOutcome) String() string { return name(uint32(o), "leased", "shared", "exhausted") }
 
 func name(number uint32, names ...string) string {
 	if int(number) < len(names) {
@@ -53,7 +53,7 @@ type Config struct {
 
 // Result is the answer of Acquire. Slot and Generation are zero unless the outcome is Leased.
 type Result struct {
-	Outcome    Outcome
+	Outcome    AcquireOutcome
 	Slot       uint32
 	Generation uint64
 	FirstShare bool
@@ -87,16 +87,16 @@ type HistoryOptions struct {
 
 // Record is one finished operation of a history. Times are nanoseconds on one monotonic clock.
 type Record struct {
-	Start      int64   `json:"start"`
-	End        int64   `json:"end"`
-	Thread     uint32  `json:"thread"`
-	Kind       Kind    `json:"kind"`
-	Slot       uint32  `json:"slot"`
-	Generation uint64  `json:"generation"`
-	Outcome    Outcome `json:"outcome"`            // of an acquire
-	FirstShare bool    `json:"first_share"`        // of an acquire
-	Accepted   bool    `json:"accepted,omitempty"` // of a release
-	Valid      bool    `json:"valid,omitempty"`    // of a release: it named the thread's own live lease
+	Start      int64          `json:"start"`
+	End        int64          `json:"end"`
+	Thread     uint32         `json:"thread"`
+	Kind       Kind           `json:"kind"`
+	Slot       uint32         `json:"slot"`
+	Generation uint64         `json:"generation"`
+	Outcome    AcquireOutcome `json:"outcome"`            // of an acquire
+	FirstShare bool           `json:"first_share"`        // of an acquire
+	Accepted   bool           `json:"accepted,omitempty"` // of a release
+	Valid      bool           `json:"valid,omitempty"`    // of a release: it named the thread's own live lease
 }
 
 // History is what a run of the harness left.

@@ -10,6 +10,7 @@ import (
 
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 	"mpsforge/native/slots"
 	"mpsforge/reports"
 	"mpsforge/validate/process"
@@ -48,7 +49,7 @@ func CheckSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, 
 			continue
 		}
 		if s.err != nil {
-			finish(reports.Skipped, s.Name+" does not work here: "+process.FirstLine(s.err))
+			finish(reports.Skipped, s.Name+" does not work here: "+words.FirstLine(s.err.Error()))
 			continue
 		}
 		target, err := subject.stress(s.Flavour)
@@ -59,7 +60,7 @@ func CheckSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, 
 		program, err := builder.Build(ctx, target)
 		if err != nil {
 			check.Output = err.Error()
-			finish(reports.Failed, process.FirstLine(err))
+			finish(reports.Failed, words.FirstLine(err.Error()))
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, ProgramTimeout)
@@ -83,7 +84,7 @@ func CheckSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, 
 			finish(reports.Failed, s.Finding+" reported")
 		case err != nil:
 			check.Output = process.LastLines(result.Stderr)
-			finish(reports.Failed, process.FirstLine(err))
+			finish(reports.Failed, words.FirstLine(err.Error()))
 		default:
 			finish(reports.Failed, "cannot read what the program printed: "+jsonErr.Error())
 		}
@@ -111,7 +112,7 @@ func CheckSchedules(ctx context.Context, c *stage.Checker, builder cxx.Builder, 
 	program, err := builder.Build(ctx, target)
 	if err != nil {
 		check.Output = err.Error()
-		return finish(process.FirstLine(err))
+		return finish(words.FirstLine(err.Error()))
 	}
 	limited, cancel := context.WithTimeout(ctx, ProgramTimeout)
 	defer cancel()
@@ -131,7 +132,7 @@ func CheckSchedules(ctx context.Context, c *stage.Checker, builder cxx.Builder, 
 		return finish(fmt.Sprintf("case %q: %s; to see it again: %s --replay %s %q %q", violation.Case, violation.Message, program, preemptions, violation.Case, violation.Schedule))
 	}
 	if err != nil {
-		return finish(process.FirstLine(err))
+		return finish(words.FirstLine(err.Error()))
 	}
 	check.Verdict = reports.Passed
 	return finish(fmt.Sprintf("%d cases, %d interleavings, at most %s pre-emptions each", summary.Cases, summary.Interleavings, preemptions))

@@ -59,7 +59,7 @@ func (s Subject) Library() cxx.Target {
 
 // stress is the program that drives the subject from many threads, for a sanitizer.
 func (s Subject) stress(kind cxx.Flavour) (cxx.Target, error) {
-	more, err := native.Files("slots/harness.h", "slots/harness.cc", "programs/slots_stress.cc")
+	more, err := native.Files("schedule/random.h", "slots/harness.h", "slots/harness.cc", "programs/slots_stress.cc")
 	return cxx.Target{Flavour: kind, Sources: append(more, s.sources...), Flags: s.flags}, err
 }
 

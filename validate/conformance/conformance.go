@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 
 	"mpsforge/internal/cxx"
+	"mpsforge/internal/words"
 	"mpsforge/native/slots"
 	"mpsforge/reports"
 	"mpsforge/validate/allocator"
-	"mpsforge/validate/process"
 	"mpsforge/validate/stage"
 )
 
@@ -73,7 +73,7 @@ func checkConformance(ctx context.Context, o stage.CheckOptions, report *reports
 	builder := cxx.Builder{Cache: o.Cache, Compiler: tools}
 	path, err := builder.Build(ctx, source.Library())
 	if err != nil {
-		report.Add(reports.Check{Name: "compile", Subject: c.Subject, Rule: "2", Verdict: reports.Failed, Detail: process.FirstLine(err), Output: err.Error()})
+		report.Add(reports.Check{Name: "compile", Subject: c.Subject, Rule: "2", Verdict: reports.Failed, Detail: words.FirstLine(err.Error()), Output: err.Error()})
 		return nil
 	}
 	subject, err := slots.Load(path)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mpsforge/internal/words"
 )
 
 // Limits of what Classify reads and keeps. Crash reports have some megabytes at most; a longer log is cut by its owner,
@@ -391,15 +393,10 @@ func excerpt(line, phrase string) string {
 
 // Shorten makes a text of a file fit to be shown: one line, of printable characters, not too long.
 func Shorten(text string) string {
-	text = strings.TrimSpace(text)
-	end := ""
-	if len(text) > matchedText {
-		text, end = strings.ToValidUTF8(text[:matchedText], ""), "…"
-	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != utf8.RuneError {
 			return r
 		}
 		return '?'
-	}, text) + end
+	}, words.Shorten(strings.TrimSpace(text), matchedText, "…"))
 }

@@ -18,13 +18,13 @@ func Cells(processes []Result) []reports.Cell {
 		at := slices.IndexFunc(cells, func(c reports.Cell) bool { return c.Threads == p.Threads && c.Path == p.Path })
 		if at < 0 {
 			at = len(cells)
-			cells = append(cells, reports.Cell{Threads: p.Threads, Path: p.Path, Outcome: reports.Lived})
+			cells = append(cells, reports.Cell{Threads: p.Threads, Path: p.Path, Outcome: reports.OutcomePassed})
 		}
 		cell := &cells[at]
 		cell.Of++
 		switch {
 		case p.Skipped != "":
-			cell.Outcome, cell.Detail = reports.Left, p.Skipped
+			cell.Outcome, cell.Detail = reports.OutcomeSkipped, p.Skipped
 		case p.Problem == "":
 		default:
 			cell.Bad++
@@ -59,32 +59,26 @@ func Findings(processes []Result) []reports.Finding {
 	return all
 }
 
-// metalKinds are the words for the kinds of native/metal/metal.h, in its order.
-var metalKinds = []script.Kind{script.Violation, script.Race, script.Deadlock, script.Lifetime, script.Model}
-
-func (f MetalFinding) report() reports.Finding {
-	kind := "finding"
-	if f.Kind >= 0 && f.Kind < len(metalKinds) {
-		kind = string(metalKinds[f.Kind])
-	}
-	return reports.Finding{Kind: kind, Message: f.Message, First: f.First, Second: f.Second, Signature: SignatureName(f.Signature)}
+// Report is a finding of the software Metal in the report's words.
+func Report(f script.Finding) reports.Finding {
+	return reports.Finding{Kind: string(f.Kind), Message: f.Message, First: f.First, Second: f.Second, Signature: SignatureName(f.Signature)}
 }
 
-// Outcome of a process in which the software Metal found this first.
-func (f MetalFinding) Outcome() reports.Outcome {
-	if f.report().Kind == string(script.Race) {
-		return reports.Race
+// OutcomeOf is the outcome of a process in which the software Metal found this first.
+func OutcomeOf(f script.Finding) reports.Outcome {
+	if f.Kind == script.Race {
+		return reports.OutcomeRace
 	}
-	return reports.Violation
+	return reports.OutcomeViolation
 }
 
 // findings of the software Metal, also of a process that one of them ended, and of ThreadSanitizer.
 func (r Result) findings() []reports.Finding {
 	var all []reports.Finding
 	for _, f := range r.Found {
-		all = append(all, f.report())
+		all = append(all, Report(f))
 	}
-	if r.Kind == reports.Crashed {
+	if r.Kind == reports.OutcomeCrashed {
 		if found, ok := r.violation(); ok {
 			all = append(all, found)
 		}

@@ -10,15 +10,15 @@ import (
 
 // Processes with the same number of threads and the same path share a cell; the first bad one names it.
 func TestCells(t *testing.T) {
-	died := Result{Problem: "died", Kind: reports.Crashed, Signature: "6 encode-after-commit"}
-	wrong := Result{Problem: "wrong values: 1 of 2", Kind: reports.WrongValues}
+	died := Result{Problem: "died", Kind: reports.OutcomeCrashed, Signature: "6 encode-after-commit"}
+	wrong := Result{Problem: "wrong values: 1 of 2", Kind: reports.OutcomeWrongValues}
 	died.Threads, wrong.Threads = 4, 4
 	got := Cells([]Result{died, {Threads: 1}, {Threads: 4}, wrong, {Threads: 1}, {Threads: 4, Path: "graph"}, {Threads: 2, Skipped: "no interface"}})
 	want := []reports.Cell{
-		{Threads: 1, Outcome: reports.Lived, Of: 2},
-		{Threads: 2, Outcome: reports.Left, Of: 1, Detail: "no interface"},
-		{Threads: 4, Outcome: reports.Crashed, Bad: 2, Of: 3, Signature: "6 encode-after-commit", Detail: "died"},
-		{Threads: 4, Path: "graph", Outcome: reports.Lived, Of: 1},
+		{Threads: 1, Outcome: reports.OutcomePassed, Of: 2},
+		{Threads: 2, Outcome: reports.OutcomeSkipped, Of: 1, Detail: "no interface"},
+		{Threads: 4, Outcome: reports.OutcomeCrashed, Bad: 2, Of: 3, Signature: "6 encode-after-commit", Detail: "died"},
+		{Threads: 4, Path: "graph", Outcome: reports.OutcomePassed, Of: 1},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -48,13 +48,13 @@ func TestDataRaces(t *testing.T) {
 // A violation that ended the process is told with both calls; Metal itself names none.
 func TestViolationThatEndedTheProcess(t *testing.T) {
 	const words = "-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n"
-	ours := Result{Kind: reports.Crashed, Output: "before\n" + words + "commit of command buffer 3 of queue 2 by thread 4, after commit of command buffer 3 of queue 2 by thread 1\n"}
+	ours := Result{Kind: reports.OutcomeCrashed, Output: "before\n" + words + "commit of command buffer 3 of queue 2 by thread 4, after commit of command buffer 3 of queue 2 by thread 1\n"}
 	found := ours.findings()
 	if len(found) != 1 || found[0].First != "commit of command buffer 3 of queue 2 by thread 1" || found[0].Second != "commit of command buffer 3 of queue 2 by thread 4" ||
 		found[0].Kind != "violation" || found[0].Signature == "" {
 		t.Errorf("%+v", found)
 	}
-	if found := (Result{Kind: reports.Crashed, Output: words + "Abort trap\n"}).findings(); len(found) != 0 {
+	if found := (Result{Kind: reports.OutcomeCrashed, Output: words + "Abort trap\n"}).findings(); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
 }

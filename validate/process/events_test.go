@@ -15,12 +15,12 @@ func TestEndingsAreToldByKind(t *testing.T) {
 	crash.Crashed(killed)
 	for name, c := range map[string]struct {
 		end  Result
-		want events.Outcome
+		want events.StepOutcome
 	}{
 		"lived":        {Result{}, events.OK},
 		"crashed":      {crash, events.Crashed},
-		"hung":         {Result{Problem: "hung: not done", Kind: reports.Hung}, events.Hung},
-		"wrong values": {Result{Problem: "wrong values: 1 of 2", Kind: reports.WrongValues}, events.WrongValues},
+		"hung":         {Result{Problem: "hung: not done", Kind: reports.OutcomeHung}, events.Hung},
+		"wrong values": {Result{Problem: "wrong values: 1 of 2", Kind: reports.OutcomeWrongValues}, events.WrongValues},
 		"races":        {Result{Problem: "data races by ThreadSanitizer: 1"}, events.Failed},
 	} {
 		for _, expected := range []bool{true, false} {

@@ -13,6 +13,8 @@ import (
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
+	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/crash"
 )
@@ -21,16 +23,16 @@ import (
 // anything.
 type Result struct {
 	Threads   int
-	Path      string          // of several ways to compute the same; empty where there is one
-	Problem   string          // one line
-	Kind      reports.Outcome // of the problem
-	Signature string          // of the crash, when there is one that is known
-	Skipped   string          // why the process proves nothing
-	Races     int             // of ThreadSanitizer
-	OnlyRaces bool            // they are the problem, and all else is well
-	Values    int64           // compared
-	Found     []MetalFinding  // by the software Metal
-	Output    string          // the end of its standard error
+	Path      string           // of several ways to compute the same; empty where there is one
+	Problem   string           // one line
+	Kind      reports.Outcome  // of the problem
+	Signature string           // of the crash, when there is one that is known
+	Skipped   string           // why the process proves nothing
+	Races     int              // of ThreadSanitizer
+	OnlyRaces bool             // they are the problem, and all else is well
+	Values    int64            // compared
+	Found     []script.Finding // by the software Metal
+	Output    string           // the end of its standard error
 	Seconds   float64
 	Again     string // the command that starts it once more
 }
@@ -39,9 +41,9 @@ type Result struct {
 func (r Result) Finished(expected bool) events.PartFinished {
 	end := events.PartFinished{Outcome: events.OK, Signature: r.Signature}
 	if r.Problem != "" {
-		named := map[reports.Outcome]events.Outcome{reports.WrongValues: events.WrongValues, reports.Crashed: events.Crashed, reports.Hung: events.Hung}
+		named := map[reports.Outcome]events.StepOutcome{reports.OutcomeWrongValues: events.WrongValues, reports.OutcomeCrashed: events.Crashed, reports.OutcomeHung: events.Hung}
 		end.Outcome, end.Expected = cmp.Or(named[r.Kind], events.Failed), expected
-		end.Detail, _, _ = strings.Cut(r.Problem, "\n")
+		end.Detail = words.FirstLine(r.Problem)
 	}
 	return end
 }
@@ -56,17 +58,17 @@ func ThreadsColumn(threads int) string {
 
 // Crashed names the crash by its signature, or by the signal.
 func (r *Result) Crashed(err error) {
-	r.Kind, r.Problem = reports.Errors, "ended by itself: "+FirstLine(err)
+	r.Kind, r.Problem = reports.OutcomeFailed, "ended by itself: "+words.FirstLine(err.Error())
 	var failure *run.Error
 	if errors.As(err, &failure) {
 		r.Problem = fmt.Sprintf("exit code %d", failure.ExitCode)
 		if signal := signalOf(failure.Err); signal != "" {
-			r.Kind, r.Problem = reports.Crashed, "died by "+signal
+			r.Kind, r.Problem = reports.OutcomeCrashed, "died by "+signal
 		}
 	}
 	for _, sanitizer := range []string{"AddressSanitizer", "ThreadSanitizer"} {
 		if line := lineWith(r.Output, "ERROR: "+sanitizer); line != "" {
-			r.Kind, r.Problem = reports.Crashed, "memory error by "+sanitizer+": "+line
+			r.Kind, r.Problem = reports.OutcomeCrashed, "memory error by "+sanitizer+": "+line
 		}
 	}
 	if found, err := crash.Read("standard error", []byte(r.Output)); err == nil && len(found.Matches) > 0 {
@@ -74,7 +76,7 @@ func (r *Result) Crashed(err error) {
 		r.Problem += ": " + found.Matches[0].Text
 	} else if line := lineWith(r.Output, "mpsforge"); line != "" {
 		r.Problem += ": " + line
-	} else if line := run.LastLines(r.Output, 1); line != "" {
+	} else if line := words.LastLines(r.Output, 1); line != "" {
 		r.Problem += ": " + crash.Shorten(line)
 	}
 }
@@ -116,14 +118,4 @@ func SignatureName(number int) string {
 		return signature.Name()
 	}
 	return ""
-}
-
-// MetalFinding is a finding of the software Metal, as the scenario program prints it.
-type MetalFinding struct {
-	Kind      int    `json:"kind"`
-	Signature int    `json:"signature"`
-	Message   string `json:"message"`
-	First     string `json:"first"`
-	Second    string `json:"second"`
-	History   string `json:"history"`
 }

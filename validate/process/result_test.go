@@ -19,11 +19,11 @@ func TestEndings(t *testing.T) {
 		kind                               reports.Outcome
 	}{
 		"Metal's assertion": {"-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n", "kill -ABRT $$",
-			"died by signal aborted", "3", reports.Crashed},
-		"a crash without words":         {"", "kill -SEGV $$", "died by signal segmentation fault", "", reports.Crashed},
-		"AddressSanitizer":              {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", "", reports.Crashed},
-		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", "", reports.Crashed},
-		"an unknown end":                {"something\nlast words\n", "exit 9", "exit code 9: last words", "", reports.Errors},
+			"died by signal aborted", "3", reports.OutcomeCrashed},
+		"a crash without words":         {"", "kill -SEGV $$", "died by signal segmentation fault", "", reports.OutcomeCrashed},
+		"AddressSanitizer":              {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", "", reports.OutcomeCrashed},
+		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", "", reports.OutcomeCrashed},
+		"an unknown end":                {"something\nlast words\n", "exit 9", "exit code 9: last words", "", reports.OutcomeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := Result{Output: c.output}

@@ -1,14 +1,7 @@
 package process
 
 import (
-	"strings"
-
-	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 )
 
-func FirstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
-}
-
-func LastLines(text []byte) string { return run.LastLines(string(text), 60) }
+func LastLines(text []byte) string { return words.LastLines(string(text), 60) }

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"mpsforge/internal/events"
-	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 	"mpsforge/reports"
 	"mpsforge/validate/process"
 	"mpsforge/validate/stage"
@@ -291,7 +291,7 @@ func (r *Runner) Judge(t Test, all []Job) error {
 		first := bad[0]
 		check.Verdict = reports.Failed
 		check.Detail = fmt.Sprintf("%s; the first: %s; again: %s", summary(all), first.problemText(), first.Run.again())
-		check.Output = run.LastLines(first.End.Output, 30)
+		check.Output = words.LastLines(first.End.Output, 30)
 		var err error
 		if check.Artifact, err = first.End.Keep(r.Env.Artifacts, fmt.Sprintf("python %s %s %d %s", t.Name, first.Subject.Name, first.Run.Threads, first.Path())); err != nil {
 			return err

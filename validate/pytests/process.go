@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mpsforge/internal/run"
+	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/crash"
 	"mpsforge/validate/process"
@@ -47,37 +48,37 @@ type Run struct {
 
 // Counts is what a test counted (validate/pytests/python/harness.py, class Counts).
 type Counts struct {
-	Expected   int64                  `json:"expected"`
-	Operations int64                  `json:"operations"`
-	Answers    int64                  `json:"answers"`
-	Values     int64                  `json:"values"`
-	Wrong      int64                  `json:"wrong"`
-	FirstWrong string                 `json:"first_wrong"`
-	Errors     []string               `json:"errors"`
-	Failures   []string               `json:"failures"`
-	Findings   []process.MetalFinding `json:"findings"`
-	Facts      map[string]float64     `json:"facts"`
-	Seconds    float64                `json:"seconds"`
+	Expected   int64              `json:"expected"`
+	Operations int64              `json:"operations"`
+	Answers    int64              `json:"answers"`
+	Values     int64              `json:"values"`
+	Wrong      int64              `json:"wrong"`
+	FirstWrong string             `json:"first_wrong"`
+	Errors     []string           `json:"errors"`
+	Failures   []string           `json:"failures"`
+	Findings   []script.Finding   `json:"findings"`
+	Facts      map[string]float64 `json:"facts"`
+	Seconds    float64            `json:"seconds"`
 }
 
 // problem is why the counts are no pass, or empty. What did not happen is no pass.
 func (r Counts) problem() (kind reports.Outcome, problem, signature string) {
 	switch {
 	case len(r.Errors) > 0:
-		return reports.Errors, fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0]), ""
+		return reports.OutcomeFailed, fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0]), ""
 	case r.Wrong > 0:
-		return reports.WrongValues, fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Values, r.FirstWrong), ""
+		return reports.OutcomeWrongValues, fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Values, r.FirstWrong), ""
 	case len(r.Failures) > 0:
-		return reports.Errors, r.Failures[0], ""
+		return reports.OutcomeFailed, r.Failures[0], ""
 	case r.Operations != r.Expected:
-		return reports.Errors, fmt.Sprintf("operations done: %d of %d", r.Operations, r.Expected), ""
+		return reports.OutcomeFailed, fmt.Sprintf("operations done: %d of %d", r.Operations, r.Expected), ""
 	case r.Answers < r.Operations:
-		return reports.Errors, fmt.Sprintf("results compared: %d of %d", r.Answers, r.Operations), ""
+		return reports.OutcomeFailed, fmt.Sprintf("results compared: %d of %d", r.Answers, r.Operations), ""
 	case r.Values == 0:
-		return reports.Errors, "no value was compared", ""
+		return reports.OutcomeFailed, "no value was compared", ""
 	case len(r.Findings) > 0:
 		f := r.Findings[0]
-		return f.Outcome(), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", len(r.Findings), f.Message, f.First, f.Second), process.SignatureName(f.Signature)
+		return process.OutcomeOf(f), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", len(r.Findings), f.Message, f.First, f.Second), process.SignatureName(f.Signature)
 	}
 	return "", "", ""
 }
@@ -124,17 +125,17 @@ func (r Run) run(ctx context.Context) (process.Result, Counts, error) {
 	}
 	switch {
 	case watched.garbage != "":
-		end.Kind, end.Problem = reports.Errors, "it wrote something that is no event: "+watched.garbage
+		end.Kind, end.Problem = reports.OutcomeFailed, "it wrote something that is no event: "+watched.garbage
 	case watched.stopped != "":
-		end.Kind, end.Problem = reports.Hung, watched.stopped
+		end.Kind, end.Problem = reports.OutcomeHung, watched.stopped
 		if !strings.HasPrefix(watched.stopped, hungWord) { // too much memory
-			end.Kind = reports.Errors
+			end.Kind = reports.OutcomeFailed
 		}
 		if found, err := crash.Read("stacks", []byte(watched.stacks)); err == nil && len(found.Matches) > 0 {
 			end.Signature = found.Matches[0].Signature
 		}
 	case !watched.finished && watched.skipped == "" && err == nil:
-		end.Kind, end.Problem = reports.Errors, "exit code 0, but without a result"
+		end.Kind, end.Problem = reports.OutcomeFailed, "exit code 0, but without a result"
 	case !watched.finished && watched.skipped == "":
 		end.Crashed(err)
 		addAppleReport(ctx, &end, started, watched.pid)

@@ -14,8 +14,8 @@ import (
 
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 	"mpsforge/native/script"
-	"mpsforge/validate/process"
 	"mpsforge/validate/stagetest"
 )
 
@@ -146,7 +146,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 				}
 				var found script.Result
 				if err != nil {
-					t.Logf("found %s: the process died: %v", way[0], process.FirstLine(err))
+					t.Logf("found %s: the process died: %v", way[0], words.FirstLine(err.Error()))
 					return
 				}
 				if err := json.Unmarshal(result.Stdout, &found); err != nil {

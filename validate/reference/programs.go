@@ -124,7 +124,7 @@ func (w expectation) unexpected(result *script.Result) []reports.Finding {
 	var all []reports.Finding
 	for _, f := range result.Findings {
 		if !w.matches(f) && len(all) < process.MostFindings {
-			all = append(all, reports.Finding{Kind: string(f.Kind), Message: f.Message, First: f.First, Second: f.Second, Signature: process.SignatureName(f.Signature)})
+			all = append(all, process.Report(f))
 		}
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 	"mpsforge/native"
 	"mpsforge/native/script"
 	"mpsforge/reports"
@@ -60,7 +61,7 @@ func checkEngineSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Comp
 		case tools.Err != nil:
 			check.Verdict, check.Detail = reports.Skipped, tools.Err.Error()
 		case s.err != nil:
-			check.Verdict, check.Detail = reports.Skipped, s.Name+" does not work here: "+process.FirstLine(s.err)
+			check.Verdict, check.Detail = reports.Skipped, s.Name+" does not work here: "+words.FirstLine(s.err.Error())
 		default:
 			check.Verdict, check.Detail, check.Output = runSanitized(ctx, c, tools, s.Sanitizer)
 		}
@@ -78,7 +79,7 @@ func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s c
 	builder := cxx.Builder{Cache: c.Cache, Compiler: tools}
 	program, err := builder.Build(ctx, cxx.Target{Flavour: s.Flavour, Sources: sources})
 	if err != nil {
-		return reports.Failed, process.FirstLine(err), err.Error()
+		return reports.Failed, words.FirstLine(err.Error()), err.Error()
 	}
 	folder, err := os.MkdirTemp("", "mpsforge-programs-")
 	if err != nil {
@@ -110,7 +111,7 @@ func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s c
 		if run.ExitCode(err) == s.Exit {
 			return reports.Failed, s.Finding + " reported in " + name, process.LastLines(result.Stderr)
 		}
-		return reports.Failed, process.FirstLine(err) + " in " + name, process.LastLines(result.Stderr)
+		return reports.Failed, words.FirstLine(err.Error()) + " in " + name, process.LastLines(result.Stderr)
 	}
 	if len(lines) != len(programs) {
 		return reports.Failed, fmt.Sprintf("%d results of %d programs", len(lines), len(programs)), ""

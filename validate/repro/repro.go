@@ -20,6 +20,7 @@ import (
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 	"mpsforge/internal/suggest"
+	"mpsforge/internal/words"
 	"mpsforge/reports"
 	"mpsforge/validate/crash"
 	"mpsforge/validate/process"
@@ -215,12 +216,12 @@ func (r *Repro) measure(ctx context.Context, options Options, text *text, sink e
 		if hung {
 			end.Problem = fmt.Sprintf("it hangs: not done after %s", options.Limit)
 		} else if run.ExitCode(err) == 1 && strings.Contains(string(found.Stdout), "results: ") {
-			end.Problem = run.LastLines(string(found.Stdout), 1)
+			end.Problem = words.LastLines(string(found.Stdout), 1)
 		} else {
 			end.Crashed(err)
 		}
 		r.Problem, r.Signature = end.Problem, end.Signature
-		text.Words = run.LastLines(end.Output, 8)
+		text.Words = words.LastLines(end.Output, 8)
 	}
 	system := runtime.GOOS + "/" + runtime.GOARCH
 	if runtime.GOOS == "darwin" {

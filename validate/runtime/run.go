@@ -12,6 +12,7 @@ import (
 
 	"mpsforge/fork/host"
 	"mpsforge/internal/run"
+	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
 	"mpsforge/validate/process"
@@ -19,17 +20,17 @@ import (
 
 // scenarioResult is what the scenario program prints at its end.
 type scenarioResult struct {
-	Seconds        float64                `json:"seconds"`
-	Checked        int64                  `json:"checked"`
-	Wrong          int64                  `json:"wrong"`
-	FirstWrong     string                 `json:"first_wrong"`
-	Errors         []string               `json:"errors"`
-	CommandBuffers int64                  `json:"command_buffers"`
-	Commands       int64                  `json:"commands"`
-	FindingCount   int64                  `json:"finding_count"`
-	Findings       []process.MetalFinding `json:"findings"`
-	Library        string                 `json:"library"`
-	Stamp          string                 `json:"stamp"`
+	Seconds        float64          `json:"seconds"`
+	Checked        int64            `json:"checked"`
+	Wrong          int64            `json:"wrong"`
+	FirstWrong     string           `json:"first_wrong"`
+	Errors         []string         `json:"errors"`
+	CommandBuffers int64            `json:"command_buffers"`
+	Commands       int64            `json:"commands"`
+	FindingCount   int64            `json:"finding_count"`
+	Findings       []script.Finding `json:"findings"`
+	Library        string           `json:"library"`
+	Stamp          string           `json:"stamp"`
 }
 
 // noKernel is what MPSFallback.mm says of an operator without a kernel for MPS.
@@ -92,7 +93,7 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 	sanitized := code == 66 && end.Races > 0 && len(found.Stdout) > 0
 	switch {
 	case limited.Err() != nil:
-		end.Kind, end.Problem = reports.Hung, fmt.Sprintf("hung: not done after %s", h.limit)
+		end.Kind, end.Problem = reports.OutcomeHung, fmt.Sprintf("hung: not done after %s", h.limit)
 		return end, r, nil
 	case err != nil && !sanitized:
 		end.Crashed(err)
@@ -107,21 +108,21 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 	end.Values, end.Found = r.Checked, r.Findings
 	switch {
 	case len(r.Errors) > 0:
-		end.Kind, end.Problem = reports.Errors, fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0])
+		end.Kind, end.Problem = reports.OutcomeFailed, fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0])
 		if match := noKernel.FindStringSubmatch(r.Errors[0]); match != nil && slices.Contains(h.built.Dropped, match[1]) {
 			end.Skipped = h.notRun(match[1])
 		}
 	case r.Wrong > 0:
-		end.Kind, end.Problem = reports.WrongValues, fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong)
+		end.Kind, end.Problem = reports.OutcomeWrongValues, fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong)
 	case r.FindingCount > 0:
 		f := r.Findings[0]
-		end.Kind, end.Problem = f.Outcome(), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount, f.Message, f.First, f.Second)
+		end.Kind, end.Problem = process.OutcomeOf(f), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount, f.Message, f.First, f.Second)
 		end.Signature = process.SignatureName(f.Signature)
 	case end.Races > 0:
 		end.OnlyRaces = true
-		end.Kind, end.Problem = reports.Race, fmt.Sprintf("data races by ThreadSanitizer: %d, the first in %s", end.Races, firstRace(end.Output))
+		end.Kind, end.Problem = reports.OutcomeRace, fmt.Sprintf("data races by ThreadSanitizer: %d, the first in %s", end.Races, firstRace(end.Output))
 	case r.Checked == 0:
-		end.Kind, end.Problem = reports.Errors, "it checked no value"
+		end.Kind, end.Problem = reports.OutcomeFailed, "it checked no value"
 	}
 	return end, r, nil
 }

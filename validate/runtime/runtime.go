@@ -13,6 +13,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
 	"mpsforge/validate/process"
@@ -58,7 +59,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 				return err
 			}
 			// Sources that do not compile are a verdict on the series.
-			report.Add(reports.Check{Name: "compile", Subject: "patched, " + string(flavour), Verdict: reports.Failed, Detail: process.FirstLine(err), Output: err.Error()})
+			report.Add(reports.Check{Name: "compile", Subject: "patched, " + string(flavour), Verdict: reports.Failed, Detail: words.FirstLine(err.Error()), Output: err.Error()})
 			return nil
 		}
 		if i == 0 {

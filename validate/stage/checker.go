@@ -2,11 +2,11 @@ package stage
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 	"mpsforge/reports"
 )
 
@@ -73,12 +73,11 @@ func (c *Checker) Progress(ctx context.Context, check reports.Check) reports.Che
 
 // partOf tells a finished check as a part of a step.
 func partOf(step string, check reports.Check) events.PartFinished {
-	outcome := map[reports.Verdict]events.Outcome{reports.Passed: events.OK, reports.Failed: events.Failed}[check.Verdict]
+	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Failed: events.Failed}[check.Verdict]
 	if outcome == "" {
 		outcome = events.Skipped
 	}
-	detail, _, _ := strings.Cut(check.Detail, "\n")
-	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: outcome, Detail: detail, Elapsed: time.Duration(check.Seconds * float64(time.Second))}
+	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: outcome, Detail: words.FirstLine(check.Detail), Elapsed: time.Duration(check.Seconds * float64(time.Second))}
 }
 
 // RunGroups runs groups of checks side by side and adds them to the stage in the order given.

@@ -39,11 +39,11 @@ const (
 	signNone    = " "
 )
 
-var signs = map[events.Outcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.WrongValues: "≠", events.Crashed: "!", events.Hung: "∞"}
+var signs = map[events.StepOutcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.WrongValues: "≠", events.Crashed: "!", events.Hung: "∞"}
 
 var spinner = []string{"◐", "◓", "◑", "◒"}
 
-func (s styles) outcome(outcome events.Outcome, expected bool) lipgloss.Style {
+func (s styles) outcome(outcome events.StepOutcome, expected bool) lipgloss.Style {
 	switch {
 	case outcome == events.OK:
 		return s.good

@@ -104,7 +104,7 @@ func failing() []events.Record {
 	part := func(subject, name, column string) events.Part {
 		return events.Part{Step: "verify runtime", Subject: subject, Name: name, Column: column}
 	}
-	end := func(p events.Part, outcome events.Outcome, expected bool, signature, detail string) events.Event {
+	end := func(p events.Part, outcome events.StepOutcome, expected bool, signature, detail string) events.Event {
 		return events.PartFinished{Part: p, Outcome: outcome, Expected: expected, Signature: signature, Detail: detail, Elapsed: 2500 * time.Millisecond}
 	}
 	return stream(

@@ -289,7 +289,7 @@ func (m Model) helpLines() []string {
 		text = append(text, fmt.Sprintf(" %-8s %s", b.Help().Key, b.Help().Desc))
 	}
 	legend := []string{signPending + " to come, or not needed", signRunning + " at work"}
-	for _, outcome := range []events.Outcome{events.OK, events.Failed, events.WrongValues, events.Crashed, events.Hung, events.Skipped} {
+	for _, outcome := range []events.StepOutcome{events.OK, events.Failed, events.WrongValues, events.Crashed, events.Hung, events.Skipped} {
 		legend = append(legend, signs[outcome]+" "+string(outcome))
 	}
 	line := ""

@@ -35,31 +35,8 @@ using namespace mpsforge::graph;
   return record(self, "leakyReLUWithAlpha", {tensor, alphaTensor});
 }
 
-- (MPSGraphTensor*)leakyReLUGradientWithIncomingGradient:(MPSGraphTensor*)gradient
-                                            sourceTensor:(MPSGraphTensor*)source
-                                             alphaTensor:(MPSGraphTensor*)alphaTensor
-                                                    name:(NSString*)name {
-  return record(self, "leakyReLUGradient", {gradient, source, alphaTensor});
-}
-
 - (MPSGraphTensor*)softMaxWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   return record(self, "softMax", {tensor}, {{"axis", integer(axis)}});
-}
-
-- (MPSGraphTensor*)softMaxGradientWithIncomingGradient:(MPSGraphTensor*)gradient
-                                          sourceTensor:(MPSGraphTensor*)source
-                                                  axis:(NSInteger)axis
-                                                  name:(NSString*)name {
-  return record(self, "softMaxGradient", {gradient, source}, {{"axis", integer(axis)}});
-}
-
-- (MPSGraphTensor*)softMaxCrossEntropyWithSourceTensor:(MPSGraphTensor*)source
-                                          labelsTensor:(MPSGraphTensor*)labels
-                                                  axis:(NSInteger)axis
-                                         reductionType:(MPSGraphLossReductionType)reduction
-                                                  name:(NSString*)name {
-  return record(self, "softMaxCrossEntropy", {source, labels},
-                {{"axis", integer(axis)}, {"reduction", integer(reduction)}});
 }
 
 @end

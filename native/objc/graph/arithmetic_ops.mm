@@ -153,14 +153,6 @@ using namespace mpsforge::graph;
   return record(self, "bitwiseNOT", {tensor});
 }
 
-- (MPSGraphTensor*)bitwisePopulationCountWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return record(self, "bitwisePopulationCount", {tensor});
-}
-
-- (MPSGraphTensor*)absoluteSquareWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return record(self, "absoluteSquare", {tensor});
-}
-
 - (MPSGraphTensor*)conjugateWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
   return record(self, "conjugate", {tensor});
 }

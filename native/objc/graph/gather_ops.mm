@@ -28,13 +28,6 @@ using namespace mpsforge::graph;
   return record(self, "gatherAlongAxis", {updatesTensor, indicesTensor}, {{"axis", integer(axis)}});
 }
 
-- (MPSGraphTensor*)gatherAlongAxisTensor:(MPSGraphTensor*)axisTensor
-                       withUpdatesTensor:(MPSGraphTensor*)updatesTensor
-                           indicesTensor:(MPSGraphTensor*)indicesTensor
-                                    name:(NSString*)name {
-  return record(self, "gatherAlongAxisTensor", {axisTensor, updatesTensor, indicesTensor});
-}
-
 - (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indicesTensor
                                      depth:(NSUInteger)depth
                                       axis:(NSUInteger)axis

@@ -54,7 +54,6 @@ void require_same_type(const Node& node, size_t first, size_t second) {
 }
 
 Values same(const Node& node, size_t) { return {node.input(0)}; }
-Values same_as_second(const Node& node, size_t) { return {node.input(1)}; }
 
 Values binary(const Node& node, size_t) {
   require_same_type(node, 0, 1);
@@ -520,8 +519,7 @@ const std::unordered_map<std::string, Rule>& rules() {
                  "bitwiseLeftShift",
                  "bitwiseRightShift",
                  "reLUGradient",
-                 "sigmoidGradient",
-                 "softMaxGradient"});
+                 "sigmoidGradient"});
     add(comparison, {"equal", "notEqual", "lessThan", "lessThanOrEqualTo", "greaterThan", "greaterThanOrEqualTo"});
     add(logical, {"logicalAND", "logicalOR", "logicalNAND", "logicalNOR", "logicalXOR", "logicalXNOR"});
     add(truth, {"isInfinite", "isFinite", "isNaN", "not", "signbit"});
@@ -545,7 +543,6 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"nonZeroIndices", "coordinateByTensor", "coordinateByAxisTensor", "coordinateByTensors"});
     add(to_complex, {"realToHermiteanFFT"});
     add(to_real, {"HermiteanToRealFFT"});
-    add(same_as_second, {"leakyReLUGradient"});
     add(matrix_solution, {"matrixSolveLU", "matrixSolveTriangular"});
     const std::pair<const char*, Rule> single[] = {
         {"placeholder", values_given},

@@ -48,15 +48,4 @@ using namespace mpsforge::graph;
       {{"value", realPart}, {"imaginary", imaginaryPart}, {"type", integer(dataType)}, {"shape", integers(shape)}});
 }
 
-- (MPSGraphTensor*)variableWithData:(NSData*)data
-                              shape:(MPSShape*)shape
-                           dataType:(MPSDataType)dataType
-                               name:(NSString*)name {
-  return record(self, "variable", {});
-}
-
-- (MPSGraphTensor*)readVariable:(MPSGraphTensor*)variable name:(NSString*)name {
-  return record(self, "readVariable", {variable});
-}
-
 @end

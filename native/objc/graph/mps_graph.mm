@@ -96,13 +96,6 @@ using mpsforge::objc::fail;
   return self;
 }
 
-- (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer
-                            shape:(MPSShape*)shape
-                         dataType:(MPSDataType)dataType
-                         rowBytes:(NSUInteger)rowBytes {
-  fail("-[MPSGraphTensorData initWithMTLBuffer:shape:dataType:rowBytes:] is not implemented");
-}
-
 - (void)dealloc {
   [_array release];
   [super dealloc];

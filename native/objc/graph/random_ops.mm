@@ -28,18 +28,6 @@ Attributes random_attributes(MPSShape* shape, MPSGraphRandomOpDescriptor* descri
   return record_all(self, "random", {state}, random_attributes(shape, descriptor), 2);
 }
 
-- (MPSGraphTensor*)randomPhiloxStateTensorWithSeed:(NSUInteger)seed name:(NSString*)name {
-  return record(self, "randomPhiloxState", {}, {{"seed", integer(seed)}});
-}
-
-- (MPSGraphTensor*)randomPhiloxStateTensorWithCounterLow:(NSUInteger)counterLow
-                                             counterHigh:(NSUInteger)counterHigh
-                                                     key:(NSUInteger)key
-                                                    name:(NSString*)name {
-  return record(self, "randomPhiloxStateByCounter", {},
-                {{"low", integer(counterLow)}, {"high", integer(counterHigh)}, {"key", integer(key)}});
-}
-
 - (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString*)name {
   return record(self, "dropout", {tensor}, {{"rate", rate}});
 }

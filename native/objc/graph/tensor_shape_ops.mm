@@ -138,13 +138,6 @@ Attributes block_attributes(NSUInteger width, NSUInteger height, NSUInteger dept
   return record(self, "tile", {tensor}, {{"multiplier", integers(multiplier)}});
 }
 
-- (MPSGraphTensor*)tileGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradientTensor
-                                             sourceTensor:(MPSGraphTensor*)sourceTensor
-                                           withMultiplier:(MPSShape*)multiplier
-                                                     name:(NSString*)name {
-  return record(self, "tileGradient", {incomingGradientTensor, sourceTensor}, {{"multiplier", integers(multiplier)}});
-}
-
 - (MPSGraphTensor*)padTensor:(MPSGraphTensor*)tensor
              withPaddingMode:(MPSGraphPaddingMode)paddingMode
                  leftPadding:(MPSShape*)leftPadding

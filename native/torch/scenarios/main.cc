@@ -14,33 +14,18 @@
 #include <cstring>
 
 #include "scenarios.h"
+#include "script/json.h"
 
 extern "C" const char mpsforge_stamp[];
 
 namespace mpsforge::hostmps {
 namespace {
 
-std::string quote(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    char escaped[8];
-    if (c == '"' || c == '\\') {
-      quoted += std::string("\\") + c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-      quoted += escaped;
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 // What the loaded library says of itself, and where it was loaded from.
 std::string identity() {
   Dl_info info{};
   const bool known = dladdr(mpsforge_stamp, &info) != 0 && info.dli_fname;
-  return "\"library\":" + quote(known ? info.dli_fname : "") + ",\"stamp\":" + quote(mpsforge_stamp);
+  return "\"library\":" + quoted(known ? info.dli_fname : "") + ",\"stamp\":" + quoted(mpsforge_stamp);
 }
 
 const Scenario* find(const char* name) {
@@ -56,8 +41,8 @@ int list() {
   std::string text;
   for (const auto* table : {&scenarios(), &stream_scenarios(), &operation_tests()}) {
     for (const Scenario& scenario : *table) {
-      text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quote(scenario.name) +
-              ",\"about\":" + quote(scenario.about) +
+      text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quoted(scenario.name) +
+              ",\"about\":" + quoted(scenario.about) +
               ",\"operation\":" + (table == &operation_tests() ? "true" : "false") + "}";
     }
   }
@@ -79,9 +64,9 @@ std::string describe_findings() {
   std::string text;
   for (const auto& finding : findings) {
     text += (text.empty() ? "" : ",") + std::string("{\"kind\":") + std::to_string(finding.kind) +
-            ",\"signature\":" + std::to_string(finding.signature) + ",\"message\":" + quote(finding.message) +
-            ",\"first\":" + quote(finding.first) + ",\"second\":" + quote(finding.second) +
-            ",\"history\":" + quote(finding.history) + "}";
+            ",\"signature\":" + std::to_string(finding.signature) + ",\"message\":" + quoted(finding.message) +
+            ",\"first\":" + quoted(finding.first) + ",\"second\":" + quoted(finding.second) +
+            ",\"history\":" + quoted(finding.history) + "}";
   }
   return "\"finding_count\":" + std::to_string(findings.size()) + ",\"findings\":[" + text + "]";
 }
@@ -107,16 +92,16 @@ int run(const Scenario& scenario, int threads, int iterations, uint64_t seed, bo
   std::string errors;
   auto all = state.errors();
   if (!error.empty()) all.push_back(error);
-  for (const std::string& one : all) errors += (errors.empty() ? "" : ",") + quote(one);
+  for (const std::string& one : all) errors += (errors.empty() ? "" : ",") + quoted(one);
   mpsforge_host_statistics statistics{};
   mpsforge_host_get_statistics(&statistics);
   std::printf(
       "{\"scenario\":%s,\"threads\":%d,\"iterations\":%d,\"seed\":%llu,\"seconds\":%.3f,\"checked\":%llu,\"wrong\":%"
       "llu,"
       "\"first_wrong\":%s,\"errors\":[%s],\"command_buffers\":%llu,\"commands\":%llu,%s,%s}\n",
-      quote(scenario.name).c_str(), threads, iterations, static_cast<unsigned long long>(seed), seconds.count(),
+      quoted(scenario.name).c_str(), threads, iterations, static_cast<unsigned long long>(seed), seconds.count(),
       static_cast<unsigned long long>(state.checked()), static_cast<unsigned long long>(state.wrong()),
-      quote(state.first_wrong()).c_str(), errors.c_str(), static_cast<unsigned long long>(statistics.command_buffers),
+      quoted(state.first_wrong()).c_str(), errors.c_str(), static_cast<unsigned long long>(statistics.command_buffers),
       static_cast<unsigned long long>(statistics.commands), describe_findings().c_str(), identity().c_str());
   std::fflush(stdout);
   return 0;

@@ -17,10 +17,6 @@
                  withUpdatesTensor:(MPSGraphTensor*)updatesTensor
                      indicesTensor:(MPSGraphTensor*)indicesTensor
                               name:(NSString*)name;
-- (MPSGraphTensor*)gatherAlongAxisTensor:(MPSGraphTensor*)axisTensor
-                       withUpdatesTensor:(MPSGraphTensor*)updatesTensor
-                           indicesTensor:(MPSGraphTensor*)indicesTensor
-                                    name:(NSString*)name;
 - (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indicesTensor
                                      depth:(NSUInteger)depth
                                       axis:(NSUInteger)axis

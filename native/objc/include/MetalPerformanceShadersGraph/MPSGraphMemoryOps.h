@@ -16,11 +16,6 @@
                           imaginaryPart:(double)imaginaryPart
                                   shape:(MPSShape*)shape
                                dataType:(MPSDataType)dataType;
-- (MPSGraphTensor*)variableWithData:(NSData*)data
-                              shape:(MPSShape*)shape
-                           dataType:(MPSDataType)dataType
-                               name:(NSString*)name;
-- (MPSGraphTensor*)readVariable:(MPSGraphTensor*)variable name:(NSString*)name;
 @end
 
 #endif

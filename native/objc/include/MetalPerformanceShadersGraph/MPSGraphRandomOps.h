@@ -32,11 +32,6 @@ typedef NS_ENUM(uint64_t, MPSGraphRandomNormalSamplingMethod) {
                                         descriptor:(MPSGraphRandomOpDescriptor*)descriptor
                                        stateTensor:(MPSGraphTensor*)state
                                               name:(NSString*)name;
-- (MPSGraphTensor*)randomPhiloxStateTensorWithSeed:(NSUInteger)seed name:(NSString*)name;
-- (MPSGraphTensor*)randomPhiloxStateTensorWithCounterLow:(NSUInteger)counterLow
-                                             counterHigh:(NSUInteger)counterHigh
-                                                     key:(NSUInteger)key
-                                                    name:(NSString*)name;
 - (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString*)name;
 @end
 

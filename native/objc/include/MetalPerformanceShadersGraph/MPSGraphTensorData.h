@@ -11,10 +11,6 @@
 @property(readonly) MPSShape* shape;
 @property(readonly) MPSDataType dataType;
 - (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer shape:(MPSShape*)shape dataType:(MPSDataType)dataType;
-- (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer
-                            shape:(MPSShape*)shape
-                         dataType:(MPSDataType)dataType
-                         rowBytes:(NSUInteger)rowBytes;
 - (instancetype)initWithMPSNDArray:(MPSNDArray*)ndarray;
 - (MPSNDArray*)mpsndarray;
 @end

@@ -65,10 +65,6 @@
                                     name:(NSString*)name;
 - (MPSGraphTensor*)stackTensors:(NSArray<MPSGraphTensor*>*)inputTensors axis:(NSInteger)axis name:(NSString*)name;
 - (MPSGraphTensor*)tileTensor:(MPSGraphTensor*)tensor withMultiplier:(MPSShape*)multiplier name:(NSString*)name;
-- (MPSGraphTensor*)tileGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradientTensor
-                                             sourceTensor:(MPSGraphTensor*)sourceTensor
-                                           withMultiplier:(MPSShape*)multiplier
-                                                     name:(NSString*)name;
 - (MPSGraphTensor*)padTensor:(MPSGraphTensor*)tensor
              withPaddingMode:(MPSGraphPaddingMode)paddingMode
                  leftPadding:(MPSShape*)leftPadding
