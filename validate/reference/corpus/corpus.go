@@ -4,6 +4,7 @@ package corpus
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -46,8 +47,14 @@ type Program struct {
 //go:embed order/*.txt metal/*.txt pool/*.txt schedules/*.txt
 var files embed.FS
 
+// ErrNoProgram is returned, wrapped, for a name that no program has.
+var ErrNoProgram = errors.New("the corpus has no program")
+
 // Programs are all programs, by group and file name.
 var Programs = sync.OnceValues(func() ([]Program, error) { return load(files) })
+
+// FileName is the name of the program's file, without .txt.
+func (p Program) FileName() string { return fileName(p.Name) }
 
 // Of returns a group's programs.
 func Of(programs []Program, group string) []Program {
@@ -62,12 +69,12 @@ func Find(name string) (Program, error) {
 	}
 	var names []string
 	for _, program := range programs {
-		if name == program.Name || name == fileName(program.Name) {
+		if name == program.Name || name == program.FileName() {
 			return program, nil
 		}
 		names = append(names, program.Name)
 	}
-	return Program{}, fmt.Errorf("no program %q in the corpus%s; mpsforge metal run --list names them", name, suggest.Meant(name, names))
+	return Program{}, fmt.Errorf("%w %q%s; mpsforge metal run --list names them", ErrNoProgram, name, suggest.Meant(name, names))
 }
 
 var notInFileNames = regexp.MustCompile(`[^a-z0-9]+`)
