@@ -19,6 +19,7 @@ import (
 	"mpsforge/validate"
 	"mpsforge/validate/crash"
 	"mpsforge/validate/pytests"
+	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/repro"
 )
 
@@ -276,6 +277,7 @@ func valueSets() map[string]valueSet {
 		"flavour":  {names: kinds},
 		"flavours": {names: kinds, list: true},
 		"only":     {names: pythonTestNames},
+		"name":     {names: programNames},
 		"device":   {names: fixed("mps", "cpu")},
 		"launcher": {names: fixed("ccache", "sccache", "none")},
 		"format":   {names: fixed(append(reports.Formats(), "svg")...)},
@@ -289,6 +291,16 @@ func givenFiles(given map[string]string) fs.FS {
 		return os.DirFS(dir)
 	}
 	return patches.Embedded()
+}
+
+// programNames are those of the files: they have no blanks.
+func programNames(map[string]string) []string {
+	var names []string
+	programs, _ := corpus.Programs() // as above
+	for _, program := range programs {
+		names = append(names, program.FileName())
+	}
+	return names
 }
 
 func givenBaselines(given map[string]string) []string {

@@ -54,6 +54,7 @@ func TestCompletionOffers(t *testing.T) {
 		{"port --patch=hand", "--patch=hand-over"},
 		{"status --baseline ", "v2.6.0 v2.9.1"},
 		{"verify --stages ref", "reference"},
+		{"metal run --name two-queues-wr", "two-queues-write"},
 		{"verify --stages series,checkout,r", "series,checkout,reference series,checkout,runtime"},
 		{"verify --stages series,s", ""}, // each stage once
 		{"verify --ablate al", "allocator-streams all"},

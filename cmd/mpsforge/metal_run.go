@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,20 +12,29 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/native/script"
+	"mpsforge/validate/reference/corpus"
 )
 
 func metalRun(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "metal", name: "run", usage: "run a program on the software Metal and the reference pool", argument: "FILE",
+		parent: "metal", name: "run", usage: "run a program on the software Metal and the reference pool", argument: "[FILE]",
 		about: `FILE holds a program of the language that native/script/script.h describes: what threads do to queues, buffers and events,
 or to a stream pool. Prints every violation, race, deadlock and unmet expectation; exit code 4 if there is one.
+
+Instead of FILE, --name runs one of the programs that the stage reference runs, by its name in a report or by its file's in
+validate/reference/corpus. Its result is held against what its front matter expects; exit code 4 if it is something else. One
+that finds what it must in some schedules only is searched unless told otherwise.
 
   mpsforge metal run race.txt                       once, freely
   mpsforge metal run --runs 1000 race.txt           a thousand seeds, with delays
   mpsforge metal run --steps --seed 7 race.txt      step by step, all choices drawn from seed 7
   mpsforge metal run --search 2 race.txt            all schedules with at most two deviations from the default one
-  mpsforge metal run --schedule 12=1,40=2 race.txt  one schedule, as a result names it`,
+  mpsforge metal run --schedule 12=1,40=2 race.txt  one schedule, as a result names it
+  mpsforge metal run --list                         the programs that --name takes
+  mpsforge metal run --name "two queues write"      one of them, against what is expected of it`,
 		flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "run the program `NAME` of the reference stage"},
+			&cli.BoolFlag{Name: "list", Usage: "list these programs, with what is expected of each, and run nothing"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that the first run's choices come from", Value: 1},
 			&cli.Uint64Flag{Name: "runs", Usage: "how many `RUNS`, each with the next seed; of a search: at most", Value: 1},
 			&cli.BoolFlag{Name: "steps", Usage: "let the deterministic scheduler decide every step"},
@@ -33,21 +43,34 @@ or to a stream pool. Prints every violation, race, deadlock and unmet expectatio
 			&cli.DurationFlag{Name: "delay", Usage: "longest `TIME` that the software GPU waits before a command", Value: 100 * time.Microsecond},
 		},
 		action: func(ctx context.Context, c call) (result, error) {
-			path := c.Args().First()
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return result{}, fmt.Errorf("read program: %w", err)
+			if c.Bool("list") {
+				return listPrograms(c)
 			}
-			options, err := runOptions(c)
+			program, source, err := chosenProgram(c)
 			if err != nil {
 				return result{}, err
 			}
-			found, err := script.Run(ctx, string(text), options)
+			options, err := runOptions(c, program)
 			if err != nil {
-				return result{}, fmt.Errorf("%s: %w", path, err)
+				return result{}, err
+			}
+			found, err := script.Run(ctx, program.Text, options)
+			if err != nil {
+				return result{}, fmt.Errorf("%s: %w", source, err)
 			}
 			listed := result{value: found, message: summary(found), text: func(w io.Writer) { printRun(w, found) }}
-			if !found.Clean() {
+			fine := found.Clean()
+			if program.Name != "" {
+				listed.text = func(w io.Writer) {
+					printRun(w, found)
+					fmt.Fprintf(w, "expected: %s\n", program.Expect)
+				}
+				problem := program.Expect.Problem(found)
+				if fine = problem == ""; !fine {
+					listed.message = fmt.Sprintf("%s: not as expected: %s", program.Name, problem)
+				}
+			}
+			if !fine {
 				return listed, silentError{exitVerify, listed.message}
 			}
 			return listed, nil
@@ -55,10 +78,53 @@ or to a stream pool. Prints every violation, race, deadlock and unmet expectatio
 	})
 }
 
+// chosenProgram is the program to run and where it comes from; one of a file has no name.
+func chosenProgram(c call) (corpus.Program, string, error) {
+	path, name := c.Args().First(), c.String("name")
+	switch {
+	case path != "" && name != "":
+		return corpus.Program{}, "", usagef("metal run takes FILE or --name, not both")
+	case name != "":
+		program, err := corpus.Find(name)
+		if errors.Is(err, corpus.ErrNoProgram) {
+			err = usageError{err.Error()}
+		}
+		return program, name, err
+	case path == "":
+		return corpus.Program{}, "", usagef("metal run needs FILE, or --name NAME; --list lists the names")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return corpus.Program{}, "", fmt.Errorf("read program: %w", err)
+	}
+	return corpus.Program{Text: string(text)}, path, nil
+}
+
+func listPrograms(c call) (result, error) {
+	if c.NArg() > 0 || c.String("name") != "" {
+		return result{}, usagef("metal run --list runs nothing: leave out FILE and --name")
+	}
+	programs, err := corpus.Programs()
+	if err != nil {
+		return result{}, err
+	}
+	return result{value: programs, message: fmt.Sprintf("programs: %d", len(programs)), text: func(w io.Writer) {
+		for _, program := range programs {
+			fmt.Fprintf(w, "%s: %s\n  %s\n", program.Group, program.Name, program.Expect)
+		}
+	}}, nil
+}
+
 // noSearch is a number of deviations that nobody asks for.
 const noSearch = -2
 
-func runOptions(c call) (script.Options, error) {
+// mostSchedules bounds a search that says nothing about it.
+const mostSchedules = 1_000_000
+
+// someDeviations is how far a program that finds something in some schedules only is searched.
+const someDeviations = 2
+
+func runOptions(c call, program corpus.Program) (script.Options, error) {
 	options := script.Options{Seed: c.Uint64("seed"), Runs: c.Uint64("runs"), MaxDelay: c.Duration("delay"), Stall: 10 * time.Second}
 	ways := 0
 	if c.Bool("steps") {
@@ -68,7 +134,7 @@ func runOptions(c call) (script.Options, error) {
 	if deviations := c.Int("search"); deviations != noSearch {
 		options.Mode, options.Deviations = script.Search, deviations
 		if !c.IsSet("runs") {
-			options.Runs = 1_000_000
+			options.Runs = mostSchedules
 		}
 		ways++
 	}
@@ -78,6 +144,9 @@ func runOptions(c call) (script.Options, error) {
 	}
 	if ways > 1 {
 		return options, usagef("only one of --steps, --search and --schedule")
+	}
+	if ways == 0 && program.Expect.Some && !c.IsSet("runs") {
+		options.Mode, options.Deviations, options.Runs = script.Search, someDeviations, mostSchedules
 	}
 	return options, nil
 }

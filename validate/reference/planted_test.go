@@ -6,114 +6,263 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
-	"mpsforge/internal/words"
 	"mpsforge/native/script"
+	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/stagetest"
 )
 
-// fault is a bug planted into a source of the engine or the reference pool, and a program that must find it.
+// fault is a bug planted into a source of the engine or the reference pool. The program of the corpus that must find it
+// names it in its front matter.
 type fault struct {
 	name     string
 	file     string
-	old, new string // old stands in the file just once
-	program  string // of the corpus, the scenarios, the cases or the random shapes
-	free     bool   // found freely; else under the scheduler
+	old, new string   // old stands in the file just once
+	way      way      // how the program is run
+	want     sighting // what it must find
 }
+
+// way is how a program is run: the mode, first seed, number of runs, deviations, longest delay and patience.
+type way []string
+
+var (
+	drawn    = way{"drawn", "1", "1000", "0", "0", "3000"}
+	searched = way{"search", "1", "20000", "1", "0", "3000"}
+	freely   = way{"free", "1", "20", "0", "100", "3000"}
+)
+
+// sighting is what a fault must show itself by: the kind of a finding, or one of the kinds below.
+type sighting struct {
+	kind      script.Kind
+	signature int
+	text      string // a regular expression that the message matches; of a stuck run: its trace
+}
+
+// Kinds of sightings that are no findings.
+const (
+	unmet   script.Kind = "unmet expectation" // a value of the program is wrong
+	stuck   script.Kind = "stuck run"         // by the scheduler, which knows that no thread can go on: never by a time-out
+	missing script.Kind = "missing finding"   // the program is there to be found wrong, and is not in every run
+)
 
 // faults has one for each clause of the hand-over protocol but one, and for what else keeps the pool right. The clause
 // that is missing is that a stream closes its own earlier work before it waits: leaving it out breaks nothing, because a
 // wait names a signal that is committed already. It keeps others from waiting for more than they need.
 var faults = []fault{
 	{name: "hand-over: no order at entry", file: "pool/hand_over.cc",
-		old: "if (needed.empty()) return;", new: "return;", program: "a tensor goes round a ring of threads"},
+		old: "if (needed.empty()) return;", new: "return;",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* on queue stream 2, .* and the write by dispatch pool_fill, `}},
 	{name: "hand-over: no stamp of writes", file: "pool/hand_over.cc",
-		old: "block->written = stamp;", new: "(void)stamp;", program: "a tensor goes round a ring of threads"},
+		old: "block->written = stamp;", new: "(void)stamp;",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* on queue stream 2, .* and the write by dispatch pool_increment, `}},
 	{name: "hand-over: no stamp of uses", file: "pool/hand_over.cc",
-		old: "raise(block->used, stamp);", new: "", program: "a write after uses on other streams"},
+		old: "raise(block->used, stamp);", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread B, and the write by dispatch pool_fill, .* encoded by thread C$`}},
 	{name: "hand-over: a write waits for the last write only", file: "pool/hand_over.cc",
-		old: "for (const auto& [id, position] : block->used) raise(needed, {id, position});", new: "", program: "a write after uses on other streams"},
+		old: "for (const auto& [id, position] : block->used) raise(needed, {id, position});", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread A, and the write by dispatch pool_fill, .* encoded by thread C$`}},
 	{name: "hand-over: the other stream is not closed", file: "pool/hand_over.cc",
-		old: "other.run([&, position = position] { other.close_up_to(position); });", new: "(void)other, (void)position;", program: "a tensor is read while its writer has nothing more to do"},
+		old: "other.run([&, position = position] { other.close_up_to(position); });", new: "(void)other, (void)position;",
+		want: sighting{kind: stuck, text: `; 2: lock wait; 1: .*; 5: lock lock lock wait$`}},
 	{name: "hand-over: waits are noted, not encoded", file: "pool/stream.cc",
-		old: "backend_.metal.encode_wait(buffer, other.event_.get(), position);", new: "(void)buffer;", program: "a tensor goes round a ring of threads"},
+		old: "backend_.metal.encode_wait(buffer, other.event_.get(), position);", new: "(void)buffer;",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* on queue stream 0, .* and the write by dispatch pool_increment, `}},
 	{name: "hand-over: what was seen is not noted", file: "pool/stream.cc",
-		old: "seen_[other.id_] = position;", new: "", program: "the same weights are waited for once"},
+		old: "seen_[other.id_] = position;", new: "",
+		want: sighting{kind: unmet, text: `^A, line 11: is 10, not 1$`}},
 	{name: "hand-over: a block without a stamp counts as unused", file: "pool/hand_over.cc",
-		old: "block->written = Stamp{block->owner, streams_.enqueued(block->owner)};", new: "block->written = Stamp{block->owner, 0};", program: "a model made on the main thread is used by workers at once"},
+		old: "block->written = Stamp{block->owner, streams_.enqueued(block->owner)};", new: "block->written = Stamp{block->owner, 0};",
+		want: sighting{kind: unmet, text: `^A, line 9: is 0, not 6$`}},
 	{name: "hand-over: operators in flight are not waited for", file: "pool/hand_over.cc",
-		old: "exited_.wait(lock, [&] { return !conflicts(stream, uses); });", new: "", program: "two threads change one tensor at the same time"},
+		old: "exited_.wait(lock, [&] { return !conflicts(stream, uses); });", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_add, .* encoded by thread B, and the write by dispatch pool_increment, .* encoded by thread A$`}},
 	{name: "hand-over: no second look when the second stream comes to life", file: "pool/hand_over.cc",
-		old: "if (streams_.tracking()) return;", new: "", program: "an operator is in flight when the second stream comes to life"},
+		old: "if (streams_.tracking()) return;", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* on queue stream 1, .* and the read by dispatch pool_copy, .* on queue stream 0, `}},
 	{name: "hand-over: the second stream is announced off the default stream's queue", file: "pool/streams.cc",
-		old: "table_[0].load()->run([&] { tracking_ = true; });", new: "tracking_ = true;", program: "two threads change one tensor when the second stream comes to life"},
+		old: "table_[0].load()->run([&] { tracking_ = true; });", new: "tracking_ = true;",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* on queue stream 1, .* and the write by dispatch pool_increment, .* on queue stream 0, `}},
 	{name: "hand-over: inside a block it takes part", file: "pool/hand_over.cc",
-		old: "if (Stream::here()) {", new: "if (false) {", program: "an operator inside a block takes no part"},
+		old: "if (Stream::here()) {", new: "if (false) {",
+		want: sighting{kind: script.Deadlock, text: `thread A is in serial_sync on serial queue stream 2, held by thread B`}},
 	{name: "a commit does not signal", file: "pool/stream.cc",
-		old: "metal.encode_signal(open_.get(), event_.get(), position);", new: "", program: "a tensor goes round a ring of threads"},
+		old: "metal.encode_signal(open_.get(), event_.get(), position);", new: "",
+		want: sighting{kind: script.Deadlock, text: `thread A is in wait_until_completed, for command buffer \d+ of queue stream 1, which comes after command buffer 2 of queue stream 1, at command 1; the GPU, `}},
 	{name: "memory: other streams' uses are ignored", file: "pool/memory.cc",
-		old: "if (completed[id] >= position || (own && !for_cpu && id == stream.id())) continue;", new: "continue;", program: "memory goes back while another stream reads it"},
+		old: "if (completed[id] >= position || (own && !for_cpu && id == stream.id())) continue;", new: "continue;",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread B, and the write by dispatch pool_fill, .* encoded by thread A$`}},
 	{name: "memory: the owner's use is not noted at the free", file: "pool/memory.cc",
-		old: "raise(block->used, {block->owner, now});", new: "(void)now;", program: "memory freed before the second stream comes to life"},
+		old: "raise(block->used, {block->owner, now});", new: "(void)now;",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* encoded by thread A, and the write by dispatch pool_fill, .* encoded by thread main$`}},
 	{name: "memory: record_stream is ignored", file: "pool/memory.cc",
-		old: "block->recorded.insert(stream);", new: "(void)block, (void)stream;", program: "record_stream keeps memory for the stream"},
+		old: "block->recorded.insert(stream);", new: "(void)block, (void)stream;",
+		want: sighting{kind: unmet, text: `^main, line 18: is 5, not 4$`}},
 	{name: "memory: the CPU writes what the GPU still reads", file: "pool/memory.cc",
-		old: "(own && !for_cpu && id == stream.id())", new: "(own && id == stream.id())", program: "memory that the CPU writes"},
+		old: "(own && !for_cpu && id == stream.id())", new: "(own && id == stream.id())",
+		want: sighting{kind: unmet, text: `^main, line 10: is 4, not 3$`}},
 	{name: "handlers are attached while an encoder is open", file: "pool/stream.cc",
-		old: "handlers_.push_back(std::move(function));\n", new: "handlers_.push_back(std::move(function));\n    attach_handlers();\n", program: "a handler added while an encoder is open"},
+		old: "handlers_.push_back(std::move(function));\n", new: "handlers_.push_back(function);\n    attach_handlers();\n    handlers_.push_back(std::move(function));\n",
+		want: sighting{kind: script.Violation, text: `^completed handler added while a command encoder is open`}},
 	{name: "matrix kernels are encoded without the lock", file: "pool/operators.cc",
-		old: "if (!lock.owns_lock()) lock.lock();", new: "", program: "matrix multiplications of two threads are encoded one at a time"},
+		old: "if (!lock.owns_lock()) lock.lock();", new: "",
+		want: sighting{kind: script.Model, signature: 10, text: `A and B index not found`}},
 	{name: "streams are changed off their queue", file: "pool/stream.h",
-		old: "if (here() == this) {", new: "if (true) {", program: "two threads commit one stream"},
+		old: "if (here() == this) {", new: "if (true) {", way: searched,
+		want: sighting{kind: script.Violation, signature: 3, text: `commit an already committed command buffer`}},
 	{name: "a slot comes back before its work is committed", file: "pool/threads.cc",
-		old: "stream->run([&] { stream->close(); });", new: "(void)stream;", program: "the end of a thread commits its work without waiting for it"},
+		old: "stream->run([&] { stream->close(); });", new: "(void)stream;",
+		want: sighting{kind: unmet, text: `^main, line 7: is 0, not 1$`}},
 	{name: "a slot that comes back wakes nobody", file: "pool/leases.cc",
-		old: "if (any) served_.notify_all();", new: "", program: "wait: first come, first served"},
+		old: "if (any) served_.notify_all();", new: "",
+		want: sighting{kind: stuck, text: `; 2: notified lock lock wait; 1: notified sleep lock; 3: lock$`}},
 	{name: "an event waits for no stream", file: "pool/events.cc",
-		old: "stream.run([&] { stream.order_after(streams_.at(record->stream), record->position); });", new: "", program: "an event orders two streams"},
+		old: "stream.run([&] { stream.order_after(streams_.at(record->stream), record->position); });", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* on queue stream 1, .* and the read by dispatch pool_copy, .* on queue stream 2, `}},
 	{name: "engine: a wait seems to know what later signals know", file: "metal/signals.cc",
-		old: "return found == signals_.end() ? nullptr : &found->second;", new: "return found == signals_.end() ? nullptr : &signals_.rbegin()->second;", program: "a late wait for a low value knows no more for it"},
+		old: "return found == signals_.end() ? nullptr : &found->second;", new: "return found == signals_.end() ? nullptr : &signals_.rbegin()->second;",
+		want: sighting{kind: missing, text: `^a race in \d+ of 1000 runs only$`}},
 	{name: "engine: a handler keeps what earlier ones knew", file: "metal/checker.cc",
-		old: "order_->forget(actor);", new: "", program: "a handler that knows of one queue only"},
+		old: "order_->forget(actor);", new: "",
+		want: sighting{kind: missing, text: `^a race in \d+ of 1000 runs only$`}},
 	{name: "engine: completion tells a waiting thread nothing", file: "metal/command_buffer.cc",
-		old: "if (!device().block(lock, queue->changed, thread, what, done)) return;\n  saw_end(*thread);", new: "device().block(lock, queue->changed, thread, what, done);", program: "completion waited for before the CPU reads"},
+		old: "if (!device().block(lock, queue->changed, thread, what, done)) return;\n  saw_end(*thread);", new: "device().block(lock, queue->changed, thread, what, done);",
+		want: sighting{kind: script.Race, text: `buffer b: nothing orders the write by fill, .* and the read by cpu_read, thread A$`}},
 	{name: "engine: a queue holds any number of command buffers", file: "metal/queue.cc",
-		old: "[&] { return uncompleted_ < limit; }", new: "[&] { return limit > 0; }", program: "sixty-four command buffers that are never committed"},
+		old: "[&] { return uncompleted_ < limit; }", new: "[&] { return limit > 0; }",
+		want: sighting{kind: missing, text: `^a deadlock in 0 of 1000 runs only$`}},
 	{name: "engine: a second encoder is let through", file: "metal/command_buffer.cc",
-		old: "if (open_) {\n    device().findings.violation(while_encoding", new: "if (false) {\n    device().findings.violation(while_encoding", program: "two encoders at once"},
+		old: "if (open_) {\n    device().findings.violation(while_encoding", new: "if (false) {\n    device().findings.violation(while_encoding",
+		want: sighting{kind: missing, text: `^a violation in 0 of 1000 runs only$`}},
 	{name: "engine: an error does not stop the work", file: "metal/executor.cc",
-		old: "return has(buffer, MPSFORGE_METAL_INJECT_ERROR) ? kInjected : \"\";", new: "return \"\";", program: "the second buffer from now ends in error"},
+		old: "return has(buffer, MPSFORGE_METAL_INJECT_ERROR) ? kInjected : \"\";", new: "return \"\";",
+		want: sighting{kind: unmet, text: `^main, line 12: is 4, not 5$`}},
 	{name: "engine: matrix kernels may be encoded at once", file: "metal/models.cc",
-		old: "const bool matrices =", new: "const bool matrices = false &&", program: "two threads encode a matrix multiplication"},
+		old: "const bool matrices =", new: "const bool matrices = false &&",
+		want: sighting{kind: missing, text: `^no model in any of 1000 schedules$`}},
 	{name: "the child of a fork goes on", file: "pool/fork.cc",
-		old: "return forked;", new: "return false;", program: "the child of a fork gets an exception, the parent is undisturbed", free: true},
+		old: "return forked;", new: "return false;", way: freely,
+		want: sighting{kind: unmet, text: `^in the forked child: child, line 10: set does not fail`}},
 }
 
-// programOf finds a program of any table, with what it must come to.
-func programOf(t *testing.T, name string) (string, expectation) {
+// judge says whether a run of a program on the engine with a fault shows what is expected. A process that dies, does not
+// end in time or answers something else shows nothing, whatever it may have been up to: the error says what came instead.
+func (s sighting) judge(program corpus.Expectation, stdout []byte, err error) error {
+	if err != nil {
+		return fmt.Errorf("not found as expected: no %s, but the process failed: %w", s, err)
+	}
+	var result struct {
+		Error string `json:"error"`
+		script.Result
+	}
+	if err := json.Unmarshal(stdout, &result); err != nil {
+		return fmt.Errorf("not found as expected: no %s, but no result: %w: %.200s", s, err, stdout)
+	}
+	if result.Error != "" {
+		return fmt.Errorf("not found as expected: no %s, but no run: %s", s, result.Error)
+	}
+	problem := program.Problem(&result.Result)
+	if problem == "" {
+		return fmt.Errorf("not found as expected: no %s: %d runs, nothing found", s, result.Runs)
+	}
+	if !s.in(&result.Result, problem) {
+		return fmt.Errorf("not found as expected: no %s, but %s", s, problem)
+	}
+	return nil
+}
+
+func (s sighting) in(result *script.Result, problem string) bool {
+	text := regexp.MustCompile(s.text)
+	switch s.kind {
+	case missing:
+		return text.MatchString(problem)
+	case stuck: // with a trace: what ran freely has none
+		return result.Stuck && slices.ContainsFunc(result.Failures, func(f script.Failure) bool {
+			trace, traced := strings.CutPrefix(f.Text, "the run is stuck: every thread waits: ")
+			return traced && text.MatchString(trace)
+		})
+	case unmet:
+		return !result.Stuck && slices.ContainsFunc(result.Failures, func(f script.Failure) bool { return text.MatchString(f.Text) })
+	default:
+		return !result.Stuck && slices.ContainsFunc(result.Findings, func(f script.Finding) bool {
+			return f.Kind == s.kind && f.Signature == s.signature && text.MatchString(f.Message)
+		})
+	}
+}
+
+func (s sighting) String() string {
+	text := string(s.kind)
+	if s.signature != 0 {
+		text += fmt.Sprintf(" with signature %d", s.signature)
+	}
+	if s.text != "" {
+		text += fmt.Sprintf(" like %q", s.text)
+	}
+	return text
+}
+
+// programOf is the program that names the fault.
+func programOf(t *testing.T, fault string) corpus.Program {
 	t.Helper()
-	for _, scenario := range append(poolScenarios(), poolCases()...) {
-		if scenario.name == name {
-			return scenario.text, clean
+	for _, program := range programsOf(t) {
+		if slices.Contains(program.Finds, fault) {
+			return program
 		}
 	}
-	for _, program := range append(orderPrograms(), rulePrograms()...) {
-		if program.name == name {
-			return program.text, program.want
-		}
-	}
-	t.Fatalf("no program %q", name)
-	return "", clean
+	t.Fatalf("no program of the corpus names the fault %q", fault)
+	return corpus.Program{}
 }
 
-// Each fault must be found by the program named after what is broken: a judge that accepts them proves nothing.
+// What a program says that it finds is planted, and nothing is named twice.
+func TestCorpusNamesThePlantedFaults(t *testing.T) {
+	named := map[string]int{}
+	for _, program := range programsOf(t) {
+		for _, found := range program.Finds {
+			named[found]++
+			if !slices.ContainsFunc(faults, func(f fault) bool { return f.name == found }) {
+				t.Errorf("%s: %s finds %q, which nobody plants", program.Group, program.Name, found)
+			}
+		}
+	}
+	for _, fault := range faults {
+		if n := named[fault.name]; n != 1 {
+			t.Errorf("%q is found by %d programs, want 1", fault.name, n)
+		}
+	}
+}
+
+// runFault runs the program that is there for the fault on some build of the engine.
+func runFault(t *testing.T, engine string, fault fault, program corpus.Program) ([]byte, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program.txt")
+	if err := os.WriteFile(path, []byte(program.Text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	limited, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	way := fault.way
+	if way == nil {
+		way = drawn
+	}
+	result, err := run.Command{Name: engine, Args: append(slices.Clone(way), path)}.Run(limited)
+	if late := limited.Err(); late != nil { // the engine itself ends what is stuck
+		err = fmt.Errorf("no end: %w", late)
+	}
+	return result.Stdout, err
+}
+
+// Each fault must be found by the program named after what is broken, by the finding that is expected: a judge that
+// accepts them proves nothing, and one that dies of them proves no more. Beside each stands its control: on the engine
+// without a fault the same program, run the same way, comes to what it must.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	cache := stagetest.Cache()
 	tools := cxx.Find(t.Context(), cache)
@@ -121,63 +270,113 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		t.Skipf("SKIP planted faults: %v", tools.Err)
 	}
 	builder := cxx.Builder{Cache: cache, Compiler: tools}
-	for _, fault := range faults {
-		t.Run(fault.name, func(t *testing.T) {
-			program, err := builder.Build(t.Context(), cxx.Target{Flavour: cxx.Program, Sources: plantFault(t, fault)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			path := filepath.Join(t.TempDir(), "program.txt")
-			text, want := programOf(t, fault.program)
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			ways := [][]string{{"drawn", "1", "1000", "0", "0", "3000"}, {"search", "1", "20000", "1", "0", "3000"}, {"free", "1", "20", "0", "100", "3000"}}
-			if fault.free {
-				ways = ways[2:]
-			}
-			for _, way := range ways {
-				limited, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-				result, err := run.Command{Name: program, Args: append(way, path)}.Run(limited)
-				late := limited.Err()
-				cancel()
-				if late != nil { // it found nothing: the engine itself ends what is stuck
-					t.Fatalf("%s: %v", way[0], late)
-				}
-				var found script.Result
-				if err != nil {
-					t.Logf("found %s: the process died: %v", way[0], words.FirstLine(err.Error()))
-					return
-				}
-				if err := json.Unmarshal(result.Stdout, &found); err != nil {
-					t.Fatalf("%v: %s", err, result.Stdout)
-				}
-				if problem := want.problem(&found); problem != "" {
-					t.Logf("found %s: %.300s", way[0], problem)
-					return
-				}
-			}
-			t.Errorf("not found by %q", fault.program)
-		})
+	build := func(t *testing.T, sources []cxx.Source) string {
+		t.Helper()
+		program, err := builder.Build(t.Context(), cxx.Target{Flavour: cxx.Program, Sources: sources})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program
 	}
-}
-
-// plantFault returns the engine's sources with the fault in them.
-func plantFault(t *testing.T, fault fault) []cxx.Source {
-	t.Helper()
 	sources, err := engineSources()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, file := range sources {
+	sound := build(t, sources)
+	for _, fault := range faults {
+		t.Run(fault.name, func(t *testing.T) {
+			program := programOf(t, fault.name)
+			stdout, err := runFault(t, build(t, plantFault(t, sources, fault)), fault, program)
+			if err := fault.want.judge(program.Expect, stdout, err); err != nil {
+				t.Errorf("%q: %v", program.Name, err)
+			}
+			stdout, err = runFault(t, sound, fault, program)
+			var result script.Result
+			if err != nil || json.Unmarshal(stdout, &result) != nil || result.Runs == 0 {
+				t.Fatalf("control without the fault: %v: %.300s", err, stdout)
+			}
+			if problem := program.Expect.Problem(&result); problem != "" {
+				t.Errorf("control without the fault: %s", problem)
+			}
+		})
+	}
+}
+
+// What is not the expected finding must not count as one: this is what keeps the test above from passing on any failure.
+func TestPlantedFaultIsNotFoundByAnotherFailure(t *testing.T) {
+	died := func(command string) error { // as the engine would, with a trap or a crash planted into it
+		_, err := run.Command{Name: "sh", Args: []string{"-c", command}}.Run(t.Context())
+		if err == nil {
+			t.Fatalf("%q lives", command)
+		}
+		return err
+	}
+	const race = `{"runs":3,"runs_with":{"race":3},"findings":[{"kind":"race","message":"race on bytes 0 to 64 of buffer b: nothing orders"}]}`
+	const violation = `{"runs":3,"runs_with":{"violation":3},"findings":[{"kind":"violation","signature":3,"message":"commit an already committed command buffer"}]}`
+	const value = `{"runs":3,"failures":[{"text":"main, line 4: is 5, not 6"}]}`
+	const waits = `{"stuck":true,"failures":[{"text":"the run is stuck: every thread waits: 0: lock"}]}`
+	const late = `{"stuck":true,"failures":[{"text":"the run is stuck: every thread waits"}]}`
+	const none = `{"runs":3}`
+	racy := sighting{kind: script.Race, text: "buffer b:"}
+	for _, c := range []struct {
+		name    string
+		want    sighting
+		program corpus.Expectation
+		stdout  string
+		err     error
+		problem string // empty: found
+	}{
+		{"the race", racy, corpus.Clean, race, nil, ""},
+		{"a race on another buffer", sighting{kind: script.Race, text: "buffer d:"}, corpus.Clean, race, nil, "but unexpected race: race on bytes 0 to 64 of buffer b"},
+		{"a violation for a race", racy, corpus.Clean, violation, nil, "but unexpected violation"},
+		{"the violation", sighting{kind: script.Violation, signature: 3, text: "already committed"}, corpus.Clean, violation, nil, ""},
+		{"a violation of another signature", sighting{kind: script.Violation, signature: 4, text: "already committed"}, corpus.Clean, violation, nil, "but unexpected violation"},
+		{"the wrong value", sighting{kind: unmet, text: "line 4: is 5, not 6"}, corpus.Clean, value, nil, ""},
+		{"a wrong value elsewhere", sighting{kind: unmet, text: "line 9: "}, corpus.Clean, value, nil, "but main, line 4: is 5, not 6"},
+		{"a wrong value for a race", racy, corpus.Clean, value, nil, "but main, line 4"},
+		{"the scheduler's word that no thread can go on", sighting{kind: stuck}, corpus.Clean, waits, nil, ""},
+		{"another trace", sighting{kind: stuck, text: "1: lock"}, corpus.Clean, waits, nil, "but the run is stuck"},
+		{"a time-out for it", sighting{kind: stuck}, corpus.Clean, late, nil, "but the run is stuck"},
+		{"a hang for a race", racy, corpus.Clean, late, nil, "but the run is stuck"},
+		{"nothing found", racy, corpus.Clean, none, nil, "3 runs, nothing found"},
+		{"the missing finding", sighting{kind: missing, text: "^a violation in 0 of 3 runs only$"}, violation3, none, nil, ""},
+		{"another finding for a missing one", sighting{kind: missing, text: "^a violation in 0 of 3 runs only$"}, violation3, race, nil, "but unexpected race"},
+		{"a trap", racy, corpus.Clean, "", died("kill -TRAP $$"), "but the process failed: sh"},
+		{"a trap after the race was printed", racy, corpus.Clean, race, died("kill -TRAP $$"), "but the process failed: sh"},
+		{"a trap where the program is stuck", sighting{kind: stuck}, corpus.Clean, waits, died("kill -TRAP $$"), "but the process failed: sh"},
+		{"a trap where a finding is missing", sighting{kind: missing, text: ""}, violation3, "", died("kill -TRAP $$"), "but the process failed: sh"},
+		{"an exit code", racy, corpus.Clean, race, died("exit 2"), "but the process failed: sh"},
+		{"half of a result", racy, corpus.Clean, race[:40], nil, "but no result"},
+		{"a text that is no program", racy, corpus.Clean, `{"error":"line 1: no verb x"}`, nil, "but no run: line 1: no verb x"},
+	} {
+		err := c.want.judge(c.program, []byte(c.stdout), c.err)
+		switch {
+		case c.problem == "":
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		case err == nil || !strings.HasPrefix(err.Error(), "not found as expected: no "+string(c.want.kind)) || !strings.Contains(err.Error(), c.problem):
+			t.Errorf("%s: %v, want not found as expected: %s", c.name, err, c.problem)
+		}
+	}
+}
+
+// violation3 is a program that must be found to break a rule of Metal.
+var violation3 = corpus.Expectation{Kind: script.Violation, Signature: 3, Text: "already committed"}
+
+// plantFault returns the engine's sources with the fault in them.
+func plantFault(t *testing.T, sources []cxx.Source, fault fault) []cxx.Source {
+	t.Helper()
+	planted := slices.Clone(sources)
+	for i, file := range planted {
 		if file.Path != fault.file {
 			continue
 		}
 		if n := bytes.Count(file.Data, []byte(fault.old)); n != 1 {
 			t.Fatalf("%s has %d places like %q", fault.file, n, fault.old)
 		}
-		sources[i].Data = []byte(strings.Replace(string(file.Data), fault.old, fault.new, 1))
-		return sources
+		planted[i].Data = []byte(strings.Replace(string(file.Data), fault.old, fault.new, 1))
+		return planted
 	}
 	t.Fatalf("no source %s", fault.file)
 	return nil

@@ -15,6 +15,7 @@ import (
 	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/allocator"
+	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/stage"
 )
 
@@ -179,7 +180,7 @@ func judgeHistory(ctx context.Context, c *stage.Checker, shape poolHistory, text
 	if err != nil {
 		return 0, err.Error()
 	}
-	if problem := clean.problem(result); problem != "" {
+	if problem := corpus.Clean.Problem(result); problem != "" {
 		return 0, problem
 	}
 	var history []porcupine.Operation

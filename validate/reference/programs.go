@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,93 +15,9 @@ import (
 	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/process"
+	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/stage"
 )
-
-// program is a small program over the software Metal, with what must be found in it.
-type program struct {
-	name string
-	want expectation
-	text string
-}
-
-// expectation says what a program must lead to.
-type expectation struct {
-	kind      wanted
-	signature int    // of a violation or model
-	text      string // that the finding's message holds; of a race: the buffer
-}
-
-type wanted int
-
-const (
-	wantClean       wanted = iota // nothing found, no expectation failed
-	wantRace                      // a race on the buffer in every run, whatever the seed
-	wantRaceOrNone                // the edges depend on the schedule: a race in some, and only on that buffer
-	wantViolation                 // in every run
-	wantDeadlock                  // in every run
-	wantLifetime                  // in every run
-	wantModelOrNone               // a model's observation in some schedule
-)
-
-// clean is what race-free programs and scenarios must be.
-var clean = expectation{kind: wantClean}
-
-// finding is the kind of finding that is wanted.
-func (w expectation) finding() script.Kind {
-	switch w.kind {
-	case wantRace, wantRaceOrNone:
-		return script.Race
-	case wantDeadlock:
-		return script.Deadlock
-	case wantLifetime:
-		return script.Lifetime
-	case wantModelOrNone:
-		return script.Model
-	default:
-		return script.Violation
-	}
-}
-
-func (w expectation) matches(found script.Finding) bool {
-	switch {
-	case w.kind == wantClean || found.Kind != w.finding():
-		// A run that got stuck leaves things behind.
-		return w.kind == wantDeadlock && found.Kind == script.Lifetime
-	case w.finding() == script.Race:
-		return strings.Contains(found.Message, "buffer "+w.text+":")
-	default:
-		return found.Signature == w.signature && strings.Contains(found.Message, w.text)
-	}
-}
-
-// problem says what a result has that it should not have, or lacks, or is empty.
-func (w expectation) problem(result *script.Result) string {
-	if len(result.Failures) > 0 && w.kind != wantDeadlock { // what comes after a deadlock makes no sense
-		return fmt.Sprintf("%s (%s)", result.Failures[0].Text, result.Failures[0].Example)
-	}
-	for _, found := range result.Findings {
-		if !w.matches(found) {
-			return fmt.Sprintf("unexpected %s: %s; %s; %s (%s)", found.Kind, found.Message, found.First, found.Second, found.Example)
-		}
-	}
-	if result.Stuck {
-		return "a run did not end"
-	}
-	with := result.RunsWith[w.finding()]
-	switch w.kind {
-	case wantClean:
-	case wantRaceOrNone, wantModelOrNone:
-		if with == 0 {
-			return fmt.Sprintf("no %s in any of %d schedules", w.finding(), result.Runs)
-		}
-	default:
-		if with != result.Runs {
-			return fmt.Sprintf("a %s in %d of %d runs only", w.finding(), with, result.Runs)
-		}
-	}
-	return ""
-}
 
 // runsOf says how a program is run.
 type runsOf struct {
@@ -120,10 +37,10 @@ const (
 )
 
 // unexpected are the findings that a result should not have.
-func (w expectation) unexpected(result *script.Result) []reports.Finding {
+func unexpected(w corpus.Expectation, result *script.Result) []reports.Finding {
 	var all []reports.Finding
 	for _, f := range result.Findings {
-		if !w.matches(f) && len(all) < process.MostFindings {
+		if !w.Matches(f) && len(all) < process.MostFindings {
 			all = append(all, process.Report(f))
 		}
 	}
@@ -132,7 +49,7 @@ func (w expectation) unexpected(result *script.Result) []reports.Finding {
 
 // runProgram runs a program in every way asked for and returns what is wrong, with the findings it should not have, or an
 // empty text and what was done.
-func runProgram(ctx context.Context, c *stage.Checker, text string, want expectation, runs runsOf) (problem, detail string, found []reports.Finding) {
+func runProgram(ctx context.Context, c *stage.Checker, text string, want corpus.Expectation, runs runsOf) (problem, detail string, found []reports.Finding) {
 	var done, schedules uint64
 	try := func(options script.Options, how string) string {
 		options.Stall = c.Patience
@@ -148,8 +65,8 @@ func runProgram(ctx context.Context, c *stage.Checker, text string, want expecta
 		} else {
 			done += result.Runs
 		}
-		if problem := want.problem(result); problem != "" {
-			found = want.unexpected(result)
+		if problem := want.Problem(result); problem != "" {
+			found = unexpected(want, result)
 			return fmt.Sprintf("%s: %s; to see it again: %s", how, problem, repeat(c, options, problem, text))
 		}
 		return ""
@@ -225,7 +142,7 @@ func repeat(c *stage.Checker, options script.Options, problem, text string) stri
 }
 
 // checkProgram makes a check of one program.
-func checkProgram(ctx context.Context, c *stage.Checker, check reports.Check, text string, want expectation, runs runsOf) reports.Check {
+func checkProgram(ctx context.Context, c *stage.Checker, check reports.Check, text string, want corpus.Expectation, runs runsOf) reports.Check {
 	started := time.Now()
 	check.Subject = c.Subject
 	c.Begin(check.Name)
@@ -239,40 +156,40 @@ func checkProgram(ctx context.Context, c *stage.Checker, check reports.Check, te
 }
 
 // checkMetal runs the corpus of the checker and the programs that break a rule each.
-func checkMetal(ctx context.Context, c *stage.Checker) []reports.Check {
+func checkMetal(ctx context.Context, c *stage.Checker, programs []corpus.Program) []reports.Check {
 	runs := runsOf{free: 200, drawn: 1000}
 	if c.Quick {
 		runs = runsOf{free: 4, drawn: 40}
 	}
 	var checks []reports.Check
-	for _, group := range []struct {
-		prefix   string
-		programs []program
-	}{{"order: ", orderPrograms()}, {"metal: ", rulePrograms()}} {
-		for _, program := range group.programs {
-			if ctx.Err() != nil {
-				return checks
-			}
-			own := runs
-			switch program.want.kind {
-			case wantRaceOrNone:
-				own = runsOf{search: 100_000, deviations: script.Unbounded, whole: true}
-			case wantModelOrNone:
-				own = runsOf{search: 20_000, deviations: 2}
-			case wantDeadlock: // freely, the watchdog takes its time
-				own.free = 2
-			}
-			checks = append(checks, checkProgram(ctx, c, reports.Check{Name: group.prefix + program.name}, program.text, program.want, own))
+	for _, program := range slices.Concat(corpus.Of(programs, corpus.Order), corpus.Of(programs, corpus.Metal)) {
+		if ctx.Err() != nil {
+			return checks
 		}
+		own := runs
+		switch want := program.Expect; {
+		case want.Some && want.Kind == script.Race:
+			own = runsOf{search: 100_000, deviations: script.Unbounded, whole: true}
+		case want.Some:
+			own = runsOf{search: 20_000, deviations: 2}
+		case want.Kind == script.Deadlock: // freely, the watchdog takes its time
+			own.free = 2
+		}
+		checks = append(checks, checkProgram(ctx, c, checkOf(program), program.Text, program.Expect, own))
 	}
 	c.Count("metal programs", int64(len(checks)))
 	return checks
 }
 
+// checkOf is the check of a program, before it has run.
+func checkOf(program corpus.Program) reports.Check {
+	return reports.Check{Name: program.Group + ": " + program.Name, Rule: program.Rules}
+}
+
 // checkPool runs the scenarios of the pool.
-func checkPool(ctx context.Context, c *stage.Checker) []reports.Check {
+func checkPool(ctx context.Context, c *stage.Checker, programs []corpus.Program) []reports.Check {
 	var checks []reports.Check
-	for _, scenario := range poolScenarios() {
+	for _, scenario := range corpus.Of(programs, corpus.Pool) {
 		if ctx.Err() != nil {
 			return checks
 		}
@@ -280,10 +197,10 @@ func checkPool(ctx context.Context, c *stage.Checker) []reports.Check {
 		if c.Quick {
 			runs = runsOf{free: 4, drawn: 40}
 		}
-		if scenario.freely {
+		if scenario.Freely {
 			runs = runsOf{free: runs.free}
 		}
-		checks = append(checks, checkProgram(ctx, c, reports.Check{Name: "pool: " + scenario.name, Rule: scenario.rules}, scenario.text, clean, runs))
+		checks = append(checks, checkProgram(ctx, c, checkOf(scenario), scenario.Text, scenario.Expect, runs))
 	}
 	c.Count("pool scenarios", int64(len(checks)))
 	return checks

@@ -21,12 +21,22 @@ import (
 	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/crash"
+	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/stage"
 	"mpsforge/validate/stagetest"
 )
 
 func referenceChecker(t *testing.T) *stage.Checker {
 	return stage.NewChecker(stagetest.Options(t), &reports.Stage{Name: "reference"}, "reference")
+}
+
+func programsOf(t *testing.T) []corpus.Program {
+	t.Helper()
+	programs, err := corpus.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return programs
 }
 
 // runScript runs a program that must be one.
@@ -41,18 +51,18 @@ func runScript(t *testing.T, text string, options script.Options) *script.Result
 }
 
 func TestScheduleOfAFindingShowsItAgain(t *testing.T) {
-	for _, program := range orderPrograms() {
-		if program.want.kind != wantRaceOrNone {
+	for _, program := range corpus.Of(programsOf(t), corpus.Order) {
+		if !program.Expect.Some {
 			continue
 		}
-		found := runScript(t, program.text, script.Options{Mode: script.Search, Runs: 100_000, Deviations: 2})
+		found := runScript(t, program.Text, script.Options{Mode: script.Search, Runs: 100_000, Deviations: 2})
 		if len(found.Findings) == 0 {
-			t.Fatalf("%s: nothing found", program.name)
+			t.Fatalf("%s: nothing found", program.Name)
 		}
 		schedule := strings.TrimPrefix(found.Findings[0].Example, "schedule ")
-		again := runScript(t, program.text, script.Options{Mode: script.Replay, Schedule: schedule})
+		again := runScript(t, program.Text, script.Options{Mode: script.Replay, Schedule: schedule})
 		if again.RunsWith[script.Race] != 1 || len(again.Failures) != 0 {
-			t.Errorf("%s: schedule %s shows %+v, want the race again", program.name, schedule, again)
+			t.Errorf("%s: schedule %s shows %+v, want the race again", program.Name, schedule, again)
 		}
 	}
 }
@@ -79,7 +89,7 @@ func TestFailureNamesTheCommandThatShowsItAgain(t *testing.T) {
 		{drawn: 3}:                 "mpsforge metal run --steps --seed 1 --runs 1 ",
 		{search: 9, deviations: 2}: "mpsforge metal run --schedule \"\" ",
 	} {
-		problem, _, findings := runProgram(t.Context(), c, text, clean, runs)
+		problem, _, findings := runProgram(t.Context(), c, text, corpus.Clean, runs)
 		if len(findings) != 1 || findings[0].Kind != "race" || !strings.Contains(findings[0].First, "cpu_read") || !strings.Contains(findings[0].Second, "fill") {
 			t.Errorf("%+v: findings %+v", runs, findings)
 		}
@@ -98,8 +108,8 @@ func TestFailureNamesTheCommandThatShowsItAgain(t *testing.T) {
 // Each rule of the pool has a scenario named after it.
 func TestEveryRuleOfThePoolHasAScenario(t *testing.T) {
 	named := map[string]bool{}
-	for _, scenario := range poolScenarios() {
-		for rule := range strings.SplitSeq(scenario.rules, ", ") {
+	for _, scenario := range corpus.Of(programsOf(t), corpus.Pool) {
+		for rule := range strings.SplitSeq(scenario.Rules, ", ") {
 			named[rule] = true
 		}
 	}
@@ -113,8 +123,8 @@ func TestEveryRuleOfThePoolHasAScenario(t *testing.T) {
 // The corpus must hold enough of both kinds, or its verdict means little.
 func TestCorpusHoldsBothClasses(t *testing.T) {
 	classes := map[bool]int{}
-	for _, program := range orderPrograms() {
-		classes[program.want.kind == wantClean]++
+	for _, program := range corpus.Of(programsOf(t), corpus.Order) {
+		classes[program.Expect == corpus.Clean]++
 	}
 	if classes[true] < 20 || classes[false] < 20 {
 		t.Errorf("%d race-free programs and %d racy ones", classes[true], classes[false])

@@ -17,6 +17,7 @@ import (
 	"mpsforge/reports"
 	"mpsforge/validate/allocator"
 	"mpsforge/validate/process"
+	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/stage"
 )
 
@@ -31,15 +32,12 @@ type sanitizedProgram struct {
 	name, text string
 }
 
-func sanitizedPrograms(seed uint64) []sanitizedProgram {
+func sanitizedPrograms(from []corpus.Program, seed uint64) []sanitizedProgram {
 	var programs []sanitizedProgram
-	for _, program := range append(orderPrograms(), rulePrograms()...) {
-		if program.want.kind == wantClean {
-			programs = append(programs, sanitizedProgram{program.name, program.text})
+	for _, program := range from {
+		if program.Expect == corpus.Clean && program.Group != corpus.Schedules {
+			programs = append(programs, sanitizedProgram{program.Name, program.Text})
 		}
-	}
-	for _, scenario := range poolScenarios() {
-		programs = append(programs, sanitizedProgram{scenario.name, scenario.text})
 	}
 	for _, shape := range poolShapes {
 		programs = append(programs, sanitizedProgram{shape.name, shape.build(seed, 6)})
@@ -48,7 +46,7 @@ func sanitizedPrograms(seed uint64) []sanitizedProgram {
 }
 
 // checkEngineSanitizers runs programs on builds of the engine and the reference with each sanitizer that works here.
-func checkEngineSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler) []reports.Check {
+func checkEngineSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, programs []corpus.Program) []reports.Check {
 	var checks []reports.Check
 	for _, s := range []struct {
 		cxx.Sanitizer
@@ -63,7 +61,7 @@ func checkEngineSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Comp
 		case s.err != nil:
 			check.Verdict, check.Detail = reports.Skipped, s.Name+" does not work here: "+words.FirstLine(s.err.Error())
 		default:
-			check.Verdict, check.Detail, check.Output = runSanitized(ctx, c, tools, s.Sanitizer)
+			check.Verdict, check.Detail, check.Output = runSanitized(ctx, c, tools, s.Sanitizer, sanitizedPrograms(programs, c.Seed))
 		}
 		check.Seconds = time.Since(started).Seconds()
 		checks = append(checks, c.Progress(ctx, check))
@@ -71,7 +69,7 @@ func checkEngineSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Comp
 	return checks
 }
 
-func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s cxx.Sanitizer) (verdict reports.Verdict, detail, output string) {
+func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s cxx.Sanitizer, programs []sanitizedProgram) (verdict reports.Verdict, detail, output string) {
 	sources, err := engineSources()
 	if err != nil {
 		return reports.Failed, err.Error(), ""
@@ -90,7 +88,6 @@ func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s c
 	if c.Quick {
 		runs = "2"
 	}
-	programs := sanitizedPrograms(c.Seed)
 	args := []string{"free", fmt.Sprint(c.Seed), runs, "0", fmt.Sprint(freeDelay.Microseconds()), fmt.Sprint(c.Patience.Milliseconds())}
 	for i, each := range programs {
 		path := filepath.Join(folder, fmt.Sprintf("%03d.txt", i))
@@ -125,7 +122,7 @@ func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s c
 		if err := json.Unmarshal([]byte(line), &found); err != nil || found.Error != "" {
 			return reports.Failed, fmt.Sprintf("program %q: %v %s", programs[i].name, err, found.Error), ""
 		}
-		if problem := clean.problem(&found.Result); problem != "" {
+		if problem := corpus.Clean.Problem(&found.Result); problem != "" {
 			return reports.Failed, fmt.Sprintf("program %q: %s", programs[i].name, problem), programs[i].text
 		}
 		done += found.Runs
