@@ -77,6 +77,13 @@ func Steps(asked []string) []string {
 	return steps
 }
 
+// Need says whether a stage asked for, of all where none is named, has this need.
+func Need(asked []string, need stage.Need) bool {
+	return slices.ContainsFunc(Stages(), func(s stage.Stage) bool {
+		return (len(asked) == 0 || slices.Contains(asked, s.Name)) && slices.Contains(s.Needs, need)
+	})
+}
+
 // CheckNames makes sure that every name is one of a stage.
 func CheckNames(names []string) error {
 	for _, name := range names {

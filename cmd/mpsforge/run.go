@@ -13,6 +13,7 @@ import (
 	"mpsforge/fork/build"
 	"mpsforge/internal/events"
 	"mpsforge/validate"
+	"mpsforge/validate/stage"
 )
 
 func runCommand(std streams) *cli.Command {
@@ -69,8 +70,7 @@ func (c call) needsBuild() bool {
 	if c.IsSet("build") {
 		return c.Bool("build")
 	}
-	stages := list(c.String("stages"))
-	return c.Bool("build") && (len(stages) == 0 || slices.Contains(stages, "python") || slices.Contains(stages, "bench"))
+	return c.Bool("build") && validate.Need(list(c.String("stages")), stage.NeedsTorch)
 }
 
 // buildForVerify builds PyTorch and has it verified.

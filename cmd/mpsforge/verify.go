@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -144,7 +143,7 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	if err := c.checkPrograms("python", "stock"); err != nil {
 		return options, err
 	}
-	if len(stages) == 0 || slices.Contains(stages, "python") || slices.Contains(stages, "bench") {
+	if validate.Need(stages, stage.NeedsTorch) {
 		if err := c.checkTorch(ctx, "python", "stock"); err != nil {
 			return options, err
 		}
