@@ -7,7 +7,6 @@ import (
 
 	"mpsforge/patches"
 	"mpsforge/validate"
-	"mpsforge/validate/stage"
 )
 
 // The pipeline runs the stages that are asked for; what does not run is told, and counts for no pass.
@@ -20,7 +19,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	report, err := validate.Run(context.Background(), stage.Options{
+	report, err := validate.Run(context.Background(), validate.Options{
 		Series: series, Lint: linted, NoCheckout: "this example has none",
 		Stages: []string{"series", "checkout"}, Require: []string{"checkout"}, Quick: true,
 	}, nil)

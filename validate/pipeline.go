@@ -33,9 +33,17 @@ import (
 // ErrUnknownStage is returned, wrapped, for a stage name that does not exist.
 var ErrUnknownStage = errors.New("no such stage")
 
+// The contract is in package stage, which stages import; these are its names for those who import the pipeline.
+type (
+	Stage         = stage.Stage
+	Options       = stage.Options
+	HostOptions   = stage.HostOptions
+	PythonOptions = stage.PythonOptions
+)
+
 // Stages lists the pipeline in its order. A stage without a Run is named in the design but not in this version.
-func Stages() []stage.Stage {
-	return []stage.Stage{
+func Stages() []Stage {
+	return []Stage{
 		series.Stage(),
 		checkout.Stage(),
 		reference.Stage(),
@@ -79,7 +87,7 @@ func Steps(asked []string) []string {
 
 // Need says whether a stage asked for, of all where none is named, has this need.
 func Need(asked []string, need stage.Need) bool {
-	return slices.ContainsFunc(Stages(), func(s stage.Stage) bool {
+	return slices.ContainsFunc(Stages(), func(s Stage) bool {
 		return (len(asked) == 0 || slices.Contains(asked, s.Name)) && slices.Contains(s.Needs, need)
 	})
 }
@@ -96,7 +104,7 @@ func CheckNames(names []string) error {
 
 // Run verifies and gives the report. A failed verification is not an error: the report's verdict says it. An error
 // means that there is no report, or that the context ended.
-func Run(ctx context.Context, options stage.Options, sink events.Sink) (*reports.Report, error) {
+func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Report, error) {
 	sink = events.OrDiscard(sink)
 	if err := CheckNames(append(slices.Clone(options.Stages), options.Require...)); err != nil {
 		return nil, err
@@ -143,7 +151,7 @@ func Run(ctx context.Context, options stage.Options, sink events.Sink) (*reports
 }
 
 // runStage runs one stage and turns its error into a verdict. Only the end of the context is an error here.
-func runStage(ctx context.Context, s stage.Stage, env *stage.Env, sink events.Sink, result *reports.Stage) error {
+func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, result *reports.Stage) error {
 	finish := events.Step(sink, stage.StepName(s.Name))
 	defer finish(events.Failed, "")
 	started := time.Now()
@@ -169,7 +177,7 @@ func runStage(ctx context.Context, s stage.Stage, env *stage.Env, sink events.Si
 	return nil
 }
 
-func identity(options stage.Options) reports.Identity {
+func identity(options Options) reports.Identity {
 	identity := reports.Identity{Baseline: options.Series.Baseline.Name, SeriesDigest: options.Series.Digest(), Patches: []string{}}
 	for _, patch := range options.Series.Patches {
 		identity.Patches = append(identity.Patches, patch.Name)
