@@ -83,7 +83,7 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { folder.Close() }, nil
 }
 
-// ClearUnmade removes what a fetch left in dir that was cut off before it had made a repository, and tells what it
+// ClearUnmade removes what a fetch left in dir that was cut off before it had made a repository, and says what it
 // removed; empty when there was nothing. What has a repository is Checkout.Recover's to clear.
 func ClearUnmade(dir string) (did string, err error) {
 	if !leftUnmade(dir) {

@@ -8,7 +8,7 @@ import (
 	"mpsforge/internal/cxx"
 )
 
-// Files returns files of package native under their own names; names ending in / stand for the whole folder.
+// Files returns files of package native under their own names; names ending in / mean the whole folder.
 func Files(names ...string) ([]cxx.Source, error) {
 	var result []cxx.Source
 	for _, name := range names {

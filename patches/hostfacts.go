@@ -13,7 +13,7 @@ const hostFile = "host.json"
 var ErrNoHostFacts = errors.New("the baseline has no " + hostFile)
 
 // HostFacts is what depends on a PyTorch version where its MPS sources are compiled on Linux and searched (host.json): all that a
-// new version needs stands in its folder. Paths are by slashes, seen from the top of the checkout.
+// new version needs is in its folder. Paths are by slashes, seen from the top of the checkout.
 type HostFacts struct {
 	Schema int `json:"schema"` // always 1
 	// Sources are the folders whose .mm and .cpp files are compiled, without those below them.

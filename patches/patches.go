@@ -272,7 +272,7 @@ func blobID(content []byte) string {
 // ErrNoPatch is returned, wrapped, for the name of a patch that the series does not have.
 var ErrNoPatch = errors.New("the series has no such patch")
 
-// AllPatches stands for each patch of a series where patches are named.
+// AllPatches means each patch of a series where patches are named.
 const AllPatches = "all"
 
 // Named gives the patches of the series by name, all for AllPatches.
