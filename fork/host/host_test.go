@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
-	"mpsforge/internal/run"
 	"mpsforge/patches"
 )
 
@@ -104,77 +102,4 @@ func filesAndFolders(t *testing.T, top string) map[string]bool {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// Host builds generate with the torchgen of the checkout: a line that is changed there is in the generated wrappers.
-func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs torchgen on all of PyTorch's operators")
-	}
-	cache := os.Getenv("MPSFORGE_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(home, ".cache", "mpsforge")
-	}
-	tree := filepath.Join(cache, "trees", DebianBaseline)
-	if !builds.Exists(filepath.Join(tree, "torchgen")) {
-		t.Skipf("SKIP: there is no tree of %s in %s", DebianBaseline, tree)
-	}
-	root, err := OpenRoot(t.Context(), "", cache, events.Discard)
-	if errors.Is(err, builds.ErrEnvironment) {
-		t.Skipf("SKIP: %v", err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	torch, err := OpenTorch(root, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkout := t.TempDir()
-	for _, part := range []string{"torchgen", "aten/src/ATen/templates", "aten/src/ATen/native/native_functions.yaml", "aten/src/ATen/native/tags.yaml"} {
-		to := filepath.Join(checkout, part)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := (run.Command{Name: "cp", Args: []string{"-r", filepath.Join(tree, part), to}}).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const before, after = "// DeviceGuard omitted", "// a line of this checkout"
-	dest := filepath.Join(checkout, "torchgen/dest/register_dispatch_key.py")
-	text, err := os.ReadFile(dest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(text), before) {
-		t.Fatalf("%s has no %q", dest, before)
-	}
-	if err := os.WriteFile(dest, []byte(strings.ReplaceAll(string(text), before, after)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	made, err := generate(t.Context(), root, torch, checkout, t.TempDir(), events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(made.registration, "RegisterMPS*.cpp"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), before) {
-			t.Errorf("%s is from another torchgen", file)
-		}
-		changed += strings.Count(string(text), after)
-	}
-	if changed < 100 {
-		t.Errorf("wrappers with the changed line: %d in %v", changed, files)
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
+	"mpsforge/fork/host/hosttest"
 	"mpsforge/internal/run"
 	"mpsforge/validate/stagetest"
 )
@@ -39,7 +40,7 @@ func TestHostPython(t *testing.T) {
 
 // The tests that the series adds to PyTorch pass on the patched sources.
 func TestSeriesOwnTestsPass(t *testing.T) {
-	_, _, checkout, series, cache := stagetest.HostInputs(t)
+	_, _, checkout, series, cache := hosttest.Inputs(t)
 	source, err := checkout.Patched(t.Context(), series, cache)
 	if err != nil {
 		t.Fatal(err)

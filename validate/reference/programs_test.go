@@ -230,37 +230,23 @@ func TestViolationAbortsAsOnAMac(t *testing.T) {
 
 // The checker's own scenarios and its comparison with a brute-force oracle are C++: they call what no program can.
 func TestOrderCheckerAgreesWithItsOracle(t *testing.T) {
-	tools := cxx.Find(t.Context(), stagetest.Cache())
-	if tools.Err != nil {
-		t.Skipf("SKIP order checker: %v", tools.Err)
-	}
-	sources, err := native.Files("metal/order.h", "metal/shadow.h", "metal/order.cc", "metal/shadow.cc", "metal/signals.cc",
+	runPlainAndSanitized(t, "metal/order.h", "metal/shadow.h", "metal/order.cc", "metal/shadow.cc", "metal/signals.cc",
 		"programs/order_test.cc", "programs/order_random.h", "programs/order_random.cc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	builder := cxx.Builder{Cache: stagetest.Cache(), Compiler: tools}
-	for _, kind := range []cxx.Flavour{cxx.Program, cxx.AddressProgram} {
-		path, err := builder.Build(t.Context(), cxx.Target{Flavour: kind, Sources: sources})
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := run.Command{Name: path}.Run(t.Context())
-		if err != nil {
-			t.Errorf("%s: %v\n%s", kind.Name, err, result.Stdout)
-			continue
-		}
-		t.Logf("%s: %s", kind.Name, result.Stdout)
-	}
 }
 
 // What the software Metal has for the Objective-C classes over it, which no script can call.
 func TestMetalServesItsObjectiveCClasses(t *testing.T) {
+	runPlainAndSanitized(t, "schedule/", "metal/", "programs/metal_test.cc")
+}
+
+// runPlainAndSanitized builds native sources into a program, with AddressSanitizer as well, and demands that it ends with 0.
+func runPlainAndSanitized(t *testing.T, names ...string) {
+	t.Helper()
 	tools := cxx.Find(t.Context(), stagetest.Cache())
 	if tools.Err != nil {
-		t.Skipf("SKIP Metal for Objective-C: %v", tools.Err)
+		t.Skipf("SKIP: %v", tools.Err)
 	}
-	sources, err := native.Files("schedule/", "metal/", "programs/metal_test.cc")
+	sources, err := native.Files(names...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/fork/host/hosttest"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
-	"mpsforge/validate/stagetest"
 )
 
 // Every reproducer is one file of valid Python that holds all that it uses.
@@ -83,7 +83,7 @@ func TestReportOfAReproducer(t *testing.T) {
 
 // The reproducer for Apple compiles against the headers of host builds. That finds slips; it is no proof about Apple's.
 func TestAppleReproducerCompiles(t *testing.T) {
-	root, _, _, _, _ := stagetest.HostInputs(t)
+	root, _, _, _, _ := hosttest.Inputs(t)
 	args := []string{"-x", "objective-c++", "-std=c++17", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
 		"-fsyntax-only", "-I../../native/objc/include", "templates/matrix_multiplication.mm"}
 	if _, err := (run.Command{Name: root.Tool("clang"), Args: args}).Run(t.Context()); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
+	"mpsforge/fork/host/hosttest"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/patches"
@@ -104,7 +105,7 @@ func TestHostBuildsPartsWork(t *testing.T) {
 // The backend of the software Metal's C ABI on Apple's Metal can not run on Linux, but it compiles against the headers of
 // host builds. That finds slips; it is no proof about Apple's interfaces.
 func TestAppleBackendCompilesAgainstTheVeneer(t *testing.T) {
-	root, _, _, _, _ := stagetest.HostInputs(t)
+	root, _, _, _, _ := hosttest.Inputs(t)
 	sources, err := filepath.Glob("../../native/metal/*_darwin.m")
 	if err != nil || len(sources) < 4 {
 		t.Fatalf("%v %v", sources, err)
