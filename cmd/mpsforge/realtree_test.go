@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mpsforge/fork"
-	"mpsforge/internal/events"
+	"mpsforge/fork/host/hosttest"
 	"mpsforge/patches"
 )
 
@@ -27,21 +24,11 @@ func realTree(t *testing.T) (dir string, series *patches.Series) {
 	if testing.Short() {
 		t.Skip("SKIP real tree: -short")
 	}
-	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	cache, err := cacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := filepath.Join(cache, "trees", "v2.6.0")
-	if _, err := fork.Fetch(context.Background(), series, fork.FetchOptions{Dir: source, Cache: cache}, events.Discard); err != nil {
-		if errors.Is(err, fork.ErrEnvironment) || errors.Is(err, fork.ErrUnavailable) {
-			t.Skipf("SKIP real tree: Debian's source package of PyTorch 2.6.0 can not be had here: %v", err)
-		}
-		t.Fatal(err)
-	}
+	source, series := hosttest.Tree(t, cache)
 	dir = filepath.Join(t.TempDir(), "tree")
 	gitIn(t, ".", "clone", "-q", "--shared", "--no-checkout", source, dir)
 	gitIn(t, dir, "checkout", "-q", "--detach", series.Baseline.Commit)

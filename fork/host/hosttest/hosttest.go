@@ -10,6 +10,7 @@ import (
 	"mpsforge/patches"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -38,20 +39,41 @@ func Inputs(t testing.TB) (*host.Root, *host.Torch, *fork.Checkout, *patches.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := filepath.Join(cache, "trees", host.DebianBaseline)
-	if _, err := fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: tree, Cache: cache}, events.Discard); errors.Is(err, fork.ErrUnavailable) || errors.Is(err, fork.ErrEnvironment) {
-		t.Skipf("SKIP host build: %v", err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
+	tree, series := Tree(t, cache)
 	checkout, err := fork.Open(t.Context(), tree, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { checkout.Close() })
 	return root, torch, checkout, series, cache
+}
+
+// Tree gives the real tree of 2.6.0 in a cache, and its series. Tests of several packages, which go test runs as processes at
+// the same time, want it: the first one fetches it, and the others wait.
+func Tree(t testing.TB, cache string) (dir string, series *patches.Series) {
+	t.Helper()
+	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Create(filepath.Join(cache, "test-tree.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close() // which gives the lock back
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(cache, "trees", host.DebianBaseline)
+	_, err = fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, Cache: cache}, events.Discard)
+	if errors.Is(err, fork.ErrUnavailable) || errors.Is(err, fork.ErrEnvironment) {
+		t.Skipf("SKIP real tree: Debian's source package of PyTorch 2.6.0 cannot be had here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, series
 }
