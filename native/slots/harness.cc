@@ -64,8 +64,19 @@ class History {
     std::vector<Held> ended;  // own leases of the past, for stale releases
     ready_.fetch_add(1, std::memory_order_relaxed);
     while (ready_.load(std::memory_order_relaxed) < options_.threads) std::this_thread::yield();
-    // Leases outweigh returns, so that threads hold nearly what they may and the pool gets full.
+    // Leases outweigh returns, so that threads hold nearly what they may. Half way all of them lease what they may and
+    // wait for each other: the pool gets full however few processors there are. Not where a lease is waited for:
+    // threads that hold one and wait for another would wait for each other.
+    const bool meets = options_.config.policy != MPSFORGE_SLOTS_WAIT && options_.operations >= 2 * options_.max_held;
     for (uint32_t i = 0; i < options_.operations; ++i) {
+      if (meets && i == options_.operations / 2) {
+        for (uint32_t n = 0; n < options_.max_held && held.size() < options_.max_held; ++n, ++i)
+          acquire(thread, random, held);
+        // Relaxed, as above: no order between threads that the allocator does not make itself.
+        full_.fetch_add(1, std::memory_order_relaxed);
+        while (full_.load(std::memory_order_relaxed) < options_.threads && !abandoned_) std::this_thread::yield();
+        if (i >= options_.operations) break;
+      }
       if (random.below(100) < options_.stale_percent) {
         release(thread, stale(random, ended), false);
       } else if (held.empty() || (held.size() < options_.max_held && random.below(4) != 0)) {
@@ -102,6 +113,7 @@ class History {
         seen = done;
         moved = now;
       } else if (now - moved > std::chrono::milliseconds(options_.stall_ms)) {
+        abandoned_ = true;
         return false;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -203,6 +215,8 @@ class History {
   std::vector<Worker> workers_;
   const Clock::time_point base_;
   std::atomic<uint32_t> ready_{0};
+  std::atomic<uint32_t> full_{0};  // threads that have leased what they may, half way
+  std::atomic<bool> abandoned_{false};
   std::atomic<uint64_t> overlaps_{0};
 };
 
