@@ -18,11 +18,13 @@ type HostFacts struct {
 	Schema int `json:"schema"` // always 1
 	// Sources are the folders whose .mm and .cpp files are compiled, without those below them.
 	Sources []string `json:"sources"`
-	// Operations is the one of them of which only the files in Wanted are compiled.
-	Operations string   `json:"operations"`
-	Wanted     []string `json:"wanted"`
+	// Core are those that the scenarios of the stage runtime need, by path: builds with a sanitizer can do without the others, and a
+	// checkout that lacks one of them is a part of PyTorch's tree.
+	Core []string `json:"core"`
 	// Excluded gives, by path, the reason why a file is not compiled.
 	Excluded map[string]string `json:"excluded"`
+	// Unregistered gives, by operator, the reason why a host build does not register its kernel for MPS although torchgen does.
+	Unregistered map[string]string `json:"unregistered"`
 	// WithoutAssertions are compiled with NDEBUG, since a release libtorch lacks what their assertions call.
 	WithoutAssertions []string `json:"without_assertions"`
 	// LayoutHeaders declare the classes that extensions outside PyTorch's tree are built with, as include writes them;

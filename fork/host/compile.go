@@ -25,7 +25,8 @@ type unit struct {
 	dir    string // the compiler runs there and writes only the object; path and relative flags are seen from it
 	path   string
 	flags  []string
-	bare   bool // ThreadSanitizer is not to see it
+	prefix []string // flags of a precompiled header, if it has one
+	bare   bool     // ThreadSanitizer is not to see it
 	object string
 }
 
@@ -52,7 +53,9 @@ func (c *compiler) toolchain() cxx.Toolchain {
 	return cxx.Toolchain{Compiler: c.root.Tool("clang"), Launcher: c.root.Tool("ccache"), Jobs: c.jobs, Environ: func(dir string) []string {
 		return run.Environment([]string{
 			"CCACHE_DIR=" + filepath.Join(c.cache, "ccache"), "CCACHE_COMPILERTYPE=clang", "CCACHE_COMPILERCHECK=content",
-			"CCACHE_NOHASHDIR=1", "CCACHE_BASEDIR=" + dir, "CCACHE_MAXSIZE=5G", "LC_ALL=C"}, nil)
+			"CCACHE_NOHASHDIR=1", "CCACHE_BASEDIR=" + dir, "CCACHE_MAXSIZE=5G", "LC_ALL=C",
+			// A precompiled header counts as the digest beside it says (prefix.go), not as its bytes, which hold paths.
+			"CCACHE_SLOPPINESS=pch_defines,time_macros", "CCACHE_PCH_EXTSUM=1"}, nil)
 	}}
 }
 
@@ -63,7 +66,7 @@ func (c *compiler) compile(ctx context.Context, units []unit) error {
 		// Names of files in debug information and in messages are as seen from the folder, so that another checkout's
 		// objects can be the same.
 		flags := slices.Concat(u.flags, c.sanitizer(u.bare), []string{"-ffile-compilation-dir=."})
-		all = append(all, cxx.Unit{Dir: u.dir, Path: u.path, Flags: flags, Object: u.object})
+		all = append(all, cxx.Unit{Dir: u.dir, Path: u.path, Flags: flags, Prefix: u.prefix, Object: u.object})
 	}
 	return compileError(c.toolchain().Compile(ctx, all, func(u cxx.Unit, done int, err error) {
 		c.sink.Emit(events.StepProgress{Step: c.step, Done: int64(done), Total: int64(len(units)), Unit: "sources", Note: u.Path})

@@ -2,8 +2,14 @@ package host
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/run"
 )
 
 // Generate runs torchgen and gives the folder with the registration, for tests outside this package.
@@ -13,4 +19,37 @@ func Generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 		return "", err
 	}
 	return made.registration, nil
+}
+
+// CompileWithPrefix compiles a source of a checkout with a precompiled header and gives the object's bytes.
+func CompileWithPrefix(ctx context.Context, root *Root, cache, checkout, header, source string, flags []string) ([]byte, error) {
+	c := compiler{root: root, cache: cache, jobs: 1, sink: events.Discard}
+	prefix, err := c.precompile(ctx, header, checkout, flags)
+	if err != nil {
+		return nil, err
+	}
+	object := filepath.Join(checkout, source+".o")
+	if err := c.compile(ctx, []unit{{dir: checkout, path: source, flags: flags, prefix: prefix, object: object}}); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(object)
+}
+
+// CacheHits is how many objects ccache has given from a cache.
+func CacheHits(t testing.TB, root *Root, cache string) int {
+	t.Helper()
+	found, err := run.Command{Name: root.Tool("ccache"), Args: []string{"--print-stats"}, Env: run.Environment([]string{"CCACHE_DIR=" + filepath.Join(cache, "ccache")}, nil)}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits := 0
+	for _, line := range strings.Split(string(found.Stdout), "\n") {
+		name, number, _ := strings.Cut(line, "\t")
+		if name == "local_storage_hit" {
+			if hits, err = strconv.Atoi(number); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return hits
 }

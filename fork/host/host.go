@@ -39,6 +39,8 @@ type Options struct {
 	Subject string
 	// Native is package native's sources, Glue those that stand in for PyTorch.
 	Native, Glue fs.FS
+	// Core leaves out the sources that the scenarios do not need.
+	Core bool
 	// Tests asks for the test programs of both, too.
 	Tests bool
 }
@@ -70,7 +72,8 @@ type Build struct {
 // C++ exceptions (the GNU one gives neither); retain and release are manual, as in PyTorch's build for the Mac.
 var objcFlags = []string{"-x", "objective-c++", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks"}
 
-var commonFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-pthread"}
+// libtorch is compiled by GCC, which leaves the type of an unnamed template parameter out of a symbol, as clang did up to 17.
+var commonFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-pthread", "-fclang-abi-compat=17"}
 
 // bareFolders are compiled without ThreadSanitizer: their locks and memory must not order PyTorch's threads for it. Order
 // that Apple documents is declared by hand.
@@ -129,7 +132,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiled, excluded, err := backendSources(h.Checkout, h.Facts)
+	compiled, excluded, err := backendSources(h.Checkout, h.Facts, h.Core)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +161,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	built := &Build{Dir: dir, Library: filepath.Join(dir, "libhostmps.so"), Metal: filepath.Join(dir, "libmpsforge_objc.so"),
 		Driver: filepath.Join(dir, "scenarios"), Stamp: stamp, Compiled: compiled, Excluded: excluded}
 	objects := filepath.Join(dir, "objects")
-	if err := dropOldBuilds(dir); err != nil {
+	if err := makeAndDropOld(dir, keptBuilds); err != nil {
 		return nil, err
 	}
 
@@ -190,14 +193,18 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		return nil, err
 	}
 	// Some headers of the old caffe2 are in no libtorch. USE_MPS lets the sources register kernels in dispatch stubs.
-	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-idirafter", "."},
+	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-include", "mpsforge/integers.h", "-idirafter", "."},
 		include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
+	prefix, err := h.compiler.precompile(ctx, filepath.Join(glue, "prefix.h"), h.Checkout, torchFlags)
+	if err != nil {
+		return nil, err
+	}
 	for _, path := range compiled {
-		flags := torchFlags
+		u := unit{dir: h.Checkout, path: path, flags: torchFlags, prefix: prefix, object: filepath.Join(objects, path+".o")}
 		if slices.Contains(h.Facts.WithoutAssertions, path) {
-			flags = slices.Concat(torchFlags, []string{"-DNDEBUG"})
+			u.flags, u.prefix = slices.Concat(torchFlags, []string{"-DNDEBUG"}), nil
 		}
-		foreign = append(foreign, unit{dir: h.Checkout, path: path, flags: flags, object: filepath.Join(objects, path+".o")})
+		foreign = append(foreign, u)
 	}
 	// Only what is part of the backend sees the checkout; the rest is the same for all checkouts, and compiled once.
 	ownGlue := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include(".", native, filepath.Join(native, "objc/include"), generated.include))
@@ -247,6 +254,9 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		return nil, err
 	}
 	built.Kernels, built.Dropped = len(kernels.kept), kernels.dropped
+	if err := h.checkDropped(kernels, excluded); err != nil {
+		return nil, err
+	}
 	// Generated, large, and of no interest to anybody's speed.
 	for i := range registration {
 		registration[i].flags = slices.Concat(torchFlags, []string{"-O0"})
@@ -442,8 +452,8 @@ func lock(ctx context.Context, cache string, sink events.Sink) (unlock func(), e
 // keptBuilds is how many host builds stay in the cache, some 40 MB each. One that a report names should be there for a while.
 const keptBuilds = 64
 
-// dropOldBuilds makes the folder of a build and removes those that have not been built for longest.
-func dropOldBuilds(dir string) error {
+// makeAndDropOld makes a folder, such as a build's, and removes those beside it that have not been made for longest, but for kept.
+func makeAndDropOld(dir string, kept int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -464,9 +474,9 @@ func dropOldBuilds(dir string) error {
 		built[filepath.Join(filepath.Dir(dir), entry.Name())] = info.ModTime()
 	}
 	oldest := slices.SortedFunc(maps.Keys(built), func(a, b string) int { return built[a].Compare(built[b]) })
-	for _, old := range oldest[:max(0, len(oldest)-keptBuilds)] {
+	for _, old := range oldest[:max(0, len(oldest)-kept)] {
 		if err := os.RemoveAll(old); err != nil {
-			return fmt.Errorf("remove an old host build: %w", err)
+			return fmt.Errorf("remove what an old host build left: %w", err)
 		}
 	}
 	return nil

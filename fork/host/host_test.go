@@ -28,8 +28,9 @@ m.impl("relu", TORCH_FN(wrapper_MPS__relu));
 }
 END
 `,
-	"ccache":  `while [ "$1" != -o ]; do shift; done; echo object > "$2"`,
-	"clang":   `echo linked > left-by-clang; while [ "$1" != -o ]; do shift; done; echo library > "$2"`,
+	"ccache": `while [ "$1" != -o ]; do shift; done; echo object > "$2"`,
+	"clang": `case " $* " in *" -E "*) exit;; *objective-c++-header*) ;; *) echo linked > left-by-clang;; esac
+while [ "$1" != -o ]; do shift; done; echo library > "$2"`,
 	"llvm-nm": `echo symbols > left-by-nm; echo _ZN2at6native8relu_mpsERKNS_6TensorE`,
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -105,11 +106,11 @@ func TestKernelSymbols(t *testing.T) {
 	}
 }
 
-// A tree that is only a part of PyTorch's builds; what it lacks is told, not passed over.
-func TestOperationsThatAreNotThereAreTold(t *testing.T) {
+// A tree that is only a part of PyTorch's builds; what it lacks is said, not passed over.
+func TestSourcesLeftOutHaveReasons(t *testing.T) {
 	const operations = "aten/src/ATen/native/mps/operations"
-	facts := patches.HostFacts{Sources: []string{"aten/src/ATen/mps", operations}, Operations: operations, Wanted: []string{"Linear.mm", "ReduceOps.mm"},
-		Excluded: map[string]string{"aten/src/ATen/mps/EmptyTensor.cpp": "a reason", operations + "/RMSNorm.mm": "newer"}}
+	facts := patches.HostFacts{Sources: []string{"aten/src/ATen/mps", operations}, Core: []string{operations + "/Linear.mm", operations + "/ReduceOps.mm"},
+		Excluded: map[string]string{"aten/src/ATen/mps/EmptyTensor.cpp": "a reason"}}
 	checkout := t.TempDir()
 	for _, path := range []string{"aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/mps/EmptyTensor.cpp", "aten/src/ATen/mps/MPSStream.h", operations + "/Linear.mm", operations + "/Pooling.mm"} {
 		if err := os.MkdirAll(filepath.Join(checkout, filepath.Dir(path)), 0o755); err != nil {
@@ -119,17 +120,22 @@ func TestOperationsThatAreNotThereAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	compiled, excluded, err := backendSources(checkout, facts)
-	if want := []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Linear.mm"}; err != nil || !slices.Equal(compiled, want) {
-		t.Fatalf("compiled %v, %v", compiled, err)
-	}
-	want := []Excluded{{operations + "/Pooling.mm", notNeeded}, {"aten/src/ATen/mps/EmptyTensor.cpp", "a reason"}, {operations + "/RMSNorm.mm", "newer"}, {operations + "/ReduceOps.mm", NotThere}}
-	if !slices.Equal(excluded, want) {
-		t.Errorf("left out %v, want %v", excluded, want)
+	leftOut := []Excluded{{"aten/src/ATen/mps/EmptyTensor.cpp", "a reason"}, {operations + "/ReduceOps.mm", NotThere}}
+	for _, c := range []struct {
+		core               bool
+		compiled, excluded any
+	}{
+		{false, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Linear.mm", operations + "/Pooling.mm"}, leftOut},
+		{true, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Linear.mm"}, append([]Excluded{{operations + "/Pooling.mm", NotCore}}, leftOut...)},
+	} {
+		compiled, excluded, err := backendSources(checkout, facts, c.core)
+		if err != nil || !reflect.DeepEqual(compiled, c.compiled) || !reflect.DeepEqual(excluded, c.excluded) {
+			t.Errorf("core %v: compiled %v, left out %v, %v; want %v, %v", c.core, compiled, excluded, err, c.compiled, c.excluded)
+		}
 	}
 }
 
-// Every baseline says how its sources are compiled, and nothing that it leaves out is wanted.
+// Every baseline says how its sources are compiled, and what the scenarios need is not left out.
 func TestBaselinesHaveHostFacts(t *testing.T) {
 	baselines, err := patches.Baselines(patches.Embedded())
 	if err != nil {
@@ -144,12 +150,12 @@ func TestBaselinesHaveHostFacts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(facts.Sources, facts.Operations) || len(facts.LayoutHeaders) == 0 || len(facts.LayoutClasses) == 0 || len(facts.QueueUses) == 0 {
+		if len(facts.Core) == 0 || len(facts.LayoutHeaders) == 0 || len(facts.LayoutClasses) == 0 || len(facts.QueueUses) == 0 {
 			t.Errorf("%s: %+v", name, facts)
 		}
-		for _, wanted := range facts.Wanted {
-			if reason := facts.Excluded[facts.Operations+"/"+wanted]; reason != "" {
-				t.Errorf("%s wants %s and leaves it out: %s", name, wanted, reason)
+		for _, path := range facts.Core {
+			if reason := facts.Excluded[path]; reason != "" || !slices.Contains(facts.Sources, filepath.Dir(path)) {
+				t.Errorf("%s needs %s, which is left out (%s) or in no source folder", name, path, reason)
 			}
 		}
 	}
@@ -168,7 +174,7 @@ func TestOldBuildsAreDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := dropOldBuilds(filepath.Join(hosts, "0")); err != nil { // the oldest is built again
+	if err := makeAndDropOld(filepath.Join(hosts, "0"), keptBuilds); err != nil { // the oldest is built again
 		t.Fatal(err)
 	}
 	for name, kept := range map[string]bool{"0": true, "1": false, "3": false, "4": true} {

@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"mpsforge/fork/builds"
 )
 
 // Torchgen registers every operator that has an MPS kernel. A host build has only some of the kernels, so the others'
@@ -26,6 +29,29 @@ var (
 
 // registered is what filterRegistration kept and dropped: operator names.
 type registered struct{ kept, dropped []string }
+
+// checkDropped holds what was kept and dropped against the baseline's list of operators that host builds do not register, unless
+// sources were left out.
+func (h *builder) checkDropped(found registered, excluded []Excluded) error {
+	for _, source := range excluded {
+		if source.Reason == NotCore || source.Reason == NotThere {
+			return nil
+		}
+	}
+	list := "host.json of " + h.Identity.Baseline
+	for _, operator := range found.dropped {
+		if h.Facts.Unregistered[operator] == "" {
+			return fmt.Errorf("%w: torchgen registers aten::%s for MPS, and none of the sources has its kernel; the %d operators without one: %s; if that is right for host builds, list them with reasons under unregistered in %s",
+				builds.ErrSources, operator, len(found.dropped), strings.Join(found.dropped, ", "), list)
+		}
+	}
+	for operator := range h.Facts.Unregistered {
+		if slices.Contains(found.kept, operator) {
+			return fmt.Errorf("%w: aten::%s has a kernel now: delete it from unregistered in %s", builds.ErrSources, operator, list)
+		}
+	}
+	return nil
+}
 
 // filterRegistration keeps the operators whose kernels are among the symbols, with the plain functions of at::mps that
 // call them.

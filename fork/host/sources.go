@@ -18,13 +18,19 @@ type Excluded struct {
 
 // Reasons for leaving a source file out, beside those in the baseline's facts.
 const (
-	notNeeded = "not part of the operations that host builds run"
+	// NotCore is of a build that was asked for what the scenarios need only.
+	NotCore = "not among the sources that the scenarios need"
 	// NotThere is of a tree that is only a part of PyTorch's.
 	NotThere = "not in the checkout"
 )
 
-// backendSources lists the files to compile, and those left out with their reasons, by path in the checkout.
-func backendSources(checkout string, facts patches.HostFacts) (compiled []string, excluded []Excluded, err error) {
+// backendSources lists the files to compile, and those left out with their reasons, by path in the checkout. Of a folder that
+// holds core sources, core leaves the others out.
+func backendSources(checkout string, facts patches.HostFacts, core bool) (compiled []string, excluded []Excluded, err error) {
+	coreFolders := map[string]bool{}
+	for _, path := range facts.Core {
+		coreFolders[filepath.Dir(path)] = true
+	}
 	for _, folder := range facts.Sources {
 		entries, err := os.ReadDir(filepath.Join(checkout, folder))
 		if err != nil {
@@ -35,8 +41,8 @@ func backendSources(checkout string, facts patches.HostFacts) (compiled []string
 			extension := filepath.Ext(entry.Name())
 			switch {
 			case extension != ".mm" && extension != ".cpp" || facts.Excluded[path] != "":
-			case folder == facts.Operations && !slices.Contains(facts.Wanted, entry.Name()):
-				excluded = append(excluded, Excluded{path, notNeeded})
+			case core && coreFolders[folder] && !slices.Contains(facts.Core, path):
+				excluded = append(excluded, Excluded{path, NotCore})
 			default:
 				compiled = append(compiled, path)
 			}
@@ -45,8 +51,8 @@ func backendSources(checkout string, facts patches.HostFacts) (compiled []string
 	for _, path := range slices.Sorted(maps.Keys(facts.Excluded)) {
 		excluded = append(excluded, Excluded{path, facts.Excluded[path]})
 	}
-	for _, name := range facts.Wanted {
-		if path := facts.Operations + "/" + name; !slices.Contains(compiled, path) {
+	for _, path := range facts.Core {
+		if !slices.Contains(compiled, path) {
 			excluded = append(excluded, Excluded{path, NotThere})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,9 +16,12 @@ import (
 
 // Unit is one source file to compile.
 type Unit struct {
-	Dir    string // the compiler runs there; path, flags and object may be relative to it
-	Path   string
-	Flags  []string
+	Dir   string // the compiler runs there; path, flags and object may be relative to it
+	Path  string
+	Flags []string
+	// Prefix are flags that bring in a precompiled header. They come before the others; a source that does not compile with them
+	// is compiled without.
+	Prefix []string
 	Object string
 }
 
@@ -86,6 +90,11 @@ func (t Toolchain) compileOne(ctx context.Context, u Unit) error {
 		return err
 	}
 	args := append(append([]string{}, u.Flags...), "-c", u.Path, "-o", u.Object)
+	if len(u.Prefix) > 0 {
+		if err := t.start(ctx, u.Path, u.Dir, t.Launcher, append(slices.Clone(u.Prefix), args...)); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
 	return t.start(ctx, u.Path, u.Dir, t.Launcher, args)
 }
 

@@ -3,7 +3,6 @@
 
 #import <Foundation/Foundation.h>
 #include <mach/boolean.h>
-#include <mpsforge/integers.h>
 #include <simd/simd.h>
 
 // The low bits are the size in bits.
