@@ -120,9 +120,17 @@ bool fits_target(const Shape& computed, const Shape& memory) {
   return element_count(computed) == element_count(memory) || element_count(computed) == 1;
 }
 
+// PyTorch reads the indices that nonZeroIndices, topK and argSort give, which are Int32, into memory of Int64, and
+// finds them right on a Mac (Indexing.mm, Sort.mm, Distributions.mm and Unique.mm of 2.6.0): MPSGraph converts what it
+// writes.
+bool converts(DataType computed, DataType memory) {
+  return computed == memory || (computed == DataType::Int32 && memory == DataType::Int64);
+}
+
 void check(const char* what, const Value& value, const Memory& memory, bool target) {
   bool (*const rule)(const Shape&, const Shape&) = target ? fits_target : fits;
-  if (value.type != memory.type || (value.shape && !rule(*value.shape, memory.shape))) {
+  const bool same = target ? converts(value.type, memory.type) : value.type == memory.type;
+  if (!same || (value.shape && !rule(*value.shape, memory.shape))) {
     fail("MPSGraph: %s of type %s has data of type %s", what,
          (name_of(value.type) + (value.shape ? text_of(*value.shape) : "[?]")).c_str(),
          describe(memory.type, memory.shape).c_str());
