@@ -23,6 +23,7 @@ import (
 	"mpsforge/validate/bench"
 	"mpsforge/validate/checkout"
 	"mpsforge/validate/conformance"
+	"mpsforge/validate/operators"
 	"mpsforge/validate/python"
 	"mpsforge/validate/reference"
 	runtimestage "mpsforge/validate/runtime"
@@ -39,6 +40,8 @@ type (
 	Options       = stage.Options
 	HostOptions   = stage.HostOptions
 	PythonOptions = stage.PythonOptions
+	// OperatorOptions are of the stage operators.
+	OperatorOptions = stage.OperatorOptions
 )
 
 // Stages lists the pipeline in its order. A stage without a Run is named in the design but not in this version.
@@ -52,6 +55,7 @@ func Stages() []Stage {
 		{Name: "device", Question: "the same scenarios on real Metal"},
 		python.Stage(),
 		bench.Stage(),
+		operators.Stage(),
 	}
 }
 

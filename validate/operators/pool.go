@@ -1,0 +1,182 @@
+package operators
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"mpsforge/internal/run"
+	lines "mpsforge/internal/words"
+	"mpsforge/validate/pytests"
+)
+
+//go:embed python/*.py
+var sources embed.FS
+
+// pool runs jobs on one subject.
+type pool struct {
+	subject  *pytests.Subject
+	scripts  string            // folder with storm.py
+	settings map[string]string // of the jobs' processes
+	leases   bool              // threads are to have streams of their own
+	replay   bool              // verify's options name all that its jobs vary
+	extra    []string          // of the environment, for tests
+}
+
+// unpack writes the Python side into the cache, beside that of the parallel tests, whose module identity it uses.
+func unpack(cache string) (string, error) { return pytests.Unpack(cache, pytests.Sources, sources) }
+
+func (p *pool) command(args ...string) run.Command {
+	return p.subject.Program(filepath.Join(p.scripts, "storm.py"), args, p.extra)
+}
+
+// worker is a process that forks one for each job. It is used by one goroutine.
+type worker struct {
+	jobs    io.WriteCloser
+	lines   *bufio.Reader
+	entries []entry
+	ended   chan error // once: how the process ended
+}
+
+// start runs a worker and waits until it has told which torch it loaded, and what the database has.
+func (p *pool) start(ctx context.Context) (*worker, error) {
+	input, jobs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	events, output, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, input.Close(), jobs.Close())
+	}
+	command := p.command("--events", "3")
+	command.Stdin, command.Files = input, []*os.File{output}
+	w := &worker{jobs: jobs, lines: bufio.NewReaderSize(events, 1<<20), ended: make(chan error, 1)}
+	go func() {
+		found, err := command.Run(ctx)
+		for _, end := range []*os.File{input, output, jobs} {
+			_ = end.Close() // the reader of events sees their end now
+		}
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, lines.LastLines(string(found.Stderr), 12))
+		}
+		w.ended <- err
+	}()
+	first, err := w.next()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.subject.CheckIdentity(first.Identity); err != nil {
+		return nil, errors.Join(err, w.stop())
+	}
+	second, err := w.next()
+	if err != nil {
+		return nil, err
+	}
+	if w.entries = second.Entries; len(w.entries) == 0 {
+		return nil, errors.Join(errors.New("the operator database of this torch is empty"), w.stop())
+	}
+	return w, nil
+}
+
+// next reads a message; that there is none more is an error, with what the process said.
+func (w *worker) next() (m message, err error) {
+	line, err := w.lines.ReadBytes('\n')
+	if err != nil {
+		return m, fmt.Errorf("the process that forks the jobs ended: %w", cmp.Or(<-w.ended, err))
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		return m, fmt.Errorf("the process that forks the jobs wrote %.200q: %w", line, err)
+	}
+	return m, nil
+}
+
+func (w *worker) do(j job) (result, error) {
+	line, err := json.Marshal(j)
+	if err != nil {
+		return result{}, err
+	}
+	if _, err := w.jobs.Write(append(line, '\n')); err != nil {
+		return result{}, fmt.Errorf("give %s to its process: %w", j.cell, err)
+	}
+	m, err := w.next()
+	if err == nil && (m.Event != "result" || m.result.ID != j.ID || m.Status == "") {
+		err = fmt.Errorf("asked for job %d, told of %d: %q, %q", j.ID, m.result.ID, m.Event, m.Status)
+	}
+	if err != nil {
+		return result{}, fmt.Errorf("%s: %w", j.cell, err)
+	}
+	return m.result, nil
+}
+
+// stop ends the process by ending its input.
+func (w *worker) stop() error {
+	_ = w.jobs.Close() // it may be closed already, by the process's end
+	return <-w.ended
+}
+
+// run runs the jobs on as many workers as there are processors, at most two: a job has threads itself. done is called for each
+// end, one at a time.
+func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) error {
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan job)
+	var mutex sync.Mutex
+	var wait sync.WaitGroup
+	for range min(2, runtime.NumCPU(), len(jobs)) {
+		wait.Go(func() {
+			w, err := p.start(limited)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			for j := range queue {
+				found, err := w.do(j)
+				if err == nil {
+					o := outcome{j, found}
+					o.settle(p.leases && j.Environment["PYTORCH_MPS_STREAM_PER_THREAD"] != "0")
+					mutex.Lock()
+					err = done(o)
+					mutex.Unlock()
+				}
+				if err != nil {
+					cancel(err)
+					return
+				}
+			}
+			if err := w.stop(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	for id, j := range jobs {
+		j.ID = id
+		select {
+		case queue <- j:
+		case <-limited.Done():
+		}
+	}
+	close(queue)
+	wait.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return context.Cause(limited)
+}
+
+// entries asks the subject for its operator database.
+func (p *pool) entries(ctx context.Context) ([]entry, error) {
+	w, err := p.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.entries, w.stop()
+}
