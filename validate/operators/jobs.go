@@ -172,7 +172,7 @@ func (s status) outcome() reports.Outcome {
 
 // again is the command that shows the job again: verify's own for the patched subject, else the process's.
 func (p *pool) again(j job) string {
-	if p.replay {
+	if p.replay && !ownSettings(j) {
 		return run.Command{Name: "mpsforge", Args: []string{"verify", "--stages", "operators", "--operators", j.Operator, "--form", j.Form, "--dtype", j.DType,
 			"--threads", fmt.Sprint(j.Threads), "--seed", fmt.Sprint(j.Seed)}}.String()
 	}
@@ -182,6 +182,12 @@ func (p *pool) again(j job) string {
 	}
 	return strings.Join(p.subject.Settings(), " ") + " " + p.command("--job", string(text)).String()
 }
+
+// streamPerThread is the setting that gives all threads one stream.
+const streamPerThread = "PYTORCH_MPS_STREAM_PER_THREAD"
+
+// ownSettings says whether a job turns the threads' streams off.
+func ownSettings(j job) bool { return j.Environment[streamPerThread] == "0" }
 
 // Identity events and results come on one stream; each line is one of these.
 type message struct {

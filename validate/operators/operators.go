@@ -54,7 +54,7 @@ type stormRun struct {
 	keep    []*kept
 }
 
-func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
+func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err error) {
 	known, err := env.Series.KnownOperators()
 	if err != nil {
 		return err
@@ -70,6 +70,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	}
 	r := &stormRun{env: env, report: report, known: known, scripts: scripts, plan: plan{seed: env.Seed, quick: env.Quick, device: patched.Device}}
 	all := r.pool(patched, true)
+	defer func() { err = errors.Join(err, all.close()) }()
 	if r.entries, err = all.entries(ctx); err != nil {
 		return err
 	}
@@ -241,15 +242,13 @@ func (r *stormRun) controls(ctx context.Context, patched *pool, stock *pytests.S
 	drawn := r.plan.some(ran, count)
 	oneStream := slices.Clone(drawn)
 	for i := range oneStream {
-		oneStream[i].Environment = withSetting(oneStream[i].Environment, "PYTORCH_MPS_STREAM_PER_THREAD", "0")
+		oneStream[i].Environment = withSetting(oneStream[i].Environment, streamPerThread, "0")
 	}
-	control := *patched
-	control.replay = false
-	found, err := r.run(ctx, &control, slices.DeleteFunc(oneStream, func(j job) bool { return slices.Contains(words(j.Form), "streams") }))
+	found, err := r.run(ctx, patched, slices.DeleteFunc(oneStream, func(j job) bool { return slices.Contains(words(j.Form), "streams") }))
 	if err != nil {
 		return err
 	}
-	r.clean("PYTORCH_MPS_STREAM_PER_THREAD=0", &control, found)
+	r.clean(streamPerThread+"=0", patched, found)
 	if stock == nil {
 		r.skip("stock, one thread", "there is no unpatched torch: name one with --stock")
 		return nil
@@ -259,7 +258,8 @@ func (r *stormRun) controls(ctx context.Context, patched *pool, stock *pytests.S
 	}
 	alone := r.pool(stock, false)
 	alone.leases = false
-	if found, err = r.run(ctx, alone, drawn); err != nil {
+	found, err = r.run(ctx, alone, drawn)
+	if err = errors.Join(err, alone.close()); err != nil {
 		return err
 	}
 	r.clean("one thread", alone, found)
@@ -350,7 +350,7 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 	}
 	p := r.pool(s, false)
 	found, err := r.run(ctx, p, r.plan.some(jobs, quickSome))
-	if err != nil {
+	if err = errors.Join(err, p.close()); err != nil {
 		return err
 	}
 	counts := map[string]int{}
@@ -398,7 +398,7 @@ func (r *stormRun) sanitized(ctx context.Context, builder *hosts.Builder, ends [
 	}
 	p := r.pool(s, false)
 	found, err := r.run(ctx, p, jobs)
-	if err != nil {
+	if err = errors.Join(err, p.close()); err != nil {
 		return err
 	}
 	r.judge(p, found)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"mpsforge/internal/run"
@@ -22,14 +23,14 @@ import (
 //go:embed python/*.py
 var sources embed.FS
 
-// pool runs jobs on one subject.
+// pool runs jobs on one subject. Its processes live until close, as they take long to start.
 type pool struct {
-	subject  *pytests.Subject
-	scripts  string            // folder with storm.py
-	settings map[string]string // of the jobs' processes
-	leases   bool              // threads are to have streams of their own
-	replay   bool              // verify's options name all that its jobs vary
-	extra    []string          // of the environment, for tests
+	subject *pytests.Subject
+	scripts string   // folder with storm.py
+	leases  bool     // threads are to have streams of their own
+	replay  bool     // verify's options name all that its jobs vary
+	extra   []string // of the environment, for tests
+	workers []*worker
 }
 
 // unpack writes the Python side into the cache, beside that of the parallel tests, whose module identity it uses.
@@ -123,26 +124,38 @@ func (w *worker) stop() error {
 	return <-w.ended
 }
 
-// run runs the jobs on as many workers as there are processors, at most two: a job has threads itself. done is called for each
-// end, one at a time.
+// crew starts workers until there are enough of them, at the same time.
+func (p *pool) crew(ctx context.Context, count int) error {
+	var wait sync.WaitGroup
+	started, failed := make([]*worker, max(0, count-len(p.workers))), make([]error, max(0, count-len(p.workers)))
+	for i := range started {
+		wait.Go(func() { started[i], failed[i] = p.start(ctx) })
+	}
+	wait.Wait()
+	p.workers = append(p.workers, slices.DeleteFunc(started, func(w *worker) bool { return w == nil })...)
+	return errors.Join(failed...)
+}
+
+// atOnce is how many jobs run side by side: a job has threads itself.
+func atOnce() int { return min(2, runtime.NumCPU()) }
+
+// run runs the jobs. done is called for each end, one at a time.
 func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) error {
+	if err := p.crew(ctx, min(atOnce(), len(jobs))); err != nil {
+		return err
+	}
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	queue := make(chan job)
 	var mutex sync.Mutex
 	var wait sync.WaitGroup
-	for range min(2, runtime.NumCPU(), len(jobs)) {
+	for _, w := range p.workers {
 		wait.Go(func() {
-			w, err := p.start(limited)
-			if err != nil {
-				cancel(err)
-				return
-			}
 			for j := range queue {
 				found, err := w.do(j)
 				if err == nil {
 					o := outcome{j, found}
-					o.settle(p.leases && j.Environment["PYTORCH_MPS_STREAM_PER_THREAD"] != "0")
+					o.settle(p.leases && !ownSettings(j))
 					mutex.Lock()
 					err = done(o)
 					mutex.Unlock()
@@ -151,9 +164,6 @@ func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) er
 					cancel(err)
 					return
 				}
-			}
-			if err := w.stop(); err != nil {
-				cancel(err)
 			}
 		})
 	}
@@ -174,9 +184,18 @@ func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) er
 
 // entries asks the subject for its operator database.
 func (p *pool) entries(ctx context.Context) ([]entry, error) {
-	w, err := p.start(ctx)
-	if err != nil {
+	if err := p.crew(ctx, atOnce()); err != nil {
 		return nil, err
 	}
-	return w.entries, w.stop()
+	return p.workers[0].entries, nil
+}
+
+// close ends the workers.
+func (p *pool) close() error {
+	var all []error
+	for _, w := range p.workers {
+		all = append(all, w.stop())
+	}
+	p.workers = nil
+	return errors.Join(all...)
 }

@@ -11,6 +11,7 @@ import time
 import forms
 import torch
 import values
+from torch.utils._python_dispatch import TorchDispatchMode
 
 RANGE_RUNS = 6  # of a random operator alone, for the range of its values
 GENERATOR_SEED = 20
@@ -24,6 +25,7 @@ class Case:
     def __init__(self, entry, number, sample, dtype):
         self.entry, self.number, self.sample, self.dtype = entry, number, sample, dtype
         self.changed = frozenset()  # numbers of the arguments that the operator changes
+        self.random = False
         self.generator = False  # random, the same with a generator of the same seed
         self.alone = []  # answers; of a random operator without a generator several
         self.out = None  # what out= is made like
@@ -70,7 +72,7 @@ def gradients(case, inputs, result):
     wanted = [tensor for tensor in inputs.tensors() if tensor.requires_grad]
     if not outputs or not wanted:
         raise NotApplicable("no gradient")
-    weights = [torch.linspace(0.5, 1.5, max(output.numel(), 1)).reshape(output.shape).to(output.dtype).to(output.device) for output in outputs]
+    weights = [torch.linspace(0.5, 1.5, output.numel()).reshape(output.shape).to(output.dtype).to(output.device) for output in outputs]
     found = torch.autograd.grad(outputs, wanted, weights, allow_unused=True)
     return ["no gradient" if gradient is None else gradient for gradient in found]
 
@@ -95,8 +97,14 @@ REASONS = (  # words in an exception's text, and what they mean; the first that 
 )
 
 
+class NotDeterministic(Exception):
+    """Twice alone gave two answers, though nothing in it draws random numbers."""
+
+
 def why(error):
     """Why something does not run: a kind of reason, ": ", and the operator, the kernel or the first line of the text."""
+    if isinstance(error, NotDeterministic):
+        return "two runs alone differ, and nothing in it is random"
     text = " ".join(str(error).strip().split("\n")[:3]).strip()
     for words, kind in REASONS:
         if words in text:
@@ -124,6 +132,16 @@ def prepare(program, entry, dtype, job, tell):
     return cases, reasons
 
 
+class Watch(TorchDispatchMode):
+    """Says of the operators called whether one draws random numbers: two equal answers may be luck."""
+
+    random = False
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.random = self.random or torch.Tag.nondeterministic_seeded in function.tags
+        return function(*args, **(kwargs or {}))
+
+
 def run_alone(program, case):
     inputs = program.inputs(case)
     if program.form.call == "in-place" and not isinstance(inputs.first, torch.Tensor):
@@ -134,14 +152,19 @@ def run_alone(program, case):
             raise NotApplicable("its results are no tensors")
         case.out = values.mapped(tuple(case.out) if isinstance(case.out, tuple) else case.out, lambda tensor: torch.empty_like(tensor, device="cpu"))
     before = values.read(inputs.tensors())
-    first = program.compute(case, inputs)
+    with Watch() as watch:
+        first = program.compute(case, inputs)
+    case.random = watch.random
     if not any(isinstance(leaf, torch.Tensor) and leaf.device.type == program.device for leaf in first + inputs.tensors()):
         raise NotApplicable("it does nothing on the device")
     after = values.read(inputs.tensors())
     case.changed = frozenset(i for i in range(len(before)) if values.difference([after[i]], [before[i]]))
     answers = [values.read(program.compute(case, program.inputs(case))) for _ in range(2)]
-    if values.difference(*answers):
+    differs = values.difference(*answers)
+    if case.random:
         answers = with_generator(program, case) or [values.read(program.compute(case, program.inputs(case))) for _ in range(RANGE_RUNS)]
+    elif differs and case.entry.name not in UNDEFINED:
+        raise NotDeterministic(differs)
     else:
         answers = answers[:1]
     case.alone = answers
@@ -190,6 +213,9 @@ class Storm:
     def run(self):
         form, threads = self.program.form, self.job["threads"]
         if form.thread == "fresh":
+            first = random.Random(f"{self.job['seed']} first")
+            if first.random() < 0.5:  # else several threads get their streams at the same time
+                self.together(1, [[first.randrange(len(self.cases))]])
             for _ in range(self.job["rounds"]):
                 for number in range(len(self.cases)):
                     self.together(threads, [[number]] * threads)
@@ -268,7 +294,7 @@ def against_cpu(program, cases, dtype):
         return "", 0
     cpu, compared = Program(program.form, "cpu"), 0
     for case in cases:
-        if len(case.alone) > 1 or case.generator or case.entry.name in UNDEFINED:
+        if case.random or case.entry.name in UNDEFINED:
             continue
         try:
             expected = values.read(cpu.compute(case, cpu.inputs(case)))
@@ -338,6 +364,6 @@ def run(job, entries, findings, tell):
     return {
         "status": status, "text": text, "sample": sample, "case": title, "problems": len(storm.problems), "findings": found[:3], "found": len(found),
         "samples": [case.number for case in cases], "not_alone": reasons, "calls": storm.calls, "values": storm.compared, "streams": len(storm.streams),
-        "random": "generator" if any(case.generator for case in cases) else "range" if any(len(case.alone) > 1 for case in cases) else "",
+        "random": "" if not any(case.random for case in cases) else "generator" if all(case.generator for case in cases if case.random) else "range",
         "cpu": far, "cpu_compared": with_cpu, "seconds": round(time.monotonic() - started, 3),
     }  # fmt: skip
