@@ -64,16 +64,16 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
 }
 
-// pythonFlags are of the stages python and bench.
+// pythonFlags are of the stages python and bench, and in part of operators.
 func pythonFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "only", Usage: "python, bench: tests whose names match `PATTERN`, a regular expression"},
 		&cli.StringFlag{Name: "threads", Usage: "python, bench, operators: these thread counts, `LIST` with commas, instead of each test's own"},
 		&cli.BoolFlag{Name: "list", Usage: "list the Python parallel tests and run nothing"},
 		&cli.IntFlag{Name: "repeat", Usage: "python, bench, operators: `N` processes for each test, thread count and path (default: 3, with --quick or --operators 1)"},
-		&cli.StringFlag{Name: "device", Value: "mps", Usage: "python, bench: `DEVICE` mps, or cpu to try the harness alone"},
+		&cli.StringFlag{Name: "device", Value: "mps", Usage: "python, bench, operators: `DEVICE` mps, or cpu to try the harness alone"},
 		&cli.BoolFlag{Name: "warmup", Usage: "python: one thread uses the device before the others; hides what a cold start shows"},
-		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "python, bench: the `PYTHON` whose torch is tested (default on Linux: the host build's)"},
+		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "python, bench, operators: the `PYTHON` whose torch is tested (default on Linux: the host build's)"},
 		&cli.StringFlag{Name: "stock", Usage: "python: a `PYTHON` with an unpatched torch, to compare (default on Linux: the host build's)"},
 	}
 }
