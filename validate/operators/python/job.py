@@ -41,7 +41,7 @@ class Program:
         self.form, self.device = form, device
 
     def inputs(self, case):
-        return values.on_device(case.sample, self.device, self.form.layout == "strided")
+        return values.on_device(case.sample, self.device, self.form.layout == "strided", self.form.source != "own")
 
     def compute(self, case, inputs):
         """Calls the operator and gives the leaves of its answer, on the device, changed arguments among them."""

@@ -67,15 +67,20 @@ class Inputs:
         return copied
 
 
-def on_device(sample, device, strided):
-    """The sample's arguments as they are to be on a device."""
+def on_device(sample, device, strided, pending=False):
+    """The sample's arguments as they are to be on a device.
+
+    A copy from the CPU has ended when it returns. With pending the last thing that writes them is a command of the device, so that
+    another thread's first look at them may come before it has run.
+    """
+    settle = torch.clone if pending else lambda moved: moved
 
     def move(tensor):
         plain = tensor.detach()
         if strided and tensor.layout == torch.strided:
-            moved = torch.stack([torch.zeros_like(plain), plain], -1).to(device)[..., 1]
+            moved = settle(torch.stack([torch.zeros_like(plain), plain], -1).to(device))[..., 1]
         else:
-            moved = plain.to(device, copy=True)  # without its base, on the CPU too
+            moved = settle(plain.to(device, copy=True))  # without its base, on the CPU too
         return moved.requires_grad_(tensor.requires_grad)
 
     return Inputs(sample, move, device)
