@@ -35,8 +35,20 @@ func TestCrashAloneIsNoFaultOfThreads(t *testing.T) {
 
 // The command of a finding names all that the job varies.
 func TestFindingNamesItsCommand(t *testing.T) {
-	want := "mpsforge verify --stages operators --operators add --form shared --dtype float32 --threads 4 --seed 7"
-	if got := (&pool{replay: true}).again(ended("add", "float32", "shared", raced).Job); got != want {
+	want := "mpsforge verify --stages operators --operators add --form shared --dtype float32 --threads 4 --seed 7 --baseline v2.6.0"
+	if got := (&pool{replay: []string{"--baseline", "v2.6.0"}}).again(ended("add", "float32", "shared", raced).Job); got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+func TestDifferencesFromTheCPUAreGrouped(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "",
+		"addbmm, sample 1: result 0: Tensor-likes are not close! Mismatched elements: 1 / 50":                       "Tensor-likes are not close",
+		"var, sample 0: result 0: The values for attribute 'dtype' do not match: torch.complex64 != torch.float32.": "The values for attribute 'dtype' do not match: torch.complex64 != torch.float32.",
+	} {
+		if got := howUnlike(text); got != want {
+			t.Errorf("%q", got)
+		}
 	}
 }

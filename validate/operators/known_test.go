@@ -22,7 +22,7 @@ func ended(operator, dtype, form string, end status) outcome {
 // judged gives the report of the known failures' runs.
 func judged(failure patches.OperatorFailure, ends ...outcome) reports.Stage {
 	report := reports.Stage{Facts: []reports.Fact{{Name: "baseline", Value: "v2.6.0"}}}
-	judgeKnown(&pool{subject: &pytests.Subject{Name: "patched"}, replay: true}, patches.KnownOperators{Failures: []patches.OperatorFailure{failure}}, ends, &report)
+	judgeKnown(&pool{subject: &pytests.Subject{Name: "patched"}}, patches.KnownOperators{Failures: []patches.OperatorFailure{failure}}, ends, &report)
 	return report
 }
 

@@ -69,7 +69,14 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err e
 		return err
 	}
 	r := &stormRun{env: env, report: report, known: known, scripts: scripts, plan: plan{seed: env.Seed, quick: env.Quick, device: patched.Device}}
-	all := r.pool(patched, true)
+	all := r.pool(patched)
+	all.replay = []string{"--baseline", env.Series.Baseline.Name}
+	if env.Identity.Checkout != "" {
+		all.replay = append(all.replay, "--checkout", env.Identity.Checkout)
+	}
+	if env.Python.Interpreter != "" {
+		all.replay = append(all.replay, "--python", env.Python.Interpreter)
+	}
 	defer func() { err = errors.Join(err, all.close()) }()
 	if r.entries, err = all.entries(ctx); err != nil {
 		return err
@@ -91,10 +98,10 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err e
 	return pytests.HarnessOnly(patched, report)
 }
 
-// pool gives what runs jobs on a subject. replay says whether verify's options can name its jobs.
-func (r *stormRun) pool(s *pytests.Subject, replay bool) *pool {
+// pool gives what runs jobs on a subject.
+func (r *stormRun) pool(s *pytests.Subject) *pool {
 	leases := s.Device == "mps" && slices.Contains(r.env.Identity.Patches, "thread-leases")
-	return &pool{subject: s, scripts: r.scripts, leases: leases, replay: replay, extra: r.env.Operators.Environment}
+	return &pool{subject: s, scripts: r.scripts, leases: leases, extra: r.env.Operators.Environment}
 }
 
 // everything is the long form, and the short one.
@@ -256,7 +263,7 @@ func (r *stormRun) controls(ctx context.Context, patched *pool, stock *pytests.S
 	for i := range drawn {
 		drawn[i].Threads = 1
 	}
-	alone := r.pool(stock, false)
+	alone := r.pool(stock)
 	alone.leases = false
 	found, err = r.run(ctx, alone, drawn)
 	if err = errors.Join(err, alone.close()); err != nil {
@@ -348,7 +355,7 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 			jobs = append(jobs, r.plan.job(name, e.mainType(), form, defaultThreads))
 		}
 	}
-	p := r.pool(s, false)
+	p := r.pool(s)
 	found, err := r.run(ctx, p, r.plan.some(jobs, quickSome))
 	if err = errors.Join(err, p.close()); err != nil {
 		return err
@@ -396,7 +403,7 @@ func (r *stormRun) sanitized(ctx context.Context, builder *hosts.Builder, ends [
 		j.Samples, j.Seconds = 2, slowSeconds
 		jobs = append(jobs, j)
 	}
-	p := r.pool(s, false)
+	p := r.pool(s)
 	found, err := r.run(ctx, p, jobs)
 	if err = errors.Join(err, p.close()); err != nil {
 		return err

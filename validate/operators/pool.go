@@ -28,7 +28,7 @@ type pool struct {
 	subject *pytests.Subject
 	scripts string   // folder with storm.py
 	leases  bool     // threads are to have streams of their own
-	replay  bool     // verify's options name all that its jobs vary
+	replay  []string // verify's options for this subject, where they name all that its jobs vary
 	extra   []string // of the environment, for tests
 	workers []*worker
 }
@@ -37,7 +37,8 @@ type pool struct {
 func unpack(cache string) (string, error) { return pytests.Unpack(cache, pytests.Sources, sources) }
 
 func (p *pool) command(args ...string) run.Command {
-	return p.subject.Program(filepath.Join(p.scripts, "storm.py"), args, p.extra)
+	// A Mac's runtime ends a forked process that goes on without exec; the one that forks has used no class that this protects.
+	return p.subject.Program(filepath.Join(p.scripts, "storm.py"), args, append([]string{"OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES"}, p.extra...))
 }
 
 // worker is a process that forks one for each job. It is used by one goroutine.

@@ -84,8 +84,11 @@ func (r *stormRun) selected(ctx context.Context, patched *pool) error {
 			}
 			r.report.Add(check)
 		case o.Result.Status == right:
-			r.report.Add(reports.Check{Name: o.Job.cell.String(), Subject: patched.subject.Name, Verdict: reports.Passed, Seconds: o.Result.Wall,
-				Detail: fmt.Sprintf("right values: %d, calls: %d, streams: %d", o.Result.Values, o.Result.Calls, o.Result.Streams)})
+			detail := fmt.Sprintf("right values: %d, calls: %d, streams: %d", o.Result.Values, o.Result.Calls, o.Result.Streams)
+			if o.Result.CPU != "" {
+				detail += "; alone unlike the CPU: " + o.Result.CPU
+			}
+			r.report.Add(reports.Check{Name: o.Job.cell.String(), Subject: patched.subject.Name, Verdict: reports.Passed, Seconds: o.Result.Wall, Detail: detail})
 		default:
 			r.skip(o.Job.cell.String(), fmt.Sprintf("%s: %s", o.Result.Status, o.Result.Reason))
 		}

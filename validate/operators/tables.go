@@ -100,6 +100,19 @@ func grouped(title, note, column string, ends []outcome, text func(outcome) stri
 	return table, len(table.Rows) > 0
 }
 
+// howUnlike is the first sentence of how an answer differs from the CPU's, without the case and its numbers.
+func howUnlike(text string) string {
+	_, after, found := strings.Cut(text, ": result ")
+	if !found {
+		return text
+	}
+	_, after, _ = strings.Cut(after, ": ")
+	if end := strings.IndexAny(after, "!."); end > 0 && !strings.Contains(after, "dtype") {
+		after = after[:end]
+	}
+	return after
+}
+
 // debts are the tables of what the storm could not judge, or judged more weakly.
 func debts(subject string, ends []outcome) []reports.Table {
 	var tables []reports.Table
@@ -120,7 +133,7 @@ func debts(subject string, ends []outcome) []reports.Table {
 		}
 		return o.Result.Partly[0]
 	}))
-	add(grouped("differs from the CPU, "+subject, "Alone, beyond the tolerances of torch.testing and of the entry: no fault of threads, but a debt of the host build or of the sources.", "how", ends, func(o outcome) string { return o.Result.CPU }))
+	add(grouped("differs from the CPU, "+subject, "Alone, beyond the tolerances of torch.testing and of the entry: no fault of threads, but a debt of the host build or of the sources. --operators NAME shows the numbers.", "how", ends, func(o outcome) string { return howUnlike(o.Result.CPU) }))
 	add(grouped("random operators, "+subject, "Twice alone gave two answers. With a generator of one seed they are compared bit for bit; else only their shape, type and magnitude.", "compared by", ends, func(o outcome) string { return o.Result.Random }))
 	return tables
 }

@@ -47,7 +47,6 @@ def describe(entries):
 
 def in_child(job, entries, pipe, errors):
     """Runs the job in this process, which was forked for it, and ends it."""
-    os.setpgid(0, 0)
     os.dup2(errors, 2)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -91,7 +90,7 @@ def run(job, entries):
         if hung:
             os.kill(child, signal.SIGUSR1)  # it writes its stacks
             time.sleep(0.5)
-            os.killpg(child, signal.SIGKILL)
+            os.kill(child, signal.SIGKILL)
         os.close(reader)
         _, state = os.waitpid(child, 0)
         errors.seek(max(0, os.fstat(errors.fileno()).st_size - ERROR_TAIL))
