@@ -101,6 +101,9 @@ func (w *worker) next() (m message, err error) {
 	return m, nil
 }
 
+// ownFault is storm.py's exit code for faults of the Python side itself: no verdict on any operator.
+const ownFault = 70
+
 func (w *worker) do(j job) (result, error) {
 	line, err := json.Marshal(j)
 	if err != nil {
@@ -112,6 +115,9 @@ func (w *worker) do(j job) (result, error) {
 	m, err := w.next()
 	if err == nil && (m.Event != "result" || m.result.ID != j.ID || m.Status == "") {
 		err = fmt.Errorf("asked for job %d, told of %d: %q, %q", j.ID, m.result.ID, m.Event, m.Status)
+	}
+	if err == nil && m.Status == crashed && m.Exit == ownFault {
+		err = fmt.Errorf("the process that runs it failed by itself: %s", lines.LastLines(m.Stderr, 6))
 	}
 	if err != nil {
 		return result{}, fmt.Errorf("%s: %w", j.cell, err)

@@ -37,8 +37,9 @@ class Case:
 class Program:
     """What a thread does with a case, by the form."""
 
-    def __init__(self, form, device):
+    def __init__(self, form, device, without=()):
         self.form, self.device = form, device
+        self.without = [tuple(one) for one in without]  # entries and numbers of samples that end the process
 
     def inputs(self, case):
         return values.on_device(case.sample, self.device, self.form.layout == "strided", self.form.source != "own")
@@ -118,8 +119,14 @@ def why(error):
 def prepare(program, entry, dtype, job, tell):
     """The entry's cases that run alone, and the reasons of those that do not."""
     cases, reasons = [], []
-    for number, sample in values.choose_samples(entry, dtype, job["seed"], job["samples"], program.form.call == "backward"):
-        tell(phase="alone", sample=number)
+    try:
+        chosen = values.choose_samples(entry, dtype, job["seed"], job["samples"], program.form.call == "backward")
+    except Exception as error:  # noqa: BLE001 the database's own programs may need what is not installed
+        return [], [f"no samples: {why(error)}"]
+    for number, sample in chosen:
+        if (entry.full_name, number) in program.without:
+            continue
+        tell(phase="alone", sample=number, entry=entry.full_name)
         case = Case(entry, number, sample, dtype)
         try:
             run_alone(program, case)
@@ -320,7 +327,7 @@ def run(job, entries, findings, tell):
     missing = forms.why_not(form, entry, hasattr(torch.mps, "Stream"))
     if missing:
         return {"status": "does not apply", "reason": missing}
-    program = Program(form, job["device"])
+    program = Program(form, job["device"], job.get("without", ()))
     with torch.enable_grad() if form.call == "backward" else torch.no_grad():
         cases, reasons = prepare(program, entry, dtype, job, tell)
         if not cases:

@@ -19,6 +19,7 @@ import tempfile
 import time
 import traceback
 
+OWN_FAULT = 70  # exit code of a process that failed by this program's own fault
 ERROR_TAIL = 6000  # bytes of a process's standard error that are kept
 
 
@@ -57,16 +58,33 @@ def in_child(job, entries, pipe, errors):
 
     try:
         import identity
-        import job as jobs
+        import job as jobs  # both are there since the start
 
         tell(result=jobs.run(job, entries, identity.findings, tell))
     except BaseException:  # noqa: BLE001 a fault of this program itself
         traceback.print_exc()
-        os._exit(70)
+        os._exit(OWN_FAULT)
     os._exit(0)  # what interpreters do at their end has tests of its own
 
 
 def run(job, entries):
+    """Gives the job's result. A sample that ends the process alone is left out, and the job is run again with the others."""
+    without, crashed = [], None
+    while True:
+        result = run_once({**job, "without": without}, entries)
+        sample = [result.get("entry"), result.get("sample")]
+        if result["status"] != "crashed" or result["phase"] != "alone" or sample in without:
+            break
+        crashed = crashed or result
+        without.append(sample)
+    if crashed and result["status"] == "does not apply":
+        result = crashed  # no sample is left
+    elif crashed:
+        result["not_alone"] = result.get("not_alone", []) + [f"crashed: {entry}, sample {number}" for entry, number in without]
+    return result
+
+
+def run_once(job, entries):
     """Forks a process for the job, waits for its end, and gives the result."""
     started = time.monotonic()
     reader, writer = os.pipe()
@@ -99,7 +117,7 @@ def run(job, entries):
     result = next((line["result"] for line in lines if "result" in line), None)
     if result is None or hung:
         phase = next((line for line in reversed(lines) if "phase" in line), {"phase": "start", "sample": -1})
-        result = {"status": "hung" if hung else "crashed", "phase": phase["phase"], "sample": phase["sample"], "exit": os.waitstatus_to_exitcode(state)}
+        result = {"status": "hung" if hung else "crashed", "phase": phase["phase"], "entry": phase.get("entry", ""), "sample": phase["sample"], "exit": os.waitstatus_to_exitcode(state)}
         result["stderr"] = tail
     elif result["status"] not in ("right", "does not run alone", "does not apply"):
         result["stderr"] = tail
@@ -120,6 +138,7 @@ def main():
         os.write(arguments.events, (json.dumps({"event": event, **fields}) + "\n").encode())
 
     send("identity", **identity.of_torch())
+    import job  # noqa: F401 so that no child has to
     entries = load_entries()
     if arguments.job:
         send("result", **run(json.loads(arguments.job), entries))
