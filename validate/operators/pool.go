@@ -44,9 +44,11 @@ func (p *pool) command(args ...string) run.Command {
 // worker is a process that forks one for each job. It is used by one goroutine.
 type worker struct {
 	jobs    io.WriteCloser
+	events  io.Closer
 	lines   *bufio.Reader
 	entries []entry
-	ended   chan error // once: how the process ended
+	ended   chan struct{} // closed when the process has ended
+	failure error         // how, from then on
 }
 
 // start runs a worker and waits until it has told which torch it loaded, and what the database has.
@@ -61,16 +63,16 @@ func (p *pool) start(ctx context.Context) (*worker, error) {
 	}
 	command := p.command("--events", "3")
 	command.Stdin, command.Files = input, []*os.File{output}
-	w := &worker{jobs: jobs, lines: bufio.NewReaderSize(events, 1<<20), ended: make(chan error, 1)}
+	w := &worker{jobs: jobs, events: events, lines: bufio.NewReaderSize(events, 1<<20), ended: make(chan struct{})}
 	go func() {
 		found, err := command.Run(ctx)
 		for _, end := range []*os.File{input, output, jobs} {
 			_ = end.Close() // the reader of events sees their end now
 		}
 		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, lines.LastLines(string(found.Stderr), 12))
+			w.failure = fmt.Errorf("%w\n%s", err, lines.LastLines(string(found.Stderr), 12))
 		}
-		w.ended <- err
+		close(w.ended)
 	}()
 	first, err := w.next()
 	if err != nil {
@@ -93,7 +95,9 @@ func (p *pool) start(ctx context.Context) (*worker, error) {
 func (w *worker) next() (m message, err error) {
 	line, err := w.lines.ReadBytes('\n')
 	if err != nil {
-		return m, fmt.Errorf("the process that forks the jobs ended: %w", cmp.Or(<-w.ended, err))
+		_ = w.jobs.Close()
+		<-w.ended
+		return m, fmt.Errorf("the process that forks the jobs ended: %w", cmp.Or(w.failure, err))
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
 		return m, fmt.Errorf("the process that forks the jobs wrote %.200q: %w", line, err)
@@ -128,7 +132,8 @@ func (w *worker) do(j job) (result, error) {
 // stop ends the process by ending its input.
 func (w *worker) stop() error {
 	_ = w.jobs.Close() // it may be closed already, by the process's end
-	return <-w.ended
+	<-w.ended
+	return errors.Join(w.failure, w.events.Close())
 }
 
 // crew starts workers until there are enough of them, at the same time.

@@ -49,6 +49,8 @@ def describe(entries):
 def in_child(job, entries, pipe, errors):
     """Runs the job in this process, which was forked for it, and ends it."""
     os.dup2(errors, 2)
+    for inherited in job["close"]:
+        os.close(inherited)  # whoever reads them must see their end when the process that forks ends
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     os.environ.update(job.get("environment", {}))
@@ -67,11 +69,11 @@ def in_child(job, entries, pipe, errors):
     os._exit(0)  # what interpreters do at their end has tests of its own
 
 
-def run(job, entries):
+def run(job, entries, events):
     """Gives the job's result. A sample that ends the process alone is left out, and the job is run again with the others."""
     without, crashed = [], None
     while True:
-        result = run_once({**job, "without": without}, entries)
+        result = run_once({**job, "without": without, "close": [events] if events > 2 else []}, entries)
         sample = [result.get("entry"), result.get("sample")]
         if result["status"] != "crashed" or result["phase"] != "alone" or sample in without:
             break
@@ -141,11 +143,11 @@ def main():
     import job  # noqa: F401 so that no child has to
     entries = load_entries()
     if arguments.job:
-        send("result", **run(json.loads(arguments.job), entries))
+        send("result", **run(json.loads(arguments.job), entries, arguments.events))
         return
     send("entries", entries=describe(entries))
     for line in sys.stdin:
-        send("result", **run(json.loads(line), entries))
+        send("result", **run(json.loads(line), entries, arguments.events))
 
 
 if __name__ == "__main__":
