@@ -28,6 +28,7 @@ import (
 	runtimestage "mpsforge/validate/runtime"
 	"mpsforge/validate/series"
 	"mpsforge/validate/stage"
+	"mpsforge/validate/upstream"
 )
 
 // ErrUnknownStage is returned, wrapped, for a stage name that does not exist.
@@ -35,10 +36,11 @@ var ErrUnknownStage = errors.New("no such stage")
 
 // The contract is in package stage, which stages import; these are its names for those who import the pipeline.
 type (
-	Stage         = stage.Stage
-	Options       = stage.Options
-	HostOptions   = stage.HostOptions
-	PythonOptions = stage.PythonOptions
+	Stage           = stage.Stage
+	Options         = stage.Options
+	HostOptions     = stage.HostOptions
+	PythonOptions   = stage.PythonOptions
+	UpstreamOptions = stage.UpstreamOptions
 )
 
 // Stages lists the pipeline in its order. A stage without a Run is named in the design but not in this version.
@@ -52,6 +54,7 @@ func Stages() []Stage {
 		{Name: "device", Question: "the same scenarios on real Metal"},
 		python.Stage(),
 		bench.Stage(),
+		upstream.Stage(),
 	}
 }
 

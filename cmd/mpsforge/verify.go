@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -40,6 +41,7 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
   mpsforge verify --stages python,bench --quick      the Python parallel tests, in under five minutes on two cores
   mpsforge verify --stages python --only '^linear' --threads 2,4,8 --repeat 20
   mpsforge verify --stages python --python VENV/bin/python --stock OTHER/bin/python     on a Mac
+  mpsforge verify --stages upstream --tests 'TestMPS\.test_exp'     PyTorch's own tests, stock against patched
   mpsforge verify --list                             the Python parallel tests`,
 		flags:  checkoutFlags(verifyFlags()...),
 		action: func(ctx context.Context, c call) (result, error) { return c.verify(ctx) },
@@ -54,6 +56,7 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
 		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
+		&cli.StringFlag{Name: "tests", Usage: "upstream: tests of PyTorch's whose names, FILE:Class.method, match `PATTERN`, a regular expression"},
 		&cli.StringFlag{Name: "ablate", Usage: "runtime: leave out each patch of `LIST` in turn, or of all, and show which scenarios fail"},
 		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
 }
@@ -134,6 +137,10 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	options = stage.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
 	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
+	options.Upstream = stage.UpstreamOptions{Tests: c.String("tests")}
+	if _, err := regexp.Compile(options.Upstream.Tests); err != nil {
+		return options, usagef("--tests: %v", err)
+	}
 	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
 		return options, err
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -20,6 +21,7 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
+	"mpsforge/internal/run"
 	"mpsforge/internal/suggest"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
@@ -41,19 +43,45 @@ type Subject struct {
 	limits      Limits
 }
 
-// unpackPython writes the embedded tests into the cache, into a folder named after their contents.
-func unpackPython(cache string) (string, error) {
-	hash := sha256.New()
-	entries, err := Sources.ReadDir("python")
-	if err != nil {
-		return "", err
+// Program is a program in the subject's Python, with the environment of all its processes and more settings.
+func (s *Subject) Program(args, more []string) run.Command {
+	own := []string{"PYTORCH_", "MPS_", "MPSFORGE_"}
+	return run.Command{Name: s.interpreter, Args: args, Env: run.Environment(slices.Concat(s.environment, more), func(name string) bool {
+		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || name == "LD_PRELOAD" || name == "PYTHONDONTWRITEBYTECODE"
+	})}
+}
+
+// Check compares what a process says that it loaded with the torch to be tested; the error wraps ErrOtherTorch.
+func (s *Subject) Check(found Identity) error { return s.wanted.mismatch(found) }
+
+// Identity says in one text what the subject's processes load, once it has been proven: what the same text runs on is the same.
+func (s *Subject) Identity() string {
+	if s.wanted.file == nil {
+		return ""
 	}
-	for _, entry := range entries {
-		data, err := Sources.ReadFile("python/" + entry.Name())
+	f := s.wanted.file
+	return strings.Join([]string{f.Torch, f.Git, f.Python, f.Stamp, f.Digest}, "\n")
+}
+
+// unpackPython writes the embedded tests into the cache.
+func unpackPython(cache string) (string, error) { return Unpack(cache, Sources) }
+
+// Unpack writes the files in the folder python of each source into one folder of the cache, which is named after their contents,
+// and gives that folder.
+func Unpack(cache string, sources ...fs.FS) (string, error) {
+	hash := sha256.New()
+	for _, source := range sources {
+		names, err := fs.Glob(source, "python/*.py")
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(data), data)
+		for _, name := range names {
+			data, err := fs.ReadFile(source, name)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(hash, "%s %d\n%s", path.Base(name), len(data), data)
+		}
 	}
 	parent := filepath.Join(cache, "unpacked", "validate", "python")
 	dir, err := filepath.Abs(filepath.Join(parent, hex.EncodeToString(hash.Sum(nil))[:16]))
@@ -71,12 +99,14 @@ func unpackPython(cache string) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(temporary)
-	sources, err := fs.Sub(Sources, "python")
-	if err != nil {
-		return "", err
-	}
-	if err := os.CopyFS(temporary, sources); err != nil {
-		return "", err
+	for _, source := range sources {
+		files, err := fs.Sub(source, "python")
+		if err != nil {
+			return "", err
+		}
+		if err := os.CopyFS(temporary, files); err != nil {
+			return "", err
+		}
 	}
 	if err := os.Chmod(temporary, 0o755); err != nil {
 		return "", err
