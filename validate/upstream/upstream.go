@@ -8,6 +8,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -46,8 +47,11 @@ type suiteFile struct {
 	options []string // of suite.py
 }
 
-// operatorsFile lists PyTorch's operators, and which of them have a kernel for MPS.
-const operatorsFile = "aten/src/ATen/native/native_functions.yaml"
+// PyTorch's operators, and which of them have a kernel for MPS.
+const (
+	operatorsFile = "aten/src/ATen/native/native_functions.yaml"
+	pythonFile    = "torch/backends/mps/__init__.py"
+)
 
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
 	if env.Checkout == nil {
@@ -64,7 +68,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	folder, err := env.Checkout.Files(ctx, []string{"test/test_mps.py", operatorsFile}, env.Cache)
+	folder, err := env.Checkout.Files(ctx, []string{"test/test_mps.py", operatorsFile, pythonFile}, env.Cache)
 	if err != nil {
 		return err
 	}
@@ -76,6 +80,10 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
+	python, err := os.ReadFile(filepath.Join(folder, pythonFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a checkout may be part of one
+		return err
+	}
 	patched, stock, err := pytests.Proven(ctx, env, report)
 	if err != nil {
 		return err
@@ -84,7 +92,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	r := &runner{env: env, report: report, scripts: scripts, patched: patched, stock: stock, limits: defaultLimits, facts: facts, listed: list(facts), operators: operatorsOnMac(string(yaml)), pattern: pattern}
+	r := &runner{env: env, report: report, scripts: scripts, patched: patched, stock: stock, limits: defaultLimits, facts: facts, listed: list(facts), operators: operatorsOnMac(string(yaml), string(python)), pattern: pattern}
 	if err := r.runFile(ctx, file); err != nil {
 		return err
 	}

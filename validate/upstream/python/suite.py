@@ -1,6 +1,6 @@
 """Runs tests of a file of PyTorch's, unchanged, each in a process of its own that is forked from this one.
 
-python3 suite.py FILE [--jobs N] [--limit SECONDS] [--memory BYTES] [--events FD]
+python3 suite.py FILE [--standin MODULE] [--jobs N] [--limit SECONDS] [--memory BYTES] [--events FD]
 
 This process imports the file and all that it needs, and never uses device mps. It tells, a JSON object a line: identity (which torch
 this is), tests (all names, the macOS that they are told, the operators that have a kernel for MPS). Then it reads names from
@@ -90,7 +90,7 @@ class Result(unittest.TestResult):
         self.raised.append(("expected failure", err[1]))
 
 
-def run(test, reasons):
+def run(test, own):
     """Runs one test in this process and gives its end."""
     result = Result()
     unittest.TestSuite([test]).run(result)
@@ -107,17 +107,17 @@ def run(test, reasons):
         return {"outcome": "unexpected success"}
     if result.skipped:
         reason = result.skipped[0][1]
-        return {"outcome": "skipped", "text": reason, "own": reason in reasons}
+        return {"outcome": "skipped", "text": reason, "own": own(reason)}
     if result.testsRun != 1:
         return {"outcome": "error", "type": "RuntimeError", "text": f"unittest ran {result.testsRun} tests instead of one"}
     return {"outcome": "passed"}
 
 
-def child(test, reasons, answer):
+def child(test, own, answer):
     """The whole life of a test's process."""
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    end = run(test, reasons)
+    end = run(test, own)
     del test
     gc.collect()
     torch = sys.modules.get("torch")
@@ -133,7 +133,7 @@ def child(test, reasons, answer):
 class Running:
     """A test's process, from its start to its end."""
 
-    def __init__(self, name, test, reasons, limits):
+    def __init__(self, name, test, own, limits):
         self.name, self.limits, self.started, self.stopped = name, limits, time.monotonic(), ""
         self.output = tempfile.TemporaryFile()
         self.answer, write = os.pipe()
@@ -147,7 +147,7 @@ class Running:
                 os.dup2(self.output.fileno(), descriptor)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             try:
-                child(test, reasons, write)
+                child(test, own, write)
             finally:
                 os._exit(70)  # an exception must not run the parent's program
         os.close(write)
@@ -231,7 +231,7 @@ def names_from(descriptor, wait):
     return os.read(descriptor, 1 << 16) or None
 
 
-def serve(tests, reasons, limits, tell):
+def serve(tests, own, limits, tell):
     """Runs what standard input names until it has ended."""
     waiting, running = collections.deque(), []
     rest, open_ = b"", True
@@ -248,7 +248,7 @@ def serve(tests, reasons, limits, tell):
             if name not in tests:
                 tell("result", name=name, outcome="error", text="there is no such test")
                 continue
-            running.append(Running(name, tests[name], reasons, limits))
+            running.append(Running(name, tests[name], own, limits))
         for one in list(running):
             if end := one.end():
                 running.remove(one)
@@ -260,11 +260,11 @@ def serve(tests, reasons, limits, tell):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=pathlib.Path)
+    parser.add_argument("--standin", help="a module beside this one, whose install() points the tests at device mps")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=120)
     parser.add_argument("--memory", type=int, default=8 << 30)
     parser.add_argument("--events", type=int, default=1)
-    parser.add_argument("--list", action="store_true")
     limits = parser.parse_args()
 
     def tell(event, **fields):
@@ -275,9 +275,11 @@ def main():
     path = limits.file.resolve()
     source = path.read_text(encoding="utf-8")
     macos = standins.newest_macos(source)
-    with standins.install(macos):
+    with standins.install(macos, limits.memory):
         import torch
 
+        if limits.standin:
+            importlib.import_module(limits.standin).install()
         module = load(path)
         tests = tests_of(unittest.defaultTestLoader.loadTestsFromModule(module))
         threads = len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
@@ -286,10 +288,9 @@ def main():
         tell("identity", **identity.of_torch())
         packages = sorted(f"{one.name} {one.version}" for one in importlib.metadata.distributions())
         tell("tests", names=list(tests), macos=macos, packages=packages, operators=torch._C._dispatch_get_registrations_for_dispatch_key("MPS"))
-        if not limits.list:
-            gc.collect()
-            gc.freeze()  # or each child would write to, and so copy, all of these objects
-            serve(tests, standins.skip_reasons(source), limits, tell)
+        gc.collect()
+        gc.freeze()  # or each child would write to, and so copy, all of these objects
+        serve(tests, standins.OwnSkips(source), limits, tell)
 
 
 if __name__ == "__main__":
