@@ -51,6 +51,13 @@ func (s *Subject) Program(args, more []string) run.Command {
 	})}
 }
 
+// With is the same subject under another name, with more settings in its environment.
+func (s *Subject) With(name string, settings ...string) *Subject {
+	other := *s
+	other.Name, other.environment = name, slices.Concat(s.environment, settings)
+	return &other
+}
+
 // Check compares what a process says that it loaded with the torch to be tested; the error wraps ErrOtherTorch.
 func (s *Subject) Check(found Identity) error { return s.wanted.mismatch(found) }
 

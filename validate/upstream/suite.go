@@ -57,7 +57,7 @@ type suite struct {
 	operators []string
 	packages  []string // that are installed beside torch, with their versions
 
-	stdin  *io.PipeWriter
+	stdin  *os.File
 	events chan message
 	done   chan struct{} // closed when the process has ended, then:
 	err    error
@@ -80,23 +80,32 @@ func openSuite(ctx context.Context, subject *pytests.Subject, scripts string, fi
 	if err != nil {
 		return nil, err
 	}
+	input, stdin, err := os.Pipe()
+	if err != nil {
+		reader.Close()
+		writer.Close()
+		return nil, err
+	}
 	ctx, stop := context.WithCancel(ctx)
-	input, stdin := io.Pipe()
 	s := &suite{subject: subject, limits: l, stdin: stdin, events: make(chan message), done: make(chan struct{}), stop: stop}
 	args := append([]string{filepath.Join(scripts, "suite.py"), file.path, "--jobs", fmt.Sprint(jobs), "--limit", fmt.Sprint(l.seconds), "--memory", fmt.Sprint(l.memory), "--events", "3"}, file.options...)
 	command := subject.Program(args, settings)
 	command.Stdin, command.Files = input, []*os.File{writer}
-	command.Started = func(int) { writer.Close() }
+	command.Started = func(int) {
+		input.Close()
+		writer.Close()
+	}
 	go func() {
 		defer close(s.done)
 		_, s.err = command.Run(ctx)
+		input.Close()
 		writer.Close()
-		input.CloseWithError(io.ErrClosedPipe)
 	}()
 	go s.read(ctx, reader)
 	if err := s.prepare(); err != nil {
 		s.stop()
 		<-s.done
+		stdin.Close()
 		return nil, fmt.Errorf("%s, %s: %w", file.name, subject.Name, err)
 	}
 	return s, nil

@@ -11,6 +11,7 @@ A result's outcome is one of unittest's (passed, failed, error, skipped, expecte
 
 import argparse
 import collections
+import ctypes
 import faulthandler
 import gc
 import importlib.metadata
@@ -130,19 +131,30 @@ def child(test, own, answer):
     os._exit(0)  # not the end of the interpreter: this is not the process that it began in
 
 
+def die_with_parent(parent):
+    """Has the system end this process when its parent dies, where the system can do that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:  # it died before
+        os._exit(70)
+
+
 class Running:
     """A test's process, from its start to its end."""
 
     def __init__(self, name, test, own, limits):
         self.name, self.limits, self.started, self.stopped = name, limits, time.monotonic(), ""
-        self.output = tempfile.TemporaryFile()
+        self.output, parent = tempfile.TemporaryFile(), os.getpid()
         self.answer, write = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
+            die_with_parent(parent)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.setsid()
             os.close(self.answer)
+            os.close(limits.events)  # who reads them waits for the end of all that could write
             for descriptor in (1, 2):
                 os.dup2(self.output.fileno(), descriptor)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -205,13 +217,17 @@ class Running:
         os.close(self.answer)
         return self.judge(status, seconds, usage)
 
+    def kill(self):
+        os.killpg(self.pid, signal.SIGKILL)
+        os.wait4(self.pid, 0)
+
     def judge(self, status, seconds, usage):
         self.output.seek(0, os.SEEK_END)
         self.output.seek(max(0, self.output.tell() - OUTPUT))
         output = self.output.read().decode(errors="replace")
         self.output.close()
         code = os.waitstatus_to_exitcode(status)
-        result: dict[str, Any] = {}
+        result: dict[str, Any]
         if self.stopped:
             result = {"outcome": self.stopped, "text": f"ended after {seconds:.0f} s" if self.stopped == "hang" else "used too much memory"}
         elif code != 0 or not self.words:
@@ -233,7 +249,16 @@ def names_from(descriptor, wait):
 
 def serve(tests, own, limits, tell):
     """Runs what standard input names until it has ended."""
-    waiting, running = collections.deque(), []
+    running: list[Running] = []
+    try:
+        run_all(tests, own, limits, tell, running)
+    finally:
+        for one in running:  # this process was told to end
+            one.kill()
+
+
+def run_all(tests, own, limits, tell, running):
+    waiting = collections.deque()
     rest, open_ = b"", True
     while open_ or waiting or running:
         if open_:
@@ -272,6 +297,7 @@ def main():
         while line:
             line = line[os.write(limits.events, line) :]
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     path = limits.file.resolve()
     source = path.read_text(encoding="utf-8")
     macos = standins.newest_macos(source)
