@@ -21,6 +21,7 @@ const mostChecks = 25
 // verdicts are what is wrong with tests, by kind of problem. A test is in one of them at most.
 type verdicts struct {
 	differ   []*test // end otherwise on patched than on stock, twice
+	better   []*test // pass on patched and do not end as expected on stock, twice: what the patches are for
 	unlisted []*test // do not end as expected, twice, and are not known failures
 	mended   []*test // are known failures and end as expected, twice
 	flaky    []*test // ended so and otherwise
@@ -55,10 +56,14 @@ func (r *runner) verdicts() verdicts {
 		_, known := r.listed.failures[t.id()]
 		expected := slices.ContainsFunc(t.patched, end.expected)
 		unexpected := slices.ContainsFunc(t.patched, func(e end) bool { return !e.expected() })
+		differs := r.stock != nil && t.differs() && r.listed.flaky[t.id()] == ""
+		if differs && t.better() {
+			v.better = append(v.better, t)
+		}
 		switch {
-		case r.stock != nil && t.differs() && r.listed.flaky[t.id()] == "":
+		case differs && !t.better():
 			v.differ = append(v.differ, t)
-		case t.flaky():
+		case t.flaky() && !(differs && t.better()):
 			v.flaky = append(v.flaky, t)
 		case r.listed.flaky[t.id()] != "" || r.onlyCompared():
 		case unexpected && !known:
@@ -88,6 +93,11 @@ func (t *test) differs() bool {
 	return !slices.ContainsFunc(t.stock, func(e end) bool { return slices.Contains(t.patched, e) })
 }
 
+// better tells whether the test always passes on patched and never ends as expected on stock.
+func (t *test) better() bool {
+	return !slices.ContainsFunc(t.patched, func(e end) bool { return e.kind != passed }) && !slices.ContainsFunc(t.stock, end.expected)
+}
+
 // flaky tells whether a second run ended otherwise on either side, or once as expected and once not.
 func (t *test) flaky() bool {
 	several := func(ends []end) bool {
@@ -104,7 +114,7 @@ func (r *runner) compare(v verdicts, all string) {
 		r.report.Add(check)
 		return
 	}
-	check.Detail = fmt.Sprintf("tests: %d, the same end: %d, another one: %d, ended now so, now otherwise: %d", len(r.all), len(r.all)-len(v.differ)-len(v.flaky), len(v.differ), len(v.flaky))
+	check.Detail = fmt.Sprintf("tests: %d, the same end: %d, better: %d, another end: %d, ended now so, now otherwise: %d", len(r.all), len(r.all)-len(v.differ)-len(v.flaky)-len(v.better), len(v.better), len(v.differ), len(v.flaky))
 	if len(v.differ) > 0 {
 		check.Verdict = reports.Failed
 	}
@@ -276,13 +286,20 @@ func (r *runner) count(v verdicts) {
 		}
 	}
 	r.report.Tables = append(r.report.Tables, outcomes, counted("Why the others end otherwise", "kind of cause", groups, len(groups)), counted("The most frequent causes", "cause", causes, 40))
-	if len(v.flaky) > 0 {
-		flaky := reports.Table{Title: "Ended now so, now otherwise", Note: "Each ran a second time because its first end was to be reported.", Columns: []string{"test", "stock", "patched"}}
-		for _, t := range v.flaky {
-			flaky.Rows = append(flaky.Rows, []string{t.id(), told(t.stock), told(t.patched)})
-		}
-		r.report.Tables = append(r.report.Tables, flaky)
+	r.named("Pass on the patched sources alone", "What the patches are for. Each ran a second time.", v.better)
+	r.named("Ended now so, now otherwise", "Each ran a second time because its first end was to be reported.", v.flaky)
+}
+
+// named adds a table of tests with their ends, if there are any.
+func (r *runner) named(title, note string, tests []*test) {
+	if len(tests) == 0 {
+		return
 	}
+	table := reports.Table{Title: title, Note: note, Columns: []string{"test", "stock", "patched"}}
+	for _, t := range tests {
+		table.Rows = append(table.Rows, []string{t.id(), told(t.stock), told(t.patched)})
+	}
+	r.report.Tables = append(r.report.Tables, table)
 }
 
 // counted is a table of counts, the largest first.

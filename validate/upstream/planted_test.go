@@ -63,7 +63,7 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	side := func(name string) *pytests.Subject {
 		return subject.With(name, "PLANTED_SIDE="+name, "PLANTED_FOLDER="+folder)
 	}
-	r := &runner{env: env, report: report, scripts: scripts, patched: side("patched"), stock: side("stock"), limits: limits{seconds: 4, memory: 700 << 20},
+	r := &runner{env: env, report: report, scripts: scripts, patched: side("patched"), stock: side("stock"), limits: limits{seconds: 12, memory: 700 << 20},
 		facts: facts, listed: list(facts), operators: map[string]bool{"aten::exp.out": true}, pattern: regexp.MustCompile(tests)}
 	env.Upstream.Tests = tests
 	return planted{r, suiteFile{name: "test_planted", path: path}, folder}
@@ -91,6 +91,9 @@ func TestEveryEndIsToldByItsName(t *testing.T) {
 	p := plant(t, patches.UpstreamFacts{}, "(?:passes|expected|expected_values|wraps|has|package|kernel|sub_test|skips.*|unexpectedly|aborts|quietly|exit|hangs|child|memory|mac|see|test)$")
 	p.stock = nil
 	p.run(t)
+	if last := p.report.Facts[len(p.report.Facts)-2]; !strings.HasSuffix(last.Value, "macOS 15.2") { // the file asks for what is newer than 15.1
+		t.Errorf("the tests were told of another macOS: %v", last)
+	}
 	ends := map[string]end{}
 	for _, test := range p.all {
 		ends[strings.TrimPrefix(test.name, "Planted.test_")] = test.patched[0]
@@ -135,54 +138,49 @@ func TestEveryEndIsToldByItsName(t *testing.T) {
 	}
 }
 
-func TestAnotherEndThanOnStockFailsTheStage(t *testing.T) {
-	known := patches.UpstreamFacts{Failures: map[string][]string{"the same on both": {"test_planted:Planted.test_differs_from_expected_values"}}}
-	failed := plant(t, known, "(_otherwise_on_one_side|_passes|_expected_values)$").run(t)
-	const different = "test_planted:Planted.test_ends_otherwise_on_one_side"
-	if len(failed) != 2 || failed["same end as on stock"] == "" {
-		t.Errorf("failed: %v", failed)
+// Each end that the stage judges, in one run: by the comparison with stock, and by the list of known failures.
+func TestWhatFailsTheStage(t *testing.T) {
+	id := func(name string) string { return "test_planted:Planted.test_" + name }
+	known := patches.UpstreamFacts{
+		Failures: map[string][]string{
+			"missing kernel: erf":          {id("needs_a_missing_kernel"), id("skips_by_its_own_condition")},
+			"differs from expected values": {id("differs_from_expected_values")},
+		},
+		UnexpectedSuccesses: map[string][]string{"the CPU computes it exactly": {id("succeeds_unexpectedly")}},
 	}
-	if want := "stock: passed, twice; patched: failed (AssertionError: 'patched' == 'patched'), twice; again: mpsforge verify --stages upstream --tests"; !strings.HasPrefix(failed[different], want) {
-		t.Errorf("%q does not begin with %q", failed[different], want)
-	}
-}
-
-func TestAFlakeIsNamedAndCountedAndDoesNotFail(t *testing.T) {
-	p := plant(t, patches.UpstreamFacts{}, "(_first_time_on_one_side|_passes)$")
+	p := plant(t, known, "(_one_side|_passes|_values|_kernel|_wraps|_unexpectedly|_own_condition)$")
 	failed := p.run(t)
-	if len(failed) > 0 || p.report.Counts["flaky"] != 1 {
-		t.Errorf("failed: %v, counts: %v", failed, p.report.Counts)
-	}
-	if table := p.report.Tables[len(p.report.Tables)-1]; len(table.Rows) != 1 || table.Rows[0][0] != "test_planted:Planted.test_fails_the_first_time_on_one_side" {
-		t.Errorf("flakes: %v", table)
-	}
-}
-
-func TestAFailureThatIsNotListedFailsTheStage(t *testing.T) {
-	known := patches.UpstreamFacts{Failures: map[string][]string{"missing kernel: erf": {"test_planted:Planted.test_needs_a_missing_kernel"}}}
-	failed := plant(t, known, "(_a_missing_kernel|_wraps|_unexpectedly)$").run(t)
-	for _, name := range []string{"fails_as_expected_for_a_missing_kernel", "raises_what_the_framework_wraps", "succeeds_unexpectedly"} {
-		if failed["test_planted:Planted.test_"+name] == "" {
-			t.Errorf("%s did not fail the stage", name)
+	rows := map[string]string{} // of tables of named tests, by the name
+	for _, table := range p.report.Tables {
+		for _, row := range table.Rows {
+			rows[row[0]] = table.Title
 		}
 	}
-	if len(failed) != 4 || !strings.Contains(failed["known failures"], "new failures: 3") {
-		t.Errorf("failed: %v", failed)
+	for _, c := range []struct {
+		about, test, detail, table string
+	}{
+		{"another end than on stock", "ends_otherwise_on_one_side", "stock: passed, twice; patched: failed (AssertionError: 'patched' == 'patched'), twice; again: mpsforge verify --stages upstream --tests", ""},
+		{"a failure that is not listed", "raises_what_the_framework_wraps", "error (not implemented on the host build's MPS: aten::exp.out), twice, which v0.0.0/upstream.json does not list", ""},
+		{"an expected failure for a reason that no Mac has", "fails_as_expected_for_a_missing_kernel", "expected failure, host build (missing kernel: erf), twice, which", ""},
+		{"a listed failure that ends as expected", "skips_by_its_own_condition", "skipped, twice, and v0.0.0/upstream.json lists it as a failure (missing kernel: erf): delete it there", ""},
+		{"a pass", "passes", "", ""},
+		{"a listed failure", "needs_a_missing_kernel", "", ""},
+		{"an unexpected success with a reason", "succeeds_unexpectedly", "", ""},
+		{"a flake is named", "fails_the_first_time_on_one_side", "", "Ended now so, now otherwise"},
+		{"a pass where stock fails is named", "passes_on_one_side", "", "Pass on the patched sources alone"},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			if detail := failed[id(c.test)]; !strings.HasPrefix(detail, c.detail) || (detail == "") != (c.detail == "") {
+				t.Errorf("%q, want %q", detail, c.detail)
+			}
+			if rows[id(c.test)] != c.table {
+				t.Errorf("named in table %q, want %q", rows[id(c.test)], c.table)
+			}
+		})
+		delete(failed, id(c.test))
 	}
-}
-
-func TestAListedFailureThatEndsAsExpectedFailsTheStage(t *testing.T) {
-	known := patches.UpstreamFacts{Failures: map[string][]string{"missing kernel: erf": {"test_planted:Planted.test_passes", "test_planted:Planted.test_needs_a_missing_kernel"}}}
-	failed := plant(t, known, "(_passes|needs_a_missing_kernel)$").run(t)
-	if detail := failed["test_planted:Planted.test_passes"]; len(failed) != 2 || !strings.Contains(detail, "delete it there") {
-		t.Errorf("failed: %v", failed)
-	}
-}
-
-func TestAnUnexpectedSuccessWithAReasonIsExpected(t *testing.T) {
-	known := patches.UpstreamFacts{UnexpectedSuccesses: map[string][]string{"the CPU computes it exactly": {"test_planted:Planted.test_succeeds_unexpectedly"}}}
-	if failed := plant(t, known, "_unexpectedly$").run(t); len(failed) > 0 {
-		t.Errorf("failed: %v", failed)
+	if len(failed) != 2 || !strings.Contains(failed["same end as on stock"], "better: 1, another end: 1, ended now so, now otherwise: 1") || !strings.Contains(failed["known failures"], "new failures: 2, listed ones that end as PyTorch expects: 1") {
+		t.Errorf("failed, too: %v", failed)
 	}
 }
 
@@ -216,16 +214,4 @@ func TestALongRunGoesOnWhereItWasStopped(t *testing.T) {
 			t.Errorf("%s: %v", test.name, test.patched)
 		}
 	}
-}
-
-// The newest macOS that the file distinguishes: it compares with "newer than 15.1".
-func TestTestsFindTheNewestMacOSThatTheyDistinguish(t *testing.T) {
-	p := plant(t, patches.UpstreamFacts{}, "_passes$")
-	p.run(t)
-	for _, fact := range p.report.Facts {
-		if fact.Name == "test_planted" && strings.HasSuffix(fact.Value, "macOS 15.2") {
-			return
-		}
-	}
-	t.Errorf("facts: %v", p.report.Facts)
 }

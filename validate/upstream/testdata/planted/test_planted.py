@@ -87,9 +87,8 @@ class Planted(unittest.TestCase):
         subprocess.run(["sleep", "1000"], check=True)
 
     def test_takes_too_much_memory(self):
-        block = bytearray(1 << 30)
-        block[:: 1 << 12] = b"x" * (1 << 18)
-        time.sleep(10)
+        block = b"x" * (1 << 30)
+        time.sleep(len(block))
 
     def test_finds_a_mac(self):
         self.assertEqual(platform.mac_ver()[0], os.environ["MPSFORGE_METAL_MACOS"])
@@ -103,6 +102,9 @@ class Planted(unittest.TestCase):
 
     def test_ends_otherwise_on_one_side(self):
         self.assertNotEqual(SIDE, "patched")
+
+    def test_passes_on_one_side(self):
+        self.assertEqual(SIDE, "patched")
 
     def test_fails_the_first_time_on_one_side(self):
         self.assertFalse(SIDE == "patched" and framework.first_time(FOLDER, "flake"))
