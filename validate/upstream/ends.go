@@ -66,22 +66,23 @@ const (
 	macSpecific     = "macOS specifics"
 )
 
-// causes are told by what an exception says, the first that matches; its first group, if there is one, is the name.
+// causes are told by what an exception says, the first that matches; its first group, or the one given, is the name.
 var causes = []struct {
 	group string
 	words *regexp.Regexp
+	name  string
 }{
-	{missingKernel, regexp.MustCompile(`mpsforge has no host kernel for the Metal function (\w+)`)},
-	{missingKernel, regexp.MustCompile(`Failed to create function state object for: (\w+)`)},
-	{missingOperator, regexp.MustCompile(`The operator '([\w:.]+)' is not currently implemented for the MPS device`)},
-	{missingOperator, regexp.MustCompile(`DispatchStub\.cpp.* An unexpected device type was provided mps`)},
-	{missingOperator, regexp.MustCompile(`host build: ([^\n]+)`)},
-	{missingPackage, regexp.MustCompile(`No module named '?([\w.]+)`)},
-	{missingPackage, regexp.MustCompile(`(?i)(?:requires|needs|no|not found:?) (scipy|sklearn|librosa|numba|cv2|PIL|torchvision)\b`)},
-	{missingPackage, regexp.MustCompile(`(?i)\b(scipy|torchvision|numba|librosa) (?:is )?not (?:found|available|installed)`)},
-	{macSpecific, regexp.MustCompile(`\b(sysctl|xcrun|os_signpost|MTLCaptureManager|coremltools)\b`)},
-	{otherValues, regexp.MustCompile(`^(?:Tensor-likes|Scalars|Booleans|None|Object|String|The values for attribute)[^\n]*(?:not close|not equal|mismatch|differ|do not match)`)},
-	{otherValues, regexp.MustCompile(`^(?:Tensor-likes|Scalars|Booleans) `)},
+	{missingKernel, regexp.MustCompile(`mpsforge has no host kernel for the Metal function (\w+)`), ""},
+	{missingKernel, regexp.MustCompile(`Failed to create function state object for: (\w+)`), ""},
+	{missingOperator, regexp.MustCompile(`The operator '([\w:.]+)' is not currently implemented for the MPS device`), ""},
+	{missingOperator, regexp.MustCompile(`DispatchStub\.cpp.* An unexpected device type was provided mps`), "a kernel of a dispatch stub"},
+	{missingOperator, regexp.MustCompile(`host build: ([^\n]+)`), ""},
+	{missingPackage, regexp.MustCompile(`No module named '?([\w.]+)`), ""},
+	{missingPackage, regexp.MustCompile(`(?i)(?:requires|needs|no|not found:?) (scipy|sklearn|librosa|numba|cv2|PIL|torchvision)\b`), ""},
+	{missingPackage, regexp.MustCompile(`(?i)\b(scipy|torchvision|numba|librosa) (?:is )?not (?:found|available|installed)`), ""},
+	{macSpecific, regexp.MustCompile(`\b(sysctl|xcrun|os_signpost|MTLCaptureManager|coremltools)\b`), ""},
+	{otherValues, regexp.MustCompile(`^(?:Tensor-likes|Scalars|Booleans|None|Object|String|The values for attribute)[^\n]*(?:not close|not equal|mismatch|differ|do not match)`), ""},
+	{otherValues, regexp.MustCompile(`^(?:Tensor-likes|Scalars|Booleans) `), ""},
 }
 
 // judge says what an end means. onMac are the operators that have a kernel for MPS on a Mac.
@@ -136,7 +137,9 @@ func causeOf(e ended, onMac map[string]bool) (cause string, host bool) {
 			continue
 		}
 		name := ""
-		if len(match) > 1 {
+		if c.name != "" {
+			name = ": " + c.name
+		} else if len(match) > 1 {
 			name = ": " + plain(match[1])
 		}
 		if c.group == missingOperator && strings.HasPrefix(match[0], "The operator") && !onMac[match[1]] {
