@@ -29,6 +29,7 @@ import (
 	runtimestage "mpsforge/validate/runtime"
 	"mpsforge/validate/series"
 	"mpsforge/validate/stage"
+	"mpsforge/validate/upstream"
 )
 
 // ErrUnknownStage is returned, wrapped, for a stage name that does not exist.
@@ -42,6 +43,8 @@ type (
 	PythonOptions = stage.PythonOptions
 	// OperatorOptions are of the stage operators.
 	OperatorOptions = stage.OperatorOptions
+	// UpstreamOptions are of the stage upstream.
+	UpstreamOptions = stage.UpstreamOptions
 )
 
 // Stages lists the pipeline in its order. A stage without a Run is named in the design but not in this version.
@@ -56,6 +59,7 @@ func Stages() []Stage {
 		python.Stage(),
 		bench.Stage(),
 		operators.Stage(),
+		upstream.Stage(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -43,7 +44,8 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
   mpsforge verify --stages python --python VENV/bin/python --stock OTHER/bin/python     on a Mac
   mpsforge verify --list                             the Python parallel tests
   mpsforge verify --stages operators --quick         PyTorch's operator database by threads, each entry once
-  mpsforge verify --stages operators --operators unfold --form first-work --seed 7     one of them again`,
+  mpsforge verify --stages operators --operators unfold --form first-work --seed 7     one of them again
+  mpsforge verify --stages upstream --tests 'TestMPS\.test_exp'     PyTorch's own tests, stock against patched`,
 		flags:  checkoutFlags(verifyFlags()...),
 		action: func(ctx context.Context, c call) (result, error) { return c.verify(ctx) },
 	})
@@ -61,6 +63,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "operators", Usage: "operators: only these entries of PyTorch's operator database, `LIST` with commas"},
 		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS`, with commas (default: all)"},
 		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES`, with commas (default: float32 where the entry has it)"},
+		&cli.StringFlag{Name: "tests", Usage: "upstream: tests of PyTorch's whose names, FILE:Class.method, match `PATTERN`, a regular expression"},
 		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
 }
 
@@ -140,6 +143,10 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	options = stage.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
 	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
+	options.Upstream = stage.UpstreamOptions{Tests: c.String("tests")}
+	if _, err := regexp.Compile(options.Upstream.Tests); err != nil {
+		return options, usagef("--tests: %v", err)
+	}
 	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
 		return options, err
 	}

@@ -30,6 +30,8 @@ const clangVersion = "19"
 var rootPackages = []string{
 	"clang-" + clangVersion, "libclang-rt-" + clangVersion + "-dev", "lld-" + clangVersion, "llvm-" + clangVersion,
 	"libstdc++-14-dev", "ccache", "libtorch-dev", "python3-torch", "libfmt-dev", "pybind11-dev", "python3-yaml", "python3-setuptools",
+	// PyTorch's tests have fewer cases without it, and say nothing of that.
+	"python3-scipy",
 }
 
 // Root is a Debian system, seen from its top folder: the compiler, the libraries and the Python of host builds. It is

@@ -162,7 +162,7 @@ func running(entries []entry, ends []outcome) []string {
 func (r *stormRun) run(ctx context.Context, p *pool, jobs []job) (ends []outcome, err error) {
 	left, keep := jobs, func(outcome) error { return nil }
 	if !r.env.Quick && len(r.env.Operators.Names) == 0 && len(jobs) > 0 {
-		k, err := openKept(r.env.Cache, p.subject.Stamp(), r.scripts, r.env.Seed, keyOf(jobs[0]), len(jobs))
+		k, err := openKept(r.env.Cache, p.subject.Identity(), r.scripts, r.env.Seed, keyOf(jobs[0]), len(jobs))
 		if err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func unpack(cache string) (string, error) { return pytests.Unpack(cache, pytests
 
 func (p *pool) command(args ...string) run.Command {
 	// A Mac's runtime ends a forked process that goes on without exec; the one that forks has used no class that this protects.
-	return p.subject.Program(filepath.Join(p.scripts, "storm.py"), args, append([]string{"OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES"}, p.extra...))
+	return p.subject.Program(append([]string{filepath.Join(p.scripts, "storm.py")}, args...), append([]string{"OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES"}, p.extra...))
 }
 
 // worker is a process that forks one for each job. It is used by one goroutine.
@@ -78,7 +78,7 @@ func (p *pool) start(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.subject.CheckIdentity(first.Identity); err != nil {
+	if err := p.subject.Check(first.Identity); err != nil {
 		return nil, errors.Join(err, w.stop())
 	}
 	second, err := w.next()

@@ -180,7 +180,7 @@ func (s *Subject) start(ctx context.Context, command run.Command, environment []
 	w := &watch{}
 	watching, read := make(chan struct{}), make(chan struct{})
 	command.Files = []*os.File{writer}
-	command.Env = s.processEnvironment(environment...)
+	command.Env = s.Program(nil, environment).Env
 	command.Started = func(pid int) {
 		writer.Close()
 		w.pid = pid

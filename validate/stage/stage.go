@@ -55,6 +55,7 @@ type Options struct {
 	Host       HostOptions // of host builds
 	Python     PythonOptions
 	Operators  OperatorOptions
+	Upstream   UpstreamOptions
 }
 
 // HostOptions say with what PyTorch's sources are built.
@@ -87,6 +88,11 @@ type OperatorOptions struct {
 	DTypes []string // such as float16; empty: the main one of each
 	// Environment is put over that of its processes, as NAME=value; tests add operators of their own through it.
 	Environment []string
+}
+
+// UpstreamOptions are of the stage upstream.
+type UpstreamOptions struct {
+	Tests string // a regular expression over names of PyTorch's tests, FILE:Class.method; empty: all, in the short form a sample
 }
 
 // Env is what a stage is given: the options of the run, where its events go, and what the report says of the whole run.
