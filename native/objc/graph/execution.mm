@@ -120,11 +120,25 @@ bool fits_target(const Shape& computed, const Shape& memory) {
   return element_count(computed) == element_count(memory) || element_count(computed) == 1;
 }
 
-// PyTorch reads the indices that nonZeroIndices, topK and argSort give, which are Int32, into memory of Int64, and
-// finds them right on a Mac (Indexing.mm, Sort.mm, Distributions.mm and Unique.mm of 2.6.0): MPSGraph converts what it
-// writes.
+// MPSGraph converts what it writes to the type of the memory. Apple's words do not say so; PyTorch relies on it: it
+// reads the Int32 indices of nonZeroIndices, topK and argSort into Int64 (Indexing.mm, Sort.mm), truth values into
+// UInt8 (any and all, ReduceOps.mm), Float32 into Float16 and BFloat16 (logit, topk), and its tests pass on a Mac.
+// Nothing shows that numbers with a fraction become whole ones.
 bool converts(DataType computed, DataType memory) {
-  return computed == memory || (computed == DataType::Int32 && memory == DataType::Int64);
+  const auto kind = [](DataType type) {
+    switch (type) {
+      case DataType::Float32:
+      case DataType::Float16:
+      case DataType::BFloat16:
+        return 1;
+      case DataType::ComplexFloat32:
+      case DataType::ComplexFloat16:
+        return 2;
+      default:
+        return 0;
+    }
+  };
+  return kind(computed) == kind(memory);
 }
 
 void check(const char* what, const Value& value, const Memory& memory, bool target) {
