@@ -18,7 +18,9 @@ type KnownOperators struct {
 
 // OperatorFailure is one job of the stage operators that goes wrong.
 type OperatorFailure struct {
-	Operator string `json:"operator"` // full name of the entry in PyTorch's operator database
+	// Operator is the full name of the entry in PyTorch's operator database. AnyOperator stands for all of them, where the form
+	// goes wrong now for one and now for another; such a line is not run by itself, and has no type, threads and seed.
+	Operator string `json:"operator"`
 	DType    string `json:"dtype"`
 	Form     string `json:"form"` // as the stage names it; a combination with more words is covered, too
 	Threads  int    `json:"threads"`
@@ -29,6 +31,9 @@ type OperatorFailure struct {
 	Flaky  bool   `json:"flaky,omitempty"`
 	Reason string `json:"reason"` // what is wrong in the sources, as far as it is known
 }
+
+// AnyOperator is the name of a failure that may be of any operator.
+const AnyOperator = "*"
 
 // KnownOperators reads those of the series' baseline; one without the file has none.
 func (s *Series) KnownOperators() (KnownOperators, error) {
@@ -44,6 +49,11 @@ func (s *Series) KnownOperators() (KnownOperators, error) {
 		err = fmt.Errorf("%s of %s: schema %d; this mpsforge reads schema 1", operatorsFile, s.Baseline.Name, known.Schema)
 	}
 	for _, failure := range known.Failures {
+		if any := failure.Operator == AnyOperator; any && err == nil && (failure.DType != "" || failure.Threads != 0 || failure.Seed != 0 || !failure.Flaky) {
+			err = fmt.Errorf("%s of %s: a failure of any operator is flaky and has no dtype, threads and seed", operatorsFile, s.Baseline.Name)
+		} else if any {
+			failure.DType, failure.Threads = "any", 2
+		}
 		if err == nil && (failure.Operator == "" || failure.DType == "" || failure.Form == "" || failure.Threads < 2 || len(failure.Seen) == 0 || failure.Reason == "") {
 			err = fmt.Errorf("%s of %s: %q needs operator, dtype, form, threads from 2 on, seen and a reason", operatorsFile, s.Baseline.Name, failure.Operator)
 		}

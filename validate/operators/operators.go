@@ -192,12 +192,16 @@ func (r *stormRun) run(ctx context.Context, p *pool, jobs []job) (ends []outcome
 // judge makes each fault that is not known a failed check, and sums the others up.
 func (r *stormRun) judge(p *pool, ends []outcome) {
 	counts, reasons := map[string]int{}, map[string]int{}
+	var unlisted []string
 	summary := reports.Check{Name: "operators by threads", Subject: p.subject.Name, Verdict: reports.Passed}
 	for _, o := range ends {
 		summary.Seconds += o.Result.Wall
 		switch known := knownOf(r.known, o); {
 		case o.faulty() && known != nil:
 			counts["known failures"]++
+			if known.Operator == patches.AnyOperator {
+				unlisted = append(unlisted, o.Job.cell.String()+": "+string(o.Result.Status))
+			}
 		case o.faulty():
 			counts["new failures"]++
 			r.report.Add(r.fault(p, o))
@@ -211,6 +215,9 @@ func (r *stormRun) judge(p *pool, ends []outcome) {
 	summary.Detail = listing(counts)
 	if len(reasons) > 0 {
 		summary.Detail += " (" + listing(reasons) + ")"
+	}
+	if len(unlisted) > 0 {
+		summary.Detail += "; known only as a failure of any operator in that form: " + strings.Join(unlisted, "; ")
 	}
 	switch {
 	case counts["new failures"] > 0:
@@ -329,6 +336,7 @@ func (r *stormRun) hostBuilds(ctx context.Context, ends []outcome) error {
 			return err
 		}
 	}
+	builder.AllSources = true // every entry is to run
 	return r.sanitized(ctx, builder, ends)
 }
 
