@@ -99,6 +99,12 @@ void Checker::signal(Signals& signals, uint64_t value, Actor actor) {
   if (signals.size() % kTrimEvery == 0) signals.trim(order_->floor());
 }
 
+void Checker::lower(Signals& signals, uint64_t value) {
+  if (!on()) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  signals.lower(value);
+}
+
 Clock Checker::reached(const Signals& signals, uint64_t value) const {
   if (!on()) return {};
   std::lock_guard<std::mutex> lock(mutex_);

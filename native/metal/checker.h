@@ -32,6 +32,8 @@ class Checker {
   void token_acquire(Actor actor, const void* object);
 
   void signal(Signals& signals, uint64_t value, Actor actor);
+  // The CPU has set the event back to a value.
+  void lower(Signals& signals, uint64_t value);
   // What surely happened before a wait for value ends.
   Clock reached(const Signals& signals, uint64_t value) const;
 

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Rises with every change of this header; a caller refuses a table with another number.
-#define MPSFORGE_METAL_ABI 2u
+#define MPSFORGE_METAL_ABI 3u
 
 typedef struct mpsforge_metal_device mpsforge_metal_device;
 typedef struct mpsforge_metal_queue mpsforge_metal_queue;
@@ -281,6 +281,8 @@ typedef struct {
               int after_handlers);
   int (*encoder_keep)(mpsforge_metal_encoder* encoder, void* object, mpsforge_metal_function give_back);
   void (*times)(mpsforge_metal_command_buffer* buffer, mpsforge_metal_times* out);  // of the newest root
+  // 1: the other one is the buffer's root now.
+  int (*is_root)(mpsforge_metal_command_buffer* buffer, mpsforge_metal_command_buffer* other);
   void (*dispatch_grid)(mpsforge_metal_encoder* encoder, const mpsforge_metal_grid* grid);
   void (*set_threadgroup_memory)(mpsforge_metal_encoder* encoder, uint32_t index, size_t length);
   // The kernels of the encoder's later dispatches may reach the buffer by address: MTLComputeCommandEncoder

@@ -101,6 +101,9 @@ class Signals {
  public:
   // The event has a value now, given by something that knows clock. Values must rise; others are ignored.
   void signal(uint64_t value, const Clock& clock);
+  // The event has been set back to a value: waits for more than that wait for a new signal, and others know what they
+  // knew.
+  void lower(uint64_t value);
   // What surely happened before a wait for value ends: the clock of the first signal that reached it, not of later
   // ones, even where this run's wait ended later. nullptr: no signal has reached it. Valid until the next signal or
   // trim.

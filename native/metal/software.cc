@@ -262,6 +262,14 @@ mpsforge_metal_command_buffer* root_command_buffer(mpsforge_metal_command_buffer
   return buffer->device->handles.add(new mpsforge_metal_command_buffer(std::move(found), false));
 }
 
+int is_root(mpsforge_metal_command_buffer* buffer, mpsforge_metal_command_buffer* other) noexcept {
+  bool same = false;
+  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer&) {
+    same = other && other->root.get() == &root;
+  });
+  return same ? 1 : 0;
+}
+
 void wait_until_scheduled(mpsforge_metal_command_buffer* buffer) noexcept {
   with_root(buffer, [](CommandBuffer& root, sync::Lock& lock, const ThreadPointer& thread) {
     root.wait_until_scheduled(lock, thread);
@@ -578,6 +586,7 @@ constexpr mpsforge_metal_api kApi = {MPSFORGE_METAL_ABI,
                                      keep,
                                      encoder_keep,
                                      times,
+                                     is_root,
                                      dispatch_grid,
                                      set_threadgroup_memory,
                                      use_buffer,

@@ -138,11 +138,17 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
 }
 
 - (void)permuteWithDimensionOrder:(const NSUInteger*)dimensionOrder {
-  std::vector<Dimension> permuted;
-  for (size_t i = 0; i < _dimensions->size(); ++i) {
-    permuted.push_back([self dimension:dimensionOrder[i] of:"permuteWithDimensionOrder:"]);
+  // Apple's words: the order names for each dimension the place that it goes to.
+  std::vector<Dimension> before = *_dimensions;
+  std::vector<bool> taken(before.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    [self dimension:dimensionOrder[i] of:"permuteWithDimensionOrder:"] = before[i];
+    if (taken[dimensionOrder[i]]) {
+      fail("-[MPSNDArrayDescriptor permuteWithDimensionOrder:]: place %zu is named twice",
+           static_cast<size_t>(dimensionOrder[i]));
+    }
+    taken[dimensionOrder[i]] = true;
   }
-  *_dimensions = permuted;
 }
 
 - (NSArray<NSNumber*>*)getShape {

@@ -9,6 +9,13 @@
   MTLResourceOptions _resourceOptions;
 }
 
+// Apple's page of storageMode: "The default value is MTLStorageMode.private."
+- (instancetype)init {
+  self = [super init];
+  if (self) _resourceOptions = MTLResourceStorageModePrivate;
+  return self;
+}
+
 - (id)copyWithZone:(NSZone*)zone {
   (void)zone;
   MTLHeapDescriptor* made = [[MTLHeapDescriptor alloc] init];
