@@ -94,7 +94,7 @@ func parseTable(text string) (*Table, error) {
 			value, err := strconv.ParseInt(f[2], 10, 64)
 			if err != nil {
 				unsigned, wrong := strconv.ParseUint(f[2], 10, 64)
-				if wrong != nil {
+				if wrong != nil { // it is not only too large
 					return nil, fmt.Errorf("api.tsv:%d: %w", i+1, err)
 				}
 				value = int64(unsigned)

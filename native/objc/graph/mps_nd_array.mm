@@ -36,6 +36,8 @@ size_t element_bytes(MPSDataType type, const char* call) {
  @public
   std::vector<Dimension>* _dimensions;
 }
+// Outermost first. What getShape answers, which not every macOS has.
+- (Shape)lengths;
 @end
 
 namespace {
@@ -47,7 +49,7 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
   memory.buffer = buffer;
   memory.offset = offset;
   memory.type = static_cast<DataType>(descriptor.dataType);
-  memory.shape = mpsforge::graph::integers([descriptor getShape]);
+  memory.shape = [descriptor lengths];
   const std::vector<Dimension>& dimensions = *descriptor->_dimensions;
   for (size_t i = dimensions.size(); i-- > 0;) {
     int64_t stride = 1;
@@ -151,10 +153,14 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
   }
 }
 
-- (NSArray<NSNumber*>*)getShape {
+- (Shape)lengths {
   Shape shape;
   for (size_t i = _dimensions->size(); i-- > 0;) shape.push_back(static_cast<int64_t>((*_dimensions)[i].length));
-  return mpsforge::graph::numbers(shape);
+  return shape;
+}
+
+- (NSArray<NSNumber*>*)getShape {
+  return mpsforge::graph::numbers([self lengths]);
 }
 
 @end

@@ -71,7 +71,7 @@
   if (self) {
     self.languageVersion = MTLLanguageVersion3_1;
     self.fastMathEnabled = YES;
-    self.mathMode = MTLMathModeFast;
+    _mathMode = MTLMathModeFast;  // not every macOS has the property
   }
   return self;
 }
@@ -87,8 +87,8 @@
   made.preprocessorMacros = self.preprocessorMacros;
   made.languageVersion = self.languageVersion;
   made.fastMathEnabled = self.fastMathEnabled;
-  made.mathMode = self.mathMode;
-  made.mathFloatingPointFunctions = self.mathFloatingPointFunctions;
+  made->_mathMode = _mathMode;
+  made->_mathFloatingPointFunctions = _mathFloatingPointFunctions;
   return made;
 }
 
