@@ -1,7 +1,8 @@
 // What Apple's pages and headers say of single calls, where the classes once did something else.
 #import <Foundation/Foundation.h>
-#import <MetalPerformanceShaders/MetalPerformanceShaders.h>
+#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 #include <mach/vm_page_size.h>
+#include <objc/runtime.h>
 #include <simd/simd.h>
 
 #include <cstdlib>
@@ -88,6 +89,30 @@ void a_place_named_twice() {
       permuteWithDimensionOrder:order];
 }
 
+// PyTorch asks so which macOS it is on, and so whether MPSGraph has an operation.
+void an_old_macos_lacks_what_is_newer() {
+  Class graph = NSClassFromString(@"MPSGraph");
+  CHECK([graph instancesRespondToSelector:@selector(cumulativeSumWithTensor:axis:name:)]);
+  CHECK(![graph instancesRespondToSelector:@selector(conjugateWithTensor:name:)]);
+  CHECK(![[[MPSGraph new] autorelease] respondsToSelector:@selector(reciprocalSquareRootWithTensor:name:)]);
+  CHECK(NSClassFromString(@"MPSGraphFFTDescriptor") == nil && objc_getClass("MPSNDArrayIdentity") == nil);
+  CHECK(![MTLCompileOptions instancesRespondToSelector:@selector(setMathMode:)]);
+  CHECK([[[MTLCompileOptions new] autorelease] copy] != nil);  // which have a mathMode all the same
+}
+
+void a_newer_macos_has_it() {
+  Class graph = NSClassFromString(@"MPSGraph");
+  CHECK([graph instancesRespondToSelector:@selector(conjugateWithTensor:name:)]);
+  CHECK([graph instancesRespondToSelector:@selector(reciprocalSquareRootWithTensor:name:)]);
+  CHECK(NSClassFromString(@"MPSGraphFFTDescriptor") == [MPSGraphFFTDescriptor class]);
+  CHECK(NSClassFromString(@"MPSNDArrayIdentity") != nil);
+  CHECK([MTLCompileOptions instancesRespondToSelector:@selector(setMathMode:)]);
+}
+
+void a_newer_method_is_sent() { [[MTLCompileOptions new] setMathMode:MTLMathModeSafe]; }
+
+void a_newer_class_is_used() { [MPSGraphFFTDescriptor descriptor]; }
+
 }  // namespace
 
 #define SCENARIO(name) {#name, name}
@@ -102,6 +127,14 @@ std::vector<Case> fact_scenarios() {
       {"memory_of_a_quarter_page", memory_of_a_quarter_page, "are not whole pages"},
       SCENARIO(a_unary_kernel_is_a_multiary_one),
       SCENARIO(dimensions_are_permuted),
+      {"an_old_macos_lacks_what_is_newer", an_old_macos_lacks_what_is_newer, nullptr, Case::kAlways,
+       "MPSFORGE_METAL_MACOS=13.3"},
+      {"a_newer_macos_has_it", a_newer_macos_has_it, nullptr, Case::kAlways, "MPSFORGE_METAL_MACOS=15.0"},
+      {"a_newer_method_is_sent", a_newer_method_is_sent,
+       "-[MTLCompileOptions setMathMode:]: unrecognized selector", Case::kAlways, "MPSFORGE_METAL_MACOS=14.4"},
+      {"a_newer_class_is_used", a_newer_class_is_used,
+       "Apple's API has it since macOS 14.0, and MPSFORGE_METAL_MACOS is 13.3", Case::kAlways,
+       "MPSFORGE_METAL_MACOS=13.3"},
       {"a_place_named_twice", a_place_named_twice, "place 1 is named twice"},
   };
 }
