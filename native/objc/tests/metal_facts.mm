@@ -85,8 +85,8 @@ void dimensions_are_permuted() {
 
 void a_place_named_twice() {
   const NSUInteger sizes[] = {2, 3}, order[] = {1, 1};
-  [[MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeFloat32 dimensionCount:2 dimensionSizes:sizes]
-      permuteWithDimensionOrder:order];
+  [[MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeFloat32 dimensionCount:2
+                                 dimensionSizes:sizes] permuteWithDimensionOrder:order];
 }
 
 // PyTorch asks so which macOS it is on, and so whether MPSGraph has an operation.
@@ -130,8 +130,8 @@ std::vector<Case> fact_scenarios() {
       {"an_old_macos_lacks_what_is_newer", an_old_macos_lacks_what_is_newer, nullptr, Case::kAlways,
        "MPSFORGE_METAL_MACOS=13.3"},
       {"a_newer_macos_has_it", a_newer_macos_has_it, nullptr, Case::kAlways, "MPSFORGE_METAL_MACOS=15.0"},
-      {"a_newer_method_is_sent", a_newer_method_is_sent,
-       "-[MTLCompileOptions setMathMode:]: unrecognized selector", Case::kAlways, "MPSFORGE_METAL_MACOS=14.4"},
+      {"a_newer_method_is_sent", a_newer_method_is_sent, "-[MTLCompileOptions setMathMode:]: unrecognized selector",
+       Case::kAlways, "MPSFORGE_METAL_MACOS=14.4"},
       {"a_newer_class_is_used", a_newer_class_is_used,
        "Apple's API has it since macOS 14.0, and MPSFORGE_METAL_MACOS is 13.3", Case::kAlways,
        "MPSFORGE_METAL_MACOS=13.3"},
