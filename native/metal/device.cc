@@ -18,7 +18,9 @@ bool in_range(const mpsforge_metal_config& config) {
 }
 
 Device::Device(const mpsforge_metal_config& config)
-    : config(config), findings(config.on_violation, config.macos), checker(config.check_order != 0, findings) {}
+    : config(config),
+      findings(config.on_violation, config.macos),
+      checker(config.check_order != 0, config.models & MPSFORGE_METAL_MODEL_MIXED_WRITES, findings) {}
 
 Device::~Device() = default;
 

@@ -59,8 +59,16 @@ enum {
   MPSFORGE_METAL_MODEL_MATRIX = 1,  // MPSNDArrayMatrixMultiplication encoded by two threads at once: signature 10
   MPSFORGE_METAL_MODEL_GRAPH = 2,   // one MPSGraph encoded by two threads: signature 11
   MPSFORGE_METAL_MODEL_KERNEL_OBJECT = 4,  // one MPSKernel encoded by two threads at once
-  MPSFORGE_METAL_MODEL_ALL = 7
+  // One buffer written by the CPU and by the GPU with nothing in between that orders them, in whatever ranges.
+  MPSFORGE_METAL_MODEL_MIXED_WRITES = 8,
+  // One MPSKernel encoded by two threads that nothing orders, even if this run's encodes did not meet.
+  MPSFORGE_METAL_MODEL_KERNEL_ORDER = 16,
+  MPSFORGE_METAL_MODEL_ENCODES = 7,  // the first three: two threads inside of encodes at the same time
+  MPSFORGE_METAL_MODEL_ALL = 31
 };
+
+// For mpsforge_metal_config.graph_split: the seed draws at which encodes an MPSGraph commits, about one of four.
+#define MPSFORGE_METAL_SPLIT_BY_SEED UINT32_MAX
 
 // Whether wait_until_completed returns after the completed handlers; Apple's pages leave it open.
 enum { MPSFORGE_METAL_WAIT_BY_SEED = 0, MPSFORGE_METAL_WAIT_COVERS = 1, MPSFORGE_METAL_WAIT_DOES_NOT_COVER = 2 };
@@ -75,7 +83,7 @@ typedef struct {
   uint32_t models;           // MPSFORGE_METAL_MODEL bits
   uint32_t max_uncompleted;  // command buffers a queue holds; 0: 64, Metal's default
   uint32_t wait_covers_handlers;  // MPSFORGE_METAL_WAIT_...
-  uint32_t graph_split;           // an MPSGraph encodes commitAndContinue by itself every so many times; 0: never
+  uint32_t graph_split;  // an MPSGraph encodes commitAndContinue by itself every so many times; 0: never; or by seed
 } mpsforge_metal_config;
 
 enum {
