@@ -24,6 +24,18 @@ Device::Device(const mpsforge_metal_config& config)
 
 Device::~Device() = default;
 
+mpsforge_metal_statistics Device::statistics() const {
+  mpsforge_metal_statistics all{};
+  all.command_buffers = committed;
+  all.commands = commands;
+  all.handlers = called;
+  all.races = checker.races();
+  all.violations = findings.violations();
+  all.checker_ranges = checker.ranges();
+  all.checker_bytes = checker.bytes();
+  return all;
+}
+
 void Device::start() {
   if (sync::scheduled()) {
     on_stuck_ = sync::on_stuck([device = weak_from_this()] {

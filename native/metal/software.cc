@@ -49,17 +49,7 @@ size_t findings(mpsforge_metal_device* device, mpsforge_metal_finding* out, size
 }
 
 void statistics(mpsforge_metal_device* device, mpsforge_metal_statistics* out) noexcept {
-  if (!out) return;
-  *out = {};
-  if (!device) return;
-  const Device& object = *device->object;
-  out->command_buffers = object.committed;
-  out->commands = object.commands;
-  out->handlers = object.called;
-  out->races = object.checker.races();
-  out->violations = object.findings.violations();
-  out->checker_ranges = object.checker.ranges();
-  out->checker_bytes = object.checker.bytes();
+  if (out) *out = device ? device->object->statistics() : mpsforge_metal_statistics{};
 }
 
 void name_thread(mpsforge_metal_device* device, const char* name) noexcept {
