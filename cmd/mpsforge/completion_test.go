@@ -44,7 +44,7 @@ func TestCompletionOffers(t *testing.T) {
 	t.Setenv("MPSFORGE_PATCHES", "")
 	for _, c := range []struct{ words, want string }{
 		{"u", "unapply"},
-		{"metal ", "explain classify run"},
+		{"metal ", "explain classify run selectors"},
 		{"help un", "unapply"},
 		{"apply --ch", "--check --checkout"},
 		{"apply --check --ch", "--checkout"}, // a flag that stands there already is not offered

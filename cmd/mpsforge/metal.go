@@ -20,9 +20,10 @@ func metalCommand(std streams) *cli.Command {
   mpsforge metal explain 4
   mpsforge metal explain "commit an already committed command buffer"
   mpsforge metal classify ~/Library/Logs/DiagnosticReports/python3*.ips
-  mpsforge metal run --runs 100 race.txt`,
+  mpsforge metal run --runs 100 race.txt
+  mpsforge metal selectors torch-2.9.1-*.whl                 what a wheel needs of Apple's API`,
 		Action:      showGroup,
-		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std)},
+		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalSelectors(std)},
 	}
 }
 

@@ -139,6 +139,9 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseAvailable(h.Checkout, compiled); err != nil {
+		return nil, err
+	}
 	native, nativeDigest, err := h.unpack("native", h.Native)
 	if err != nil {
 		return nil, err

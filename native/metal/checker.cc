@@ -18,9 +18,22 @@ std::string side(bool writes, const Site& site) {
          std::to_string(site.command_buffer) + " on queue " + site.queue + ", encoded by thread " + site.thread;
 }
 
+// Metal rule 35, after Apple's page on MTLBuffer: the contents are undefined if both the CPU and the GPU write to one
+// buffer without a synchronising action between, even where the regions do not overlap. No text is known.
+void report_mixed(void* findings, const Race& writes) {
+  static_cast<Findings*>(findings)->model(
+      0, "the CPU and the GPU write buffer " + writes.buffer + " and nothing orders them", side(true, writes.first),
+      side(true, writes.second));
+}
+
 void report(void* findings, const Race& race) {
   const std::string first = side(race.first_writes, race.first);
   const std::string second = side(race.second_writes, race.second);
+  if (race.object) {
+    // Metal rule 36, after Apple's header MPSCore/MPSKernel.h.
+    static_cast<Findings*>(findings)->model(0, race.buffer + " used by two threads that nothing orders", first, second);
+    return;
+  }
   const std::string message = "race on bytes " + std::to_string(race.offset) + " to " +
                               std::to_string(race.offset + race.length) + " of buffer " + race.buffer +
                               ": nothing orders the " + first + ", and the " + second;
@@ -36,10 +49,11 @@ bool covered(const Clock& clock, const Clock& floor) {
 
 }  // namespace
 
-Checker::Checker(bool on, Findings& findings) : sweep_at_(kTokens) {
+Checker::Checker(bool on, bool mixed_writes, Findings& findings) : sweep_at_(kTokens) {
   if (!on) return;
   order_ = std::make_unique<Order>();
   order_->on_race(report, &findings);
+  if (mixed_writes) order_->on_mixed_writes(report_mixed, &findings);
 }
 
 Actor Checker::add() {
@@ -99,6 +113,12 @@ void Checker::signal(Signals& signals, uint64_t value, Actor actor) {
   if (signals.size() % kTrimEvery == 0) signals.trim(order_->floor());
 }
 
+void Checker::lower(Signals& signals, uint64_t value) {
+  if (!on()) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  signals.lower(value);
+}
+
 Clock Checker::reached(const Signals& signals, uint64_t value) const {
   if (!on()) return {};
   std::lock_guard<std::mutex> lock(mutex_);
@@ -110,6 +130,12 @@ std::shared_ptr<Shadow> Checker::buffer(const std::string& label, size_t length)
   if (!on()) return nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
   return order_->buffer(label, length);
+}
+
+std::shared_ptr<Shadow> Checker::object(const std::string& label) {
+  if (!on()) return nullptr;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return order_->object(label);
 }
 
 void Checker::access(Actor actor, Shadow* shadow, size_t offset, size_t length, bool write, const Site& site) {

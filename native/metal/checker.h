@@ -17,7 +17,8 @@ namespace mpsforge::metal {
 
 class Checker {
  public:
-  Checker(bool on, Findings& findings);
+  // mixed_writes: the model of that name is on.
+  Checker(bool on, bool mixed_writes, Findings& findings);
   bool on() const { return order_ != nullptr; }
 
   Actor add();
@@ -32,10 +33,13 @@ class Checker {
   void token_acquire(Actor actor, const void* object);
 
   void signal(Signals& signals, uint64_t value, Actor actor);
+  // The CPU has set the event back to a value.
+  void lower(Signals& signals, uint64_t value);
   // What surely happened before a wait for value ends.
   Clock reached(const Signals& signals, uint64_t value) const;
 
   std::shared_ptr<Shadow> buffer(const std::string& label, size_t length);
+  std::shared_ptr<Shadow> object(const std::string& label);
   void access(Actor actor, Shadow* shadow, size_t offset, size_t length, bool write, const Site& site);
   void note(Shadow* shadow, size_t offset, size_t length, const std::string& text);
   const char* intern(const std::string& text);

@@ -18,9 +18,23 @@ bool in_range(const mpsforge_metal_config& config) {
 }
 
 Device::Device(const mpsforge_metal_config& config)
-    : config(config), findings(config.on_violation, config.macos), checker(config.check_order != 0, findings) {}
+    : config(config),
+      findings(config.on_violation, config.macos),
+      checker(config.check_order != 0, config.models & MPSFORGE_METAL_MODEL_MIXED_WRITES, findings) {}
 
 Device::~Device() = default;
+
+mpsforge_metal_statistics Device::statistics() const {
+  mpsforge_metal_statistics all{};
+  all.command_buffers = committed;
+  all.commands = commands;
+  all.handlers = called;
+  all.races = checker.races();
+  all.violations = findings.violations();
+  all.checker_ranges = checker.ranges();
+  all.checker_bytes = checker.bytes();
+  return all;
+}
 
 void Device::start() {
   if (sync::scheduled()) {

@@ -122,6 +122,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // Whatever shows that the device's program still goes on.
   void progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
   std::atomic<uint64_t> committed{0}, commands{0}, called{0};
+  mpsforge_metal_statistics statistics() const;
 
  private:
   struct Executor {

@@ -9,6 +9,12 @@ namespace mpsforge::metal {
 Event::Event(std::shared_ptr<Device> device, const std::string& label)
     : device(std::move(device)), label(label.empty() ? std::to_string(this->device->next_object()) : label) {}
 
+void Event::lower(uint64_t value) {
+  value_ = value;
+  device->checker.lower(signals_, value);
+  device->progress();
+}
+
 void Event::signal(uint64_t value, Actor actor, const Call& call) {
   if (value <= value_) {
     device->findings.violation(
@@ -56,7 +62,11 @@ uint64_t Event::value() {
 void Event::set(uint64_t value) {
   const ThreadPointer thread = current_thread(*device);
   sync::Lock lock(device->mutex);
-  signal(value, thread->actor, {"event_set", thread, 0, nullptr});
+  if (value > value_) {
+    signal(value, thread->actor, {"event_set", thread, 0, nullptr});
+  } else {
+    lower(value);
+  }
 }
 
 int Event::wait(uint64_t value, int64_t timeout_ms) {

@@ -29,7 +29,7 @@ class Event {
   void release();
 
   // --- with the device's mutex
-  // Gives it the value, if it rises. The actor is who does it, call what for reports.
+  // Gives it the value, which a signal of the GPU must not lower. The actor is who does it, call what for reports.
   void signal(uint64_t value, Actor actor, const Call& call);
   uint64_t value_now() const { return value_; }
   // A queue that waits is woken by every signal.
@@ -56,6 +56,8 @@ class Event {
   };
 
   void post(const Listener& listener);
+  // The CPU may set an event back; Apple's pages do not forbid it. With the device's mutex.
+  void lower(uint64_t value);
 
   uint64_t value_ = 0;
   Call signalled_;

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Rises with every change of this header; a caller refuses a table with another number.
-#define MPSFORGE_METAL_ABI 2u
+#define MPSFORGE_METAL_ABI 3u
 
 typedef struct mpsforge_metal_device mpsforge_metal_device;
 typedef struct mpsforge_metal_queue mpsforge_metal_queue;
@@ -59,8 +59,16 @@ enum {
   MPSFORGE_METAL_MODEL_MATRIX = 1,  // MPSNDArrayMatrixMultiplication encoded by two threads at once: signature 10
   MPSFORGE_METAL_MODEL_GRAPH = 2,   // one MPSGraph encoded by two threads: signature 11
   MPSFORGE_METAL_MODEL_KERNEL_OBJECT = 4,  // one MPSKernel encoded by two threads at once
-  MPSFORGE_METAL_MODEL_ALL = 7
+  // One buffer written by the CPU and by the GPU with nothing in between that orders them, in whatever ranges.
+  MPSFORGE_METAL_MODEL_MIXED_WRITES = 8,
+  // One MPSKernel encoded by two threads that nothing orders, even if this run's encodes did not meet.
+  MPSFORGE_METAL_MODEL_KERNEL_ORDER = 16,
+  MPSFORGE_METAL_MODEL_ENCODES = 7,  // the first three: two threads inside of encodes at the same time
+  MPSFORGE_METAL_MODEL_ALL = 31
 };
+
+// For mpsforge_metal_config.graph_split: the seed draws at which encodes an MPSGraph commits, about one of four.
+#define MPSFORGE_METAL_SPLIT_BY_SEED UINT32_MAX
 
 // Whether wait_until_completed returns after the completed handlers; Apple's pages leave it open.
 enum { MPSFORGE_METAL_WAIT_BY_SEED = 0, MPSFORGE_METAL_WAIT_COVERS = 1, MPSFORGE_METAL_WAIT_DOES_NOT_COVER = 2 };
@@ -75,7 +83,7 @@ typedef struct {
   uint32_t models;           // MPSFORGE_METAL_MODEL bits
   uint32_t max_uncompleted;  // command buffers a queue holds; 0: 64, Metal's default
   uint32_t wait_covers_handlers;  // MPSFORGE_METAL_WAIT_...
-  uint32_t graph_split;           // an MPSGraph encodes commitAndContinue by itself every so many times; 0: never
+  uint32_t graph_split;  // an MPSGraph encodes commitAndContinue by itself every so many times; 0: never; or by seed
 } mpsforge_metal_config;
 
 enum {
@@ -281,6 +289,8 @@ typedef struct {
               int after_handlers);
   int (*encoder_keep)(mpsforge_metal_encoder* encoder, void* object, mpsforge_metal_function give_back);
   void (*times)(mpsforge_metal_command_buffer* buffer, mpsforge_metal_times* out);  // of the newest root
+  // 1: the other one is the buffer's root now.
+  int (*is_root)(mpsforge_metal_command_buffer* buffer, mpsforge_metal_command_buffer* other);
   void (*dispatch_grid)(mpsforge_metal_encoder* encoder, const mpsforge_metal_grid* grid);
   void (*set_threadgroup_memory)(mpsforge_metal_encoder* encoder, uint32_t index, size_t length);
   // The kernels of the encoder's later dispatches may reach the buffer by address: MTLComputeCommandEncoder

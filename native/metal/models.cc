@@ -6,9 +6,12 @@
 #include "device.h"
 #include "encoder.h"
 #include "queue.h"
+#include "random.h"
 
 namespace mpsforge::metal {
 namespace {
+
+constexpr uint64_t kSplits = uint64_t{1} << 63;
 
 struct Observation {
   uint32_t bit;
@@ -63,10 +66,13 @@ void Windows::leave(Place place) {
   open_.erase(place);
 }
 
-bool Windows::splits(uint32_t every) {
+bool Windows::splits(uint32_t every, uint64_t seed) {
   if (every == 0) return false;
   std::lock_guard<std::mutex> lock(mutex_);
-  return ++graphs_ % every == 0;
+  ++graphs_;
+  // A sequence that neither queues nor kernels have.
+  if (every == MPSFORGE_METAL_SPLIT_BY_SEED) return draw(seed, kSplits, graphs_) % 4 == 0;
+  return graphs_ % every == 0;
 }
 
 }  // namespace mpsforge::metal
@@ -79,7 +85,10 @@ mpsforge_metal_mps_kernel::mpsforge_metal_mps_kernel(std::shared_ptr<Device> dev
     : Handle(HandleKind::Kernel),
       device(std::move(device)),
       mps_class(mps_class),
-      name(name.empty() ? "MPS kernel " + std::to_string(this->device->next_object()) : name) {}
+      name(name.empty() ? "MPS kernel " + std::to_string(this->device->next_object()) : name),
+      uses_(this->device->config.models & MPSFORGE_METAL_MODEL_KERNEL_ORDER && mps_class != MPSFORGE_METAL_MPS_GRAPH
+                ? this->device->checker.object("MPSKernel " + this->name)
+                : nullptr) {}
 
 void mpsforge_metal_mps_kernel::encode(mpsforge_metal_command_buffer& buffer, mpsforge_metal_encoder* encoder,
                                        const char* kernel_name, std::vector<Argument> arguments, uint64_t threads) {
@@ -88,6 +97,8 @@ void mpsforge_metal_mps_kernel::encode(mpsforge_metal_command_buffer& buffer, mp
     device->findings.violation(Rule::OtherDevice, "", describe(*this, thread), buffer.label());
     return;
   }
+  if (uses_)
+    device->checker.access(thread->actor, uses_.get(), 0, 1, true, {"mps_encode", thread->interned(), "", 0, 0});
   Windows::Place place;
   if (!device->windows.enter(*this, thread, &place)) return;
   // A sequence of delays that no queue has.
@@ -125,7 +136,8 @@ void mpsforge_metal_mps_kernel::encode_in_window(mpsforge_metal_command_buffer& 
   if (encoder) return;
   root.close();
   // MPSGraph may commit by itself while it encodes (metal rule 32).
-  if (mps_class == MPSFORGE_METAL_MPS_GRAPH && buffer.mps && device->windows.splits(device->config.graph_split)) {
+  if (mps_class == MPSFORGE_METAL_MPS_GRAPH && buffer.mps &&
+      device->windows.splits(device->config.graph_split, device->config.seed)) {
     buffer.commit_and_continue(lock, thread, "commit_and_continue of an MPSGraph");
   }
 }

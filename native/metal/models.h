@@ -34,8 +34,8 @@ class Windows {
   // False, after a finding, if a model forbids it while the others are under way.
   bool enter(const mpsforge_metal_mps_kernel& kernel, const ThreadPointer& thread, Place* place);
   void leave(Place place);
-  // Whether MPSGraph splits the command buffer at this encode; every so many times, 0: never.
-  bool splits(uint32_t every);
+  // Whether MPSGraph splits the command buffer at this encode; every as graph_split of mpsforge_metal_config.
+  bool splits(uint32_t every, uint64_t seed);
 
  private:
   std::mutex mutex_;
@@ -58,7 +58,8 @@ struct mpsforge_metal_mps_kernel : mpsforge::metal::Handle {
   const std::string name;
 
  private:
-  std::atomic<uint64_t> encodes_{0};  // of delays
+  const std::shared_ptr<mpsforge::metal::Shadow> uses_;  // null: the model is off
+  std::atomic<uint64_t> encodes_{0};                     // of delays
   void encode_in_window(mpsforge_metal_command_buffer& buffer, mpsforge_metal_encoder* encoder, const char* kernel_name,
                         std::vector<mpsforge::metal::Argument> arguments, uint64_t threads,
                         const mpsforge::metal::ThreadPointer& thread);

@@ -63,6 +63,8 @@ struct Order::State {
   uint64_t count = 0;
   void (*on_race)(void* context, const Race& race) = nullptr;
   void* on_race_context = nullptr;
+  void (*on_mixed_writes)(void* context, const Race& writes) = nullptr;
+  void* on_mixed_writes_context = nullptr;
 
   bool knows(Actor actor, const Access& access) const {
     return access.actor == actor || at(actors[actor].clock, access.actor) >= access.step;
@@ -135,7 +137,7 @@ void Order::State::report(std::vector<Race>& found, const Shadow& shadow) {
   for (Race& race : found) {
     Key identity = key(race);
     if (known.count(identity)) continue;
-    ++count;
+    if (!race.object) ++count;
     if (races.size() == kRaces) continue;
     known.insert(std::move(identity));
     race.history = shadow.history(race.offset, race.offset + race.length);
@@ -218,7 +220,7 @@ void Order::access(Actor actor, Shadow& shadow, size_t offset, size_t length, bo
         return;
       }
     }
-    found.push_back({shadow.label, from, to - from, earlier.site, site, earlier_writes, write, ""});
+    found.push_back({shadow.label, from, to - from, earlier.site, site, earlier_writes, write, "", shadow.object});
   };
 
   shadow.accesses.update(offset, end, [&](size_t from, size_t to, Accesses& kept) {
@@ -238,6 +240,27 @@ void Order::access(Actor actor, Shadow& shadow, size_t offset, size_t length, bo
     }
   });
   if (!found.empty()) state_->report(found, shadow);
+  if (!write || shadow.object || !state_->on_mixed_writes) return;
+  const bool by_gpu = site.command_buffer != 0;
+  const LastWrite& other = shadow.last_writes[!by_gpu];
+  const bool apart = other.end <= offset || end <= other.begin;
+  if (other.made.step != 0 && apart && !shadow.mixed && !state_->knows(actor, other.made)) {
+    shadow.mixed = true;
+    state_->on_mixed_writes(state_->on_mixed_writes_context,
+                            {shadow.label, offset, end - offset, other.made.site, site, true, true, "", false});
+  }
+  shadow.last_writes[by_gpu] = {made, offset, end};
+}
+
+void Order::on_mixed_writes(void (*function)(void* context, const Race& writes), void* context) {
+  state_->on_mixed_writes = function;
+  state_->on_mixed_writes_context = context;
+}
+
+std::shared_ptr<Shadow> Order::object(const std::string& label) {
+  std::shared_ptr<Shadow> made = buffer(label, 1);
+  made->object = true;
+  return made;
 }
 
 void Order::note(Shadow& shadow, size_t offset, size_t length, const std::string& text) {

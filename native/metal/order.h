@@ -43,6 +43,7 @@ struct Race {
   Site first, second;  // in the order of this run
   bool first_writes, second_writes;
   std::string history;  // notes on the range, newest last; empty if there are none
+  bool object = false;  // not of memory, but of an object that two actors use
 };
 
 class Shadow;  // of one buffer
@@ -69,6 +70,8 @@ class Order {
 
   // The label is for reports. Races of a buffer outlive it.
   std::shared_ptr<Shadow> buffer(const std::string& label, size_t length);
+  // Of an object that is used as a whole: its uses are writes of its one byte.
+  std::shared_ptr<Shadow> object(const std::string& label);
   // What lies outside the buffer is left out.
   void access(Actor actor, Shadow& shadow, size_t offset, size_t length, bool write, const Site& site);
   // Keeps a text about a range, for the history of a race; the newest few per range.
@@ -83,6 +86,10 @@ class Order {
   uint64_t count() const;
   // Called with each race when it is found and kept; may be empty.
   void on_race(void (*function)(void* context, const Race& race), void* context);
+  // Called once for each buffer of which the CPU and a command write parts that do not overlap, with nothing that
+  // orders them: no race, but Metal leaves the contents undefined. Without a function nothing of the kind is looked
+  // for.
+  void on_mixed_writes(void (*function)(void* context, const Race& writes), void* context);
 
   uint64_t ranges() const;  // segments of all shadows
   uint64_t bytes() const;   // about the memory used
@@ -101,6 +108,9 @@ class Signals {
  public:
   // The event has a value now, given by something that knows clock. Values must rise; others are ignored.
   void signal(uint64_t value, const Clock& clock);
+  // The event has been set back to a value: waits for more than that wait for a new signal, and others know what they
+  // knew.
+  void lower(uint64_t value);
   // What surely happened before a wait for value ends: the clock of the first signal that reached it, not of later
   // ones, even where this run's wait ended later. nullptr: no signal has reached it. Valid until the next signal or
   // trim.

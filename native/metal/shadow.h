@@ -123,6 +123,11 @@ using Notes = std::vector<std::shared_ptr<const Note>>;  // newest last
 // metal.h has 256 bytes for its history.
 constexpr size_t kNotes = 4;
 
+struct LastWrite {
+  Access made{};
+  size_t begin = 0, end = 0;
+};
+
 class Shadow {
  public:
   Shadow(std::string label, size_t length) : label(std::move(label)), accesses(length), notes(length) {}
@@ -130,6 +135,9 @@ class Shadow {
   const std::string label;
   IntervalMap<Accesses> accesses;
   IntervalMap<Notes> notes;
+  bool object = false;       // see Order::object
+  LastWrite last_writes[2];  // by the CPU, by the GPU
+  bool mixed = false;        // both wrote, and it was told
 
   void note(size_t begin, size_t end, std::shared_ptr<const Note> note);
   // The newest notes of the range, newest last, or an empty text.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "order.h"
 
@@ -23,6 +24,15 @@ bool below(const Clock& clock, const Clock& floor) {
 void Signals::signal(uint64_t value, const Clock& clock) {
   if (value <= value_) return;
   signals_.emplace_hint(signals_.end(), value, clock);
+  value_ = value;
+}
+
+void Signals::lower(uint64_t value) {
+  const auto first = signals_.lower_bound(value);
+  const bool answers = value > 0 && first != signals_.end();
+  Clock clock = answers ? first->second : Clock();
+  signals_.erase(first, signals_.end());
+  if (answers) signals_.emplace_hint(signals_.end(), value, std::move(clock));
   value_ = value;
 }
 

@@ -49,17 +49,7 @@ size_t findings(mpsforge_metal_device* device, mpsforge_metal_finding* out, size
 }
 
 void statistics(mpsforge_metal_device* device, mpsforge_metal_statistics* out) noexcept {
-  if (!out) return;
-  *out = {};
-  if (!device) return;
-  const Device& object = *device->object;
-  out->command_buffers = object.committed;
-  out->commands = object.commands;
-  out->handlers = object.called;
-  out->races = object.checker.races();
-  out->violations = object.findings.violations();
-  out->checker_ranges = object.checker.ranges();
-  out->checker_bytes = object.checker.bytes();
+  if (out) *out = device ? device->object->statistics() : mpsforge_metal_statistics{};
 }
 
 void name_thread(mpsforge_metal_device* device, const char* name) noexcept {
@@ -260,6 +250,14 @@ mpsforge_metal_command_buffer* root_command_buffer(mpsforge_metal_command_buffer
   });
   if (!found) return nullptr;
   return buffer->device->handles.add(new mpsforge_metal_command_buffer(std::move(found), false));
+}
+
+int is_root(mpsforge_metal_command_buffer* buffer, mpsforge_metal_command_buffer* other) noexcept {
+  bool same = false;
+  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer&) {
+    same = other && other->root.get() == &root;
+  });
+  return same ? 1 : 0;
 }
 
 void wait_until_scheduled(mpsforge_metal_command_buffer* buffer) noexcept {
@@ -578,6 +576,7 @@ constexpr mpsforge_metal_api kApi = {MPSFORGE_METAL_ABI,
                                      keep,
                                      encoder_keep,
                                      times,
+                                     is_root,
                                      dispatch_grid,
                                      set_threadgroup_memory,
                                      use_buffer,

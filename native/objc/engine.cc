@@ -11,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../metal/random.h"
 #include "runtime/runtime.h"
 
 // Of ThreadSanitizer's runtime; absent without it.
@@ -82,6 +83,14 @@ uint32_t small_number(const char* name, uint32_t otherwise, uint32_t highest = U
   return static_cast<uint32_t>(number(name, otherwise, highest));
 }
 
+bool by_seed(const char* name) {
+  const char* text = std::getenv(name);
+  return text && std::strcmp(text, "seed") == 0;
+}
+
+// A sequence of the seed that nothing of the engine has.
+constexpr uint64_t kModels = (uint64_t{1} << 63) + 1;
+
 Environment read_environment() {
   Environment read{};
   mpsforge_metal_config& config = read.config;
@@ -89,8 +98,10 @@ Environment read_environment() {
   config.max_delay_us = small_number("MPSFORGE_METAL_MAX_DELAY_US", 0);
   config.check_order = small_number("MPSFORGE_METAL_CHECK_ORDER", 1, 1);
   config.watchdog_ms = small_number("MPSFORGE_METAL_WATCHDOG_MS", 0);
-  config.models = small_number("MPSFORGE_METAL_MODELS", 0, MPSFORGE_METAL_MODEL_ALL);
-  config.graph_split = small_number("MPSFORGE_METAL_GRAPH_SPLIT", 0);
+  config.models = by_seed("MPSFORGE_METAL_MODELS") ? metal::draw(config.seed, kModels, 0) & MPSFORGE_METAL_MODEL_ALL
+                                                   : small_number("MPSFORGE_METAL_MODELS", 0, MPSFORGE_METAL_MODEL_ALL);
+  config.graph_split = by_seed("MPSFORGE_METAL_GRAPH_SPLIT") ? MPSFORGE_METAL_SPLIT_BY_SEED
+                                                             : small_number("MPSFORGE_METAL_GRAPH_SPLIT", 0);
   read.working_set_bytes = static_cast<size_t>(number("MPSFORGE_METAL_WORKING_SET_MB", 8192, 1 << 20)) << 20;
   const char* violation = std::getenv("MPSFORGE_METAL_ON_VIOLATION");
   if (!violation || !*violation || std::strcmp(violation, "abort") == 0) {

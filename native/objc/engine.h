@@ -12,10 +12,11 @@
 //   MPSFORGE_METAL_MACOS           the macOS that the process finds, and whose rules hold, e.g. 15.1; default 15.5
 //   MPSFORGE_METAL_CHECK_ORDER     1 (default): the happens-before checker is on; 0: off
 //   MPSFORGE_METAL_WATCHDOG_MS     without progress for so long is a deadlock; default 0: never
-//   MPSFORGE_METAL_MODELS          sum of MPSFORGE_METAL_MODEL bits; default 0
-//   MPSFORGE_METAL_GRAPH_SPLIT     an MPSGraph encodes commitAndContinue by itself every so many times; default 0:
-//   never MPSFORGE_METAL_WORKING_SET_MB  the device's recommendedMaxWorkingSetSize; default 8192 MPSFORGE_METAL_POISON
-//   1: fresh memory of buffers is not zero; default 0
+//   MPSFORGE_METAL_MODELS          sum of MPSFORGE_METAL_MODEL bits, or "seed": drawn from it; default 0
+//   MPSFORGE_METAL_GRAPH_SPLIT     an MPSGraph encodes commitAndContinue by itself every so many times, or "seed": at
+//                                  encodes drawn from it; default 0: never
+//   MPSFORGE_METAL_WORKING_SET_MB  megabytes, the device's recommendedMaxWorkingSetSize; default 8192
+//   MPSFORGE_METAL_POISON          1: fresh memory of buffers is not zero; default 0
 // A value that cannot be read ends the process with its name.
 #ifndef MPSFORGE_NATIVE_OBJC_ENGINE_H
 #define MPSFORGE_NATIVE_OBJC_ENGINE_H

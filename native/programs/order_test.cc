@@ -461,6 +461,18 @@ void a_wait_gets_the_first_signal_that_reached_its_value() {
   expect(!signals.reached(6), "value 6 was not reached");
 }
 
+void what_is_set_back_waits_for_a_new_signal() {
+  Signals signals;
+  signals.signal(2, {1, 0});
+  signals.signal(5, {1, 7});
+  signals.lower(3);
+  expect_equal(signals.value(), 3, "the value");
+  expect(signals.reached(3) && *signals.reached(3) == Clock({1, 7}), "value 3 stays reached by signal 5");
+  expect(!signals.reached(4), "value 4 is not reached any more");
+  signals.signal(4, {8, 8});
+  expect(signals.reached(4) && *signals.reached(4) == Clock({8, 8}), "value 4 was reached by the new signal 4");
+}
+
 void trim_keeps_few_signals_exactly() {
   Signals signals;
   for (uint64_t value = 1; value <= 60; ++value) signals.signal(value, {value});
@@ -561,6 +573,7 @@ const Scenario kScenarios[] = {
     SCENARIO(an_old_clock_does_not_know_the_next_owner_of_a_number),
     SCENARIO(floor_is_what_every_actor_knows),
     SCENARIO(a_wait_gets_the_first_signal_that_reached_its_value),
+    SCENARIO(what_is_set_back_waits_for_a_new_signal),
     SCENARIO(trim_keeps_few_signals_exactly),
     SCENARIO(trim_forgets_what_everybody_knows),
     SCENARIO(trim_bounds_signals_that_nobody_knows),

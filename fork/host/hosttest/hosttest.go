@@ -17,8 +17,25 @@ import (
 // Inputs gives a root and the real tree of 2.6.0, both from the user's cache, where they are kept for all runs.
 func Inputs(t testing.TB) (*host.Root, *host.Torch, *fork.Checkout, *patches.Series, string) {
 	t.Helper()
+	root, cache := Root(t)
+	torch, err := host.OpenTorch(root, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, series := Tree(t, cache)
+	checkout, err := fork.Open(t.Context(), tree, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { checkout.Close() })
+	return root, torch, checkout, series, cache
+}
+
+// Root gives Debian's packages alone, with their compiler, and the cache that they are in.
+func Root(t testing.TB) (*host.Root, string) {
+	t.Helper()
 	if testing.Short() {
-		t.Skip("compiles PyTorch's sources")
+		t.Skip("SKIP host build: compiles with Debian's clang")
 	}
 	cache := os.Getenv("MPSFORGE_CACHE")
 	if cache == "" {
@@ -35,17 +52,7 @@ func Inputs(t testing.TB) (*host.Root, *host.Torch, *fork.Checkout, *patches.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	torch, err := host.OpenTorch(root, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, series := Tree(t, cache)
-	checkout, err := fork.Open(t.Context(), tree, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { checkout.Close() })
-	return root, torch, checkout, series, cache
+	return root, cache
 }
 
 // Tree gives the real tree of 2.6.0 in a cache, and its series. Tests of several packages, which go test runs as processes at

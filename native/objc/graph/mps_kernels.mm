@@ -75,6 +75,11 @@ void encode_operation(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> co
 @end
 
 @implementation MPSNDArrayUnaryKernel
+
+- (instancetype)initWithDevice:(id<MTLDevice>)device {
+  return [self initWithDevice:device sourceCount:1];
+}
+
 @end
 
 @implementation MPSNDArrayMatrixMultiplication {

@@ -36,6 +36,8 @@ size_t element_bytes(MPSDataType type, const char* call) {
  @public
   std::vector<Dimension>* _dimensions;
 }
+// Outermost first. What getShape answers, which not every macOS has.
+- (Shape)lengths;
 @end
 
 namespace {
@@ -47,7 +49,7 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
   memory.buffer = buffer;
   memory.offset = offset;
   memory.type = static_cast<DataType>(descriptor.dataType);
-  memory.shape = mpsforge::graph::integers([descriptor getShape]);
+  memory.shape = [descriptor lengths];
   const std::vector<Dimension>& dimensions = *descriptor->_dimensions;
   for (size_t i = dimensions.size(); i-- > 0;) {
     int64_t stride = 1;
@@ -138,17 +140,27 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
 }
 
 - (void)permuteWithDimensionOrder:(const NSUInteger*)dimensionOrder {
-  std::vector<Dimension> permuted;
-  for (size_t i = 0; i < _dimensions->size(); ++i) {
-    permuted.push_back([self dimension:dimensionOrder[i] of:"permuteWithDimensionOrder:"]);
+  // Apple's words: the order names for each dimension the place that it goes to.
+  std::vector<Dimension> before = *_dimensions;
+  std::vector<bool> taken(before.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    [self dimension:dimensionOrder[i] of:"permuteWithDimensionOrder:"] = before[i];
+    if (taken[dimensionOrder[i]]) {
+      fail("-[MPSNDArrayDescriptor permuteWithDimensionOrder:]: place %zu is named twice",
+           static_cast<size_t>(dimensionOrder[i]));
+    }
+    taken[dimensionOrder[i]] = true;
   }
-  *_dimensions = permuted;
+}
+
+- (Shape)lengths {
+  Shape shape;
+  for (size_t i = _dimensions->size(); i-- > 0;) shape.push_back(static_cast<int64_t>((*_dimensions)[i].length));
+  return shape;
 }
 
 - (NSArray<NSNumber*>*)getShape {
-  Shape shape;
-  for (size_t i = _dimensions->size(); i-- > 0;) shape.push_back(static_cast<int64_t>((*_dimensions)[i].length));
-  return mpsforge::graph::numbers(shape);
+  return mpsforge::graph::numbers([self lengths]);
 }
 
 @end

@@ -2,6 +2,8 @@
 #import <Foundation/Foundation.h>
 #import <MetalPerformanceShaders/MPSCommandBuffer.h>
 
+#include <mutex>
+
 #include "../engine.h"
 #include "metal_objects.h"
 
@@ -335,13 +337,27 @@ void keep_until_completed(id<MTLCommandBuffer> buffer, id object) {
   fail("+[MPSCommandBuffer commandBufferWithCommandBuffer:] is not implemented");
 }
 
+- (void)dealloc {
+  [_root release];
+  [super dealloc];
+}
+
+// One object for each root, however often it is asked for. The engine may have changed the root by itself, inside an
+// MPSGraph.
 - (id<MTLCommandBuffer>)rootCommandBuffer {
-  mpsforge_metal_command_buffer* root;
+  static std::mutex mutex;
+  SoftwareMTLCommandBuffer *old = nil, *root;
   {
     EngineCall guard;
-    root = api().root_command_buffer(_engine);
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!_root || !api().is_root(_engine, _root->_engine)) {
+      old = _root;
+      _root = [[SoftwareMTLCommandBuffer alloc] initWithEngine:api().root_command_buffer(_engine) queue:_queue];
+    }
+    root = [_root retain];
   }
-  return [[[SoftwareMTLCommandBuffer alloc] initWithEngine:root queue:_queue] autorelease];
+  [old release];  // which may release what it kept, and run anything
+  return [root autorelease];
 }
 
 - (id<MTLCommandBuffer>)commandBuffer {

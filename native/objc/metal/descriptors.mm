@@ -9,6 +9,13 @@
   MTLResourceOptions _resourceOptions;
 }
 
+// Apple's page of storageMode: "The default value is MTLStorageMode.private."
+- (instancetype)init {
+  self = [super init];
+  if (self) _resourceOptions = MTLResourceStorageModePrivate;
+  return self;
+}
+
 - (id)copyWithZone:(NSZone*)zone {
   (void)zone;
   MTLHeapDescriptor* made = [[MTLHeapDescriptor alloc] init];
@@ -64,7 +71,7 @@
   if (self) {
     self.languageVersion = MTLLanguageVersion3_1;
     self.fastMathEnabled = YES;
-    self.mathMode = MTLMathModeFast;
+    _mathMode = MTLMathModeFast;  // not every macOS has the property
   }
   return self;
 }
@@ -80,8 +87,8 @@
   made.preprocessorMacros = self.preprocessorMacros;
   made.languageVersion = self.languageVersion;
   made.fastMathEnabled = self.fastMathEnabled;
-  made.mathMode = self.mathMode;
-  made.mathFloatingPointFunctions = self.mathFloatingPointFunctions;
+  made->_mathMode = _mathMode;
+  made->_mathFloatingPointFunctions = _mathFloatingPointFunctions;
   return made;
 }
 

@@ -1,4 +1,5 @@
 #import <Foundation/Foundation.h>
+#include <mach/vm_page_size.h>
 
 #include <atomic>
 #include <cstdint>
@@ -148,8 +149,9 @@ void check_options(MTLResourceOptions options) {
                                    length:(NSUInteger)length
                                   options:(MTLResourceOptions)options
                               deallocator:(void (^)(void* pointer, NSUInteger length))deallocator {
-  // Apple's page: the memory must begin at a page and be whole pages long, of a size that vm_page_size says.
-  const NSUInteger page = 4096;
+  // Apple's page: the memory must begin at a page and be whole pages long. What a page is, vm_page_size says: 16 KiB on
+  // Apple silicon, whatever it is here.
+  const NSUInteger page = vm_page_size;
   if (reinterpret_cast<uintptr_t>(bytes) % page != 0 || length % page != 0) {
     fail("-[SoftwareMTLDevice newBufferWithBytesNoCopy:length:options:deallocator:]: %p with %lu bytes are not "
          "whole pages",
@@ -171,16 +173,21 @@ void check_options(MTLResourceOptions options) {
 
 - (id<MTLHeap>)newHeapWithDescriptor:(MTLHeapDescriptor*)descriptor {
   if (descriptor.type != MTLHeapTypeAutomatic) fail("a heap of type %ld", static_cast<long>(descriptor.type));
+  // Apple's MTLHeap.h, of the descriptor's storageMode: managed and memoryless are disallowed.
+  if (descriptor.storageMode != MTLStorageModeShared && descriptor.storageMode != MTLStorageModePrivate) {
+    fail("-[SoftwareMTLDevice newHeapWithDescriptor:] with storage mode %lu: a heap is shared or private",
+         static_cast<unsigned long>(descriptor.storageMode));
+  }
   if (descriptor.size == 0 || ![self allocate:static_cast<int64_t>(descriptor.size)]) return nil;
   return [[SoftwareMTLHeap alloc] initWithDescriptor:descriptor];
 }
 
 - (id<MTLEvent>)newEvent {
-  return [[SoftwareMTLEvent alloc] init];
+  return [[SoftwareMTLEvent alloc] initForDevice:self];
 }
 
 - (id<MTLSharedEvent>)newSharedEvent {
-  return [[SoftwareMTLEvent alloc] init];
+  return [[SoftwareMTLEvent alloc] initForDevice:nil];
 }
 
 - (id<MTLLibrary>)newDefaultLibrary {

@@ -43,11 +43,13 @@ void notify(void* context) {
 
 @implementation SoftwareMTLEvent {
   NSString* _label;
+  id<MTLDevice> _device;  // lives as long as the process
 }
 
-- (instancetype)init {
+- (instancetype)initForDevice:(id<MTLDevice>)device {
   self = [super init];
   if (self) {
+    _device = device;
     EngineCall guard;
     _engine = api().event_create(mpsforge::objc::device(), nullptr);
   }
@@ -63,8 +65,9 @@ void notify(void* context) {
   [super dealloc];
 }
 
+// Apple's MTLEvent.h: nil when the event is shared across devices, as an MTLSharedEvent is.
 - (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
+  return _device;
 }
 
 - (NSString*)label {

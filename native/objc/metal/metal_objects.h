@@ -71,6 +71,8 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
  @public
   mpsforge_metal_event* _engine;
 }
+// nil: a shared event, which is of no device.
+- (instancetype)initForDevice:(id<MTLDevice>)device;
 @end
 
 @interface SoftwareMTLCommandEncoder : NSObject <MTLCommandEncoder> {

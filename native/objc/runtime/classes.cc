@@ -229,7 +229,10 @@ void __objc_exec_class(mpsforge::objc::Module* module) {
   }
 }
 
-Class* objc_lookUpClass(const char* name) { return name ? mpsforge::objc::find_class(name) : nullptr; }
+Class* objc_lookUpClass(const char* name) {
+  Class* found = name ? mpsforge::objc::find_class(name) : nullptr;
+  return found && !mpsforge::objc::newer_class(found) ? found : nullptr;
+}
 Class* objc_getClass(const char* name) { return objc_lookUpClass(name); }
 
 Class* object_getClass(Object* object) { return object ? object->isa : nullptr; }

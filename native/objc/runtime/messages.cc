@@ -33,7 +33,10 @@ const Table* make_table(const Class* cls) {
   std::unordered_map<const char*, mpsforge_imp> methods;
   for (const Class* each = cls; each; each = each->superclass) {
     for (const MethodList* list = each->methods; list; list = list->next) {
-      for (int i = 0; i < list->count; ++i) methods.emplace(intern(list->methods[i].name), list->methods[i].function);
+      for (int i = 0; i < list->count; ++i) {
+        if (newer_method(cls, list->methods[i].name)) continue;
+        methods.emplace(intern(list->methods[i].name), list->methods[i].function);
+      }
     }
   }
   size_t size = 8;
@@ -123,6 +126,7 @@ void unrecognized_selector(const Object* receiver, const char* selector) {
     std::fprintf(stderr, "%c[%s %s]: unrecognized selector sent to %s %p\n", cls->info & kMetaclass ? '+' : '-',
                  cls->name, selector, cls->info & kMetaclass ? "class" : "instance",
                  static_cast<const void*>(receiver));
+    tell_version(cls, selector);
   }
   std::abort();
 }

@@ -17,6 +17,13 @@ Class* find_class(const char* name);
 // NULL if the class does not have the method.
 mpsforge_imp find_method(Class* cls, const char* interned_name);
 
+// The macOS, as 100 * major + minor, that first has a class, or a method of it, if that is newer than the one that the
+// process finds (MPSFORGE_METAL_MACOS); else 0. Methods so new are in no table, and classes so new have none at all.
+unsigned newer_class(const Class* cls);
+unsigned newer_method(const Class* cls, const char* name);
+// Says on standard error that the macOS is too old for the method, if it is.
+void tell_version(const Class* cls, const char* name);
+
 // The compiled types of a method, its result first; NULL if the class does not have it.
 const char* method_types(Class* cls, const char* name);
 

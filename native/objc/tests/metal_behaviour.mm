@@ -215,13 +215,15 @@ void heaps_count() {
 
 void memory_of_the_program_is_used_in_place() {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
-  void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  constexpr NSUInteger page = 16384;
+  void* memory = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memory = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory) + page - 1) / page * page);
   __block int freed = 0;
   id<MTLBuffer> buffer = [device() newBufferWithBytesNoCopy:memory
-                                                     length:4096
+                                                     length:page
                                                     options:MTLResourceStorageModeShared
                                                 deallocator:^(void* pointer, NSUInteger length) {
-                                                  CHECK(pointer == memory && length == 4096);
+                                                  CHECK(pointer == memory && length == page);
                                                   ++freed;
                                                 }];
   CHECK([buffer contents] == memory);

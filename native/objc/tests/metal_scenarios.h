@@ -12,8 +12,9 @@
 
 namespace mpsforge::objc::test {
 
-// metal_behaviour.mm, metal_misuse.mm, metal_threads.mm
+// metal_behaviour.mm, metal_facts.mm, metal_misuse.mm, metal_threads.mm
 std::vector<Case> behaviour_scenarios();
+std::vector<Case> fact_scenarios();
 std::vector<Case> misuse_scenarios();
 std::vector<Case> thread_scenarios();
 

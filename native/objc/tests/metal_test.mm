@@ -27,6 +27,7 @@ using namespace mpsforge::objc::test;
 
 int main(int argc, char** argv) {
   std::vector<Case> all = behaviour_scenarios();
-  for (const auto& more : {misuse_scenarios(), thread_scenarios()}) all.insert(all.end(), more.begin(), more.end());
+  for (const auto& more : {fact_scenarios(), misuse_scenarios(), thread_scenarios()})
+    all.insert(all.end(), more.begin(), more.end());
   return run_cases(all, argc, argv);
 }

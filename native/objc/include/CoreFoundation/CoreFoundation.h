@@ -22,10 +22,14 @@ typedef const struct __CFString* CFStringRef;
 typedef const struct __CFNumber* CFNumberRef;
 typedef const struct __CFDictionary* CFDictionaryRef;
 typedef struct __CFDictionary* CFMutableDictionaryRef;
-typedef CFIndex CFNumberType;
 typedef unsigned char Boolean;
 #define kCFAllocatorDefault ((CFAllocatorRef)0)
-enum { kCFNumberIntType = 9, kCFNumberLongType = 10, kCFNumberLongLongType = 11, kCFNumberDoubleType = 13 };
+typedef enum CFNumberType : CFIndex {
+  kCFNumberIntType = 9,
+  kCFNumberLongType = 10,
+  kCFNumberLongLongType = 11,
+  kCFNumberDoubleType = 13,
+} CFNumberType;
 
 // A constant string.
 CFStringRef mpsforge_cf_string(const char* text);

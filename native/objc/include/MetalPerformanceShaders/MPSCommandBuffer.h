@@ -8,7 +8,9 @@
 
 // A wrapper around a command buffer, the root, which commitAndContinue replaces. Everything else goes to the root, so
 // it inherits the methods of the class of roots; Apple's is a plain NSObject.
-@interface MPSCommandBuffer : SoftwareMTLCommandBuffer
+@interface MPSCommandBuffer : SoftwareMTLCommandBuffer {
+  SoftwareMTLCommandBuffer* _root;  // the object that was given out for the root
+}
 @property(readonly, nonatomic) id<MTLCommandBuffer> commandBuffer;
 @property(readonly, nonatomic) id<MTLCommandBuffer> rootCommandBuffer;
 + (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)queue;

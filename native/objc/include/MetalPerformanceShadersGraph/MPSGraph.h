@@ -25,7 +25,7 @@ typedef void (^MPSGraphScheduledHandler)(MPSGraphTensorDataDictionary* results, 
 @end
 
 // Handlers are Apple's; a graph that is given one raises an error, since nothing of PyTorch sets them.
-@interface MPSGraphExecutionDescriptor : MPSGraphObject <NSCopying>
+@interface MPSGraphExecutionDescriptor : MPSGraphObject
 @property(readwrite, copy, atomic) MPSGraphScheduledHandler scheduledHandler;
 @property(readwrite, copy, atomic) MPSGraphCompletionHandler completionHandler;
 @property(readwrite, atomic) BOOL waitUntilCompleted;

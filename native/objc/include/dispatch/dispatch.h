@@ -53,8 +53,11 @@ dispatch_queue_t dispatch_queue_create_with_target(const char* label, dispatch_q
                                                    dispatch_queue_t target);
 dispatch_queue_attr_t dispatch_queue_attr_make_with_qos_class(dispatch_queue_attr_t attribute, dispatch_qos_class_t qos,
                                                               int relative_priority);
-dispatch_queue_t dispatch_get_global_queue(intptr_t identifier, uintptr_t flags);
-dispatch_queue_t dispatch_get_main_queue(void);
+// Apple's headers have own names for these; they are queues like others.
+typedef dispatch_queue_t dispatch_queue_global_t;
+typedef dispatch_queue_t dispatch_queue_main_t;
+dispatch_queue_global_t dispatch_get_global_queue(intptr_t identifier, uintptr_t flags);
+dispatch_queue_main_t dispatch_get_main_queue(void);
 const char* dispatch_queue_get_label(dispatch_queue_t queue);
 
 void dispatch_sync_f(dispatch_queue_t queue, void* context, dispatch_function_t work);

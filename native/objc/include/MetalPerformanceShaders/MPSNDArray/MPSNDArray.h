@@ -7,7 +7,7 @@
 
 @class MPSNDArray;
 
-@interface MPSNDArrayDescriptor : NSObject <NSCopying>
+@interface MPSNDArrayDescriptor : NSObject
 @property(readwrite, nonatomic) MPSDataType dataType;
 @property(readonly, nonatomic) NSUInteger numberOfDimensions;
 @property(readwrite, nonatomic) BOOL preferPackedRows;

@@ -18,7 +18,8 @@
               destinationArray:(MPSNDArray*)destination;
 @end
 
-@interface MPSNDArrayUnaryKernel : MPSNDArrayMultiaryBase
+@interface MPSNDArrayUnaryKernel : MPSNDArrayMultiaryKernel
+- (instancetype)initWithDevice:(id<MTLDevice>)device;
 @end
 
 // destination = alpha * (first x second) + beta * third; batch dimensions of length 1 are broadcast.

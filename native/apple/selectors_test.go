@@ -1,0 +1,96 @@
+package apple
+
+import (
+	"archive/zip"
+	"bytes"
+	"debug/macho"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// library is a Mach-O library with one section.
+func library(t *testing.T, section, data string) []byte {
+	t.Helper()
+	var made bytes.Buffer
+	name := func(text string) (padded [16]byte) { copy(padded[:], text); return padded }
+	const header, segment, sections = 32, 72, 80
+	for _, part := range []any{
+		macho.FileHeader{Magic: macho.Magic64, Cpu: macho.CpuArm64, Type: macho.TypeDylib, Ncmd: 1, Cmdsz: segment + sections}, uint32(0),
+		macho.Segment64{Cmd: macho.LoadCmdSegment64, Len: segment + sections, Name: name("__TEXT"), Filesz: uint64(len(data)), Nsect: 1},
+		macho.Section64{Name: name(section), Seg: name("__TEXT"), Size: uint64(len(data)), Offset: header + segment + sections},
+		[]byte(data),
+	} {
+		if err := binary.Write(&made, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return made.Bytes()
+}
+
+func written(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const someSelectors = "contents\x00zone\x00setEnableCommitAndContinue:\x00contents\x00"
+
+// What a library sends is declared, or Apple's and not declared yet, or unknown.
+func TestLibraryNeeds(t *testing.T) {
+	needs, err := LibraryNeeds(written(t, "libtorch_cpu.dylib", library(t, "__objc_methname", someSelectors)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if needs.Selectors != 3 || !slices.Equal(needs.Missing, []string{"zone"}) || !slices.Equal(needs.Unknown, []string{"setEnableCommitAndContinue:"}) {
+		t.Errorf("%+v", needs)
+	}
+}
+
+func TestWheelNeeds(t *testing.T) {
+	var wheel bytes.Buffer
+	archive := zip.NewWriter(&wheel)
+	entry, err := archive.Create("torch/lib/libtorch_cpu.dylib")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := entry.Write(library(t, "__objc_methname", someSelectors)); err != nil {
+		t.Fatal(err)
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	needs, err := LibraryNeeds(written(t, "torch.whl", wheel.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `torch/lib/libtorch_cpu.dylib: 3 selectors, 2 of them not declared in native/objc/include
+  zone  in Apple's API
+  setEnableCommitAndContinue:  in no table: to be looked up (docs/howto/apple-api.md), or the library's own
+`
+	if needs.String() != want {
+		t.Errorf("%s\nwant %s", needs, want)
+	}
+}
+
+func TestWhatHasNoSelectorsIsRefused(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"lib.dylib", []byte("text"), "not a Mach-O file for one processor"},
+		{"lib.dylib", library(t, "__text", "code"), "no section __objc_methname"},
+		{"torch.whl", []byte("text"), "not a valid zip file"},
+	} {
+		if _, err := LibraryNeeds(written(t, test.name, test.data)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, want %s", err, test.want)
+		}
+	}
+}
