@@ -6,20 +6,25 @@
 #include <utility>
 
 #include "graph.h"
+#include "infer_rules.h"
 
 namespace mpsforge::graph {
-namespace {
 
-using Values = std::vector<Value>;
-using Rule = Values (*)(const Node& node, size_t count);
-
-[[noreturn]] void reject(const Node& node, const std::string& why) {
+void reject(const Node& node, const std::string& why) {
   throw std::runtime_error("MPSGraph operation " + node.operation + ": " + why);
 }
 
 std::string describe(const Value& value) {
   return std::string(name_of(value.type)) + (value.shape ? text_of(*value.shape) : "[?]");
 }
+
+// MPSGraph promotes no types.
+void require_same_type(const Node& node, size_t first, size_t second) {
+  if (node.input(first).type == node.input(second).type) return;
+  reject(node, "operands of different types, " + describe(node.input(first)) + " and " + describe(node.input(second)));
+}
+
+namespace {
 
 bool fixed(const Value& value) {
   return value.shape && std::none_of(value.shape->begin(), value.shape->end(), [](int64_t n) { return n < 0; });
@@ -45,12 +50,6 @@ std::optional<Shape> broadcast(const Node& node, const std::optional<Shape>& one
     shape[shape.size() - 1 - i] = a == 1 ? b : b == 1 ? a : std::max(a, b);
   }
   return shape;
-}
-
-// MPSGraph promotes no types.
-void require_same_type(const Node& node, size_t first, size_t second) {
-  if (node.input(first).type == node.input(second).type) return;
-  reject(node, "operands of different types, " + describe(node.input(first)) + " and " + describe(node.input(second)));
 }
 
 Values same(const Node& node, size_t) { return {node.input(0)}; }
@@ -579,6 +578,7 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"topK", top},
     };
     for (const auto& [operation, rule] : single) made->emplace(operation, rule);
+    for (const auto& [operation, rule] : layer_rules()) made->emplace(operation, rule);
     return made;
   }();
   return *table;
