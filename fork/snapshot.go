@@ -122,38 +122,59 @@ func (c *Checkout) snapshot(ctx context.Context, s *Snapshot, cache string) (*Sn
 		return nil, err
 	}
 	s.Tree = commit.Tree
+	s.Dir, err = c.exported(ctx, s.Commit, s.Tree, snapshotPaths, snapshotPaths[:2], cache)
+	return s, err
+}
+
+// Files gives those of the base commit's files and folders that it has, as they are there, in a folder of the cache.
+func (c *Checkout) Files(ctx context.Context, paths []string, cache string) (dir string, err error) {
+	base, _ := c.Base()
+	commit, err := c.objects.Commit(ctx, base)
+	if err != nil {
+		return "", err
+	}
+	return c.exported(ctx, base, commit.Tree, paths, nil, cache)
+}
+
+// exported gives a folder in the cache with the paths of a commit that it has; without a needed one it fails.
+func (c *Checkout) exported(ctx context.Context, commit, tree string, paths, needed []string, cache string) (dir string, err error) {
 	// What an earlier version took of the same tree must not be found.
-	kind := sha256.Sum256([]byte(strings.Join(snapshotPaths, " ")))
+	kind := sha256.Sum256([]byte(strings.Join(paths, " ")))
 	parent := filepath.Join(cache, "snapshots", hex.EncodeToString(kind[:4]))
-	s.Dir = filepath.Join(parent, s.Tree)
-	if _, err := os.Stat(s.Dir); err == nil {
-		return s, nil
+	dir = filepath.Join(parent, tree)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
 	}
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return nil, err
+		return "", err
 	}
 	temporary, err := os.MkdirTemp(parent, "making-")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer os.RemoveAll(temporary)
-	tree := filepath.Join(temporary, "tree")
-	paths, err := c.repository.Existing(ctx, s.Commit, snapshotPaths)
+	made := filepath.Join(temporary, "tree")
+	existing, err := c.repository.Existing(ctx, commit, paths)
 	if err != nil {
-		return nil, fmt.Errorf("sources of %s: %w", s.Commit, err)
+		return "", fmt.Errorf("sources of %s: %w", commit, err)
 	}
-	for _, needed := range snapshotPaths[:2] {
-		if !slices.Contains(paths, needed) {
-			return nil, fmt.Errorf("commit %s has no %s: a build needs a PyTorch tree, or the part of one that the MPS backend is", s.Commit, needed)
+	for _, path := range needed {
+		if !slices.Contains(existing, path) {
+			return "", fmt.Errorf("commit %s has no %s: a build needs a PyTorch tree, or the part of one that the MPS backend is", commit, path)
 		}
 	}
-	if err := c.repository.Export(ctx, s.Commit, paths, tree); err != nil {
-		return nil, fmt.Errorf("sources of %s: %w", s.Commit, err)
+	if err := os.Mkdir(made, 0o755); err != nil {
+		return "", err
 	}
-	if err := os.Rename(tree, s.Dir); err != nil {
-		if _, statErr := os.Stat(s.Dir); statErr != nil {
-			return nil, err
+	if len(existing) > 0 { // git takes no paths for all of them
+		if err := c.repository.Export(ctx, commit, existing, made); err != nil {
+			return "", fmt.Errorf("sources of %s: %w", commit, err)
 		}
 	}
-	return s, nil
+	if err := os.Rename(made, dir); err != nil {
+		if _, statErr := os.Stat(dir); statErr != nil {
+			return "", err
+		}
+	}
+	return dir, nil
 }

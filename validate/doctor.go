@@ -125,7 +125,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		}
 		return "apt-get install " + debian
 	}
-	haveCache := add("cache folder", writable(cache), cache, "downloads, what is compiled, and the stages conformance, runtime, python and bench", cacheMend)
+	haveCache := add("cache folder", writable(cache), cache, "downloads, what is compiled, and the stages conformance, runtime, python, bench and operators", cacheMend)
 	version, err := git.Version(ctx)
 	if err == nil && older(version, git.MinimumVersion) {
 		err = fmt.Errorf("%s is older than %s", version, git.MinimumVersion)
@@ -152,7 +152,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	if rootProblem == nil && !haveCache {
 		rootProblem = errNeedsCache
 	}
-	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages runtime, python and bench: clang, a libtorch and its Python on Linux",
+	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
 		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
 	found, err := describeCheckout(ctx, checkoutDir)
 	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
@@ -215,7 +215,7 @@ var variables = []Variable{
 	{Name: "MPSFORGE_PATCHES", Meaning: "folder with series, instead of those built in"},
 	{Name: "MPSFORGE_CACHE", Meaning: "cache folder, instead of the user's"},
 	{Name: "MPSFORGE_TORCH", Meaning: "libtorch for host builds, instead of Debian's"},
-	{Name: "MPSFORGE_PYTHON", Meaning: "Python whose torch the stages python and bench test, instead of the host build's"},
+	{Name: "MPSFORGE_PYTHON", Meaning: "Python whose torch the stages python, bench and operators test, instead of the host build's"},
 	{Name: "MPSFORGE_VENV", Meaning: "Python environment that build makes, instead of build/mpsforge/venv in the checkout"},
 	{Name: "MPSFORGE_ROOT", Meaning: "Debian system for host builds, instead of one in the cache"},
 	{Name: "CXX", Meaning: "C++ compiler for the subjects of verify"},

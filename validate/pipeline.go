@@ -23,11 +23,13 @@ import (
 	"mpsforge/validate/bench"
 	"mpsforge/validate/checkout"
 	"mpsforge/validate/conformance"
+	"mpsforge/validate/operators"
 	"mpsforge/validate/python"
 	"mpsforge/validate/reference"
 	runtimestage "mpsforge/validate/runtime"
 	"mpsforge/validate/series"
 	"mpsforge/validate/stage"
+	"mpsforge/validate/upstream"
 )
 
 // ErrUnknownStage is returned, wrapped, for a stage name that does not exist.
@@ -39,6 +41,10 @@ type (
 	Options       = stage.Options
 	HostOptions   = stage.HostOptions
 	PythonOptions = stage.PythonOptions
+	// OperatorOptions are of the stage operators.
+	OperatorOptions = stage.OperatorOptions
+	// UpstreamOptions are of the stage upstream.
+	UpstreamOptions = stage.UpstreamOptions
 )
 
 // Stages lists the pipeline in its order. A stage without a Run is named in the design but not in this version.
@@ -52,6 +58,8 @@ func Stages() []Stage {
 		{Name: "device", Question: "the same scenarios on real Metal"},
 		python.Stage(),
 		bench.Stage(),
+		operators.Stage(),
+		upstream.Stage(),
 	}
 }
 
@@ -60,7 +68,7 @@ var limits = []string{
 	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what Apple's closed frameworks do beyond them; only the device and python stages on a Mac can.",
 	"The runtime stage compiles and runs PyTorch's own MPS sources, but Apple's Metal, MPS and MPSGraph are ours there: graphs are computed by libtorch's CPU operators, kernels by functions of the host. It speaks of locks, queues, lifetimes, order and data races in PyTorch's sources, not of numerics, of speed, or of Apple's own thread safety. Values that agree show that nothing was mixed up on the way.",
 	"ThreadSanitizer does not see inside libtorch, and knows an order between threads where our Metal declares one; what Apple's code orders less than its pages say goes unseen. x86-64 orders memory more strictly than the processors of a Mac.",
-	"On Linux the stages python and bench run the real torch Python front end over the checkout's MPS sources and the software Metal; what the line above says of the runtime stage holds for them, and their speeds say nothing of a GPU.",
+	"On Linux the stages python, bench and operators run the real torch Python front end over the checkout's MPS sources and the software Metal; what the line above says of the runtime stage holds for them, and their speeds say nothing of a GPU.",
 	"In this version the stage device does not exist.",
 	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
+	"mpsforge/validate/operators"
 	"mpsforge/validate/pytests"
 	"mpsforge/validate/stage"
 )
@@ -40,7 +42,10 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
   mpsforge verify --stages python,bench --quick      the Python parallel tests, in under five minutes on two cores
   mpsforge verify --stages python --only '^linear' --threads 2,4,8 --repeat 20
   mpsforge verify --stages python --python VENV/bin/python --stock OTHER/bin/python     on a Mac
-  mpsforge verify --list                             the Python parallel tests`,
+  mpsforge verify --list                             the Python parallel tests
+  mpsforge verify --stages operators --quick         PyTorch's operator database by threads, each entry once
+  mpsforge verify --stages operators --operators unfold --form first-work --seed 7     one of them again
+  mpsforge verify --stages upstream --tests 'TestMPS\.test_exp'     PyTorch's own tests, stock against patched`,
 		flags:  checkoutFlags(verifyFlags()...),
 		action: func(ctx context.Context, c call) (result, error) { return c.verify(ctx) },
 	})
@@ -54,20 +59,24 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
 		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
-		&cli.StringFlag{Name: "ablate", Usage: "runtime: leave out each patch of `LIST` in turn, or of all, and show which scenarios fail"},
+		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out each patch of `LIST` in turn, or of all, and show what fails"},
+		&cli.StringFlag{Name: "operators", Usage: "operators: only these entries of PyTorch's operator database, `LIST` with commas"},
+		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS`, with commas (default: all)"},
+		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES`, with commas (default: float32 where the entry has it)"},
+		&cli.StringFlag{Name: "tests", Usage: "upstream: tests of PyTorch's whose names, FILE:Class.method, match `PATTERN`, a regular expression"},
 		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
 }
 
-// pythonFlags are of the stages python and bench.
+// pythonFlags are of the stages python and bench, and in part of operators.
 func pythonFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "only", Usage: "python, bench: tests whose names match `PATTERN`, a regular expression"},
-		&cli.StringFlag{Name: "threads", Usage: "python, bench: these thread counts, `LIST` with commas, instead of each test's own"},
+		&cli.StringFlag{Name: "threads", Usage: "python, bench, operators: these thread counts, `LIST` with commas, instead of each test's own"},
 		&cli.BoolFlag{Name: "list", Usage: "list the Python parallel tests and run nothing"},
-		&cli.IntFlag{Name: "repeat", Usage: "python, bench: `N` processes for each test, thread count and path (default: 3, with --quick 1)"},
-		&cli.StringFlag{Name: "device", Value: "mps", Usage: "python, bench: `DEVICE` mps, or cpu to try the harness alone"},
+		&cli.IntFlag{Name: "repeat", Usage: "python, bench, operators: `N` processes for each test, thread count and path (default: 3, with --quick or --operators 1)"},
+		&cli.StringFlag{Name: "device", Value: "mps", Usage: "python, bench, operators: `DEVICE` mps, or cpu to try the harness alone"},
 		&cli.BoolFlag{Name: "warmup", Usage: "python: one thread uses the device before the others; hides what a cold start shows"},
-		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "python, bench: the `PYTHON` whose torch is tested (default on Linux: the host build's)"},
+		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "python, bench, operators: the `PYTHON` whose torch is tested (default on Linux: the host build's)"},
 		&cli.StringFlag{Name: "stock", Usage: "python: a `PYTHON` with an unpatched torch, to compare (default on Linux: the host build's)"},
 	}
 }
@@ -134,11 +143,19 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	options = stage.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
 	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
+	options.Upstream = stage.UpstreamOptions{Tests: c.String("tests")}
+	if _, err := regexp.Compile(options.Upstream.Tests); err != nil {
+		return options, usagef("--tests: %v", err)
+	}
 	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
 		return options, err
 	}
 	if options.Python, err = c.pythonOptions(); err != nil {
 		return options, err
+	}
+	options.Operators = stage.OperatorOptions{Names: list(c.String("operators")), Forms: list(c.String("form")), DTypes: list(c.String("dtype"))}
+	if err := operators.CheckOptions(options.Operators); err != nil {
+		return options, usagef("%v", err)
 	}
 	if err := c.checkPrograms("python", "stock"); err != nil {
 		return options, err

@@ -79,6 +79,9 @@ var commonFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-pthread", "-fc
 // that Apple documents is declared by hand.
 var bareFolders = []string{"metal/", "schedule/", "objc/runtime/", "objc/engine.cc", "objc/system/mutex_order.cc"}
 
+// dispatchStub is the source in native/torch whose function must be found before libtorch's own.
+const dispatchStub = "dispatch_stub.cc"
+
 // wrappedFunctions are those of mutexes, whose order between threads the happens-before checker is to know
 // (native/objc/system/mutex_order.cc).
 var wrappedFunctions = []string{
@@ -219,6 +222,10 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 			tests = append(tests, u)
 		case "python":
 			// buildPython's
+		case dispatchStub:
+			// It is a library of its own, too, which comes before the Objective-C runtime.
+			u.flags = slices.Concat(glueFlags, []string{"-x", "c++"})
+			foreign = append(foreign, u)
 		case "backend":
 			u.flags = backendFlags
 			foreign = append(foreign, u)

@@ -103,11 +103,16 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 		return "", "", err
 	}
 	script = filepath.Join(dir, "python3")
+	// Loaded before all others, since libtorch looks for it where it was loaded (native/torch/dispatch_stub.cc).
+	dispatch := filepath.Join(dir, "libmpsforge_dispatch.so")
+	if err := h.compiler.link(ctx, dispatch, []string{filepath.Join(objects, "hostmps", dispatchStub+".o")}, []string{"-shared"}); err != nil {
+		return "", "", err
+	}
 	texts := []struct{ path, text string }{
 		{filepath.Join(site, "mpsforge_hostmps.py"), string(module)},
 		{filepath.Join(information, "METADATA"), "Metadata-Version: 2.1\nName: mpsforge_hostmps\nVersion: 1\n"},
 		{filepath.Join(information, "entry_points.txt"), "[torch.backends]\nmps = mpsforge_hostmps:load\n"},
-		{script, h.pythonScript(p.interpreter, script, site)},
+		{script, h.pythonScript(p.interpreter, script, site, dispatch)},
 	}
 	// What is there from the same sources stays as it is: another process may run on it.
 	packaged, err := builds.FilesBelow(filepath.Join(h.Checkout, builds.PythonPackage))
@@ -145,13 +150,14 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 	return script, "", os.WriteFile(record, []byte(key), 0o644)
 }
 
-func (h *builder) pythonScript(interpreter, script, site string) string {
-	preload := ""
+func (h *builder) pythonScript(interpreter, script, site, dispatch string) string {
+	var preload []string
 	if runtimes := map[builds.Flavour]string{builds.Thread: "tsan", builds.Address: "asan"}; runtimes[h.Flavour] != "" {
 		architecture := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-		preload = filepath.Join(h.Root.llvm(), "lib/clang", clangVersion, "lib/linux",
-			fmt.Sprintf("libclang_rt.%s-%s.so", runtimes[h.Flavour], architecture))
+		preload = append(preload, filepath.Join(h.Root.llvm(), "lib/clang", clangVersion, "lib/linux",
+			fmt.Sprintf("libclang_rt.%s-%s.so", runtimes[h.Flavour], architecture)))
 	}
+	preload = append(preload, dispatch)
 	home := ""
 	if h.Root.Dir() != "/" {
 		home = fmt.Sprintf("export PYTHONHOME='%s'\n", filepath.Join(h.Root.Dir(), "usr"))
@@ -159,5 +165,5 @@ func (h *builder) pythonScript(interpreter, script, site string) string {
 	// Debian's libtorch brings UCX, which catches the signals of crashes otherwise.
 	return fmt.Sprintf("#!/bin/sh\n# Python with torch and device mps, made by mpsforge build --host\n%sexport PYTHONPATH='%s:%s'\"${PYTHONPATH:+:$PYTHONPATH}\"\n"+
 		"export PYTHONPYCACHEPREFIX='%s'\nexport UCX_ERROR_SIGNALS=SIGBUS\n%s \"$@\"\n",
-		home, site, h.Torch.pythonPath, filepath.Join(h.Cache, "pycache"), h.Root.start(interpreter, script, preload))
+		home, site, h.Torch.pythonPath, filepath.Join(h.Cache, "pycache"), h.Root.start(interpreter, script, preload...))
 }

@@ -30,6 +30,8 @@ const clangVersion = "19"
 var rootPackages = []string{
 	"clang-" + clangVersion, "libclang-rt-" + clangVersion + "-dev", "lld-" + clangVersion, "llvm-" + clangVersion,
 	"libstdc++-14-dev", "ccache", "libtorch-dev", "python3-torch", "libfmt-dev", "pybind11-dev", "python3-yaml", "python3-setuptools",
+	// PyTorch's tests have fewer cases without it, and say nothing of that.
+	"python3-scipy",
 }
 
 // Root is a Debian system, seen from its top folder: the compiler, the libraries and the Python of host builds. It is
@@ -205,18 +207,18 @@ func rootLacks(dir string) (have map[string]bool, missing []string, err error) {
 func (r *Root) llvm() string { return filepath.Join(r.dir, "usr/lib/llvm-"+clangVersion) }
 
 // start is the shell command that becomes a program of the root. The program is told that it is called name, where one is
-// given, and preload, where there is one, is loaded before its libraries.
-func (r *Root) start(program, name, preload string) string {
+// given, and the libraries preload are loaded before its own, in this order.
+func (r *Root) start(program, name string, preload ...string) string {
 	if r.dir == "/" {
-		if preload != "" {
-			program = fmt.Sprintf("env LD_PRELOAD='%s' %s", preload, program)
+		if len(preload) > 0 {
+			program = fmt.Sprintf("env LD_PRELOAD='%s' %s", strings.Join(preload, ":"), program)
 		}
 		return "exec " + program
 	}
 	path := append(r.libraryPath(), filepath.Join(r.llvm(), "lib"))
 	options := fmt.Sprintf("--library-path '%s'", strings.Join(path, ":"))
-	if preload != "" {
-		options += fmt.Sprintf(" --preload '%s'", preload)
+	if len(preload) > 0 {
+		options += fmt.Sprintf(" --preload '%s'", strings.Join(preload, ":"))
 	}
 	if name != "" {
 		options += fmt.Sprintf(" --argv0 '%s'", name)
@@ -237,12 +239,12 @@ func (r *Root) writeTools() error {
 		python += fmt.Sprintf("export PYTHONHOME='%s/usr' PYTHONPATH=\"${PYTHONPATH:+$PYTHONPATH:}%s/usr/lib/python3/dist-packages\"\n", r.dir, r.dir)
 	}
 	scripts := map[string]string{
-		"clang":           r.start(filepath.Join(llvm, "bin/clang"), "", "") + clang,
-		"ld.lld":          r.start(filepath.Join(llvm, "bin/lld"), "", "") + " -flavor gnu",
-		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), "", ""),
-		"llvm-symbolizer": r.start(filepath.Join(llvm, "bin/llvm-symbolizer"), "", ""),
-		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), "", ""),
-		"python3":         python + r.start(filepath.Join(r.dir, "usr/bin/python3"), "", ""),
+		"clang":           r.start(filepath.Join(llvm, "bin/clang"), "") + clang,
+		"ld.lld":          r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor gnu",
+		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), ""),
+		"llvm-symbolizer": r.start(filepath.Join(llvm, "bin/llvm-symbolizer"), ""),
+		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), ""),
+		"python3":         python + r.start(filepath.Join(r.dir, "usr/bin/python3"), ""),
 	}
 	toolsWriting.Lock()
 	defer toolsWriting.Unlock()

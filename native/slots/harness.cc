@@ -65,9 +65,9 @@ class History {
     ready_.fetch_add(1, std::memory_order_relaxed);
     while (ready_.load(std::memory_order_relaxed) < options_.threads) std::this_thread::yield();
     // Leases outweigh returns, so that threads hold nearly what they may. Half way all of them lease what they may and
-    // wait for each other: the pool gets full however few processors there are. Not where a lease is waited for:
-    // threads that hold one and wait for another would wait for each other.
-    const bool meets = options_.config.policy != MPSFORGE_SLOTS_WAIT && options_.operations >= 2 * options_.max_held;
+    // wait for each other: the pool gets full however few processors there are. Only where a full pool answers at once:
+    // the others would wait for leases of those that have arrived.
+    const bool meets = options_.config.policy == MPSFORGE_SLOTS_SHARE && options_.operations >= 2 * options_.max_held;
     for (uint32_t i = 0; i < options_.operations; ++i) {
       if (meets && i == options_.operations / 2) {
         for (uint32_t n = 0; n < options_.max_held && held.size() < options_.max_held; ++n, ++i)

@@ -1,6 +1,7 @@
 // A libtorch built without MPS has the place for MPS kernels in its dispatch stubs, but does not look there: the branch
-// in ATen/native/DispatchStub.cpp is compiled only with USE_MPS. This function goes before libtorch's own, which holds
-// where this library comes before libtorch in the dynamic linker's order: in programs linked with it, or by LD_PRELOAD.
+// in ATen/native/DispatchStub.cpp is compiled only with USE_MPS. This function goes before libtorch's own where it
+// comes first in the dynamic linker's order: in programs linked with libhostmps, and in Python by a library of this
+// file alone, which is loaded before all others.
 
 // What libtorch's builds for x86-64 define: the function's parameters depend on it.
 #if defined(__x86_64__)
@@ -24,7 +25,9 @@ Function next_of(Member member) {
   void* address = nullptr;
   std::memcpy(&address, &member, sizeof address);  // what a pointer to a member function begins with
   Dl_info here;
-  void* next = dladdr(address, &here) && here.dli_sname ? dlsym(RTLD_NEXT, here.dli_sname) : nullptr;
+  // Python loads libtorch for its extension module alone, where RTLD_NEXT does not look.
+  void* const libtorch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* const next = libtorch && dladdr(address, &here) && here.dli_sname ? dlsym(libtorch, here.dli_sname) : nullptr;
   if (!next) {
     std::fprintf(stderr, "mpsforge: libtorch has no DispatchStubImpl::try_get_call_ptr: %s\n", dlerror());
     std::abort();

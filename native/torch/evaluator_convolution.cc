@@ -69,14 +69,24 @@ struct Convolution {
     return at::convolution(padded, widen(weights), {}, strides, zeros(), dilations, false, zeros(), groups);
   }
 
-  // The gradients of the source, or of the weights.
-  at::Tensor backward(const at::Tensor& gradient, const at::Tensor& source, const at::Tensor& weights,
-                      bool of_source) const {
+  // The gradient of a source of these sizes. It may be larger than what the gradient reaches, by any output padding:
+  // the rest is zero.
+  at::Tensor of_source(const at::Tensor& gradient, at::IntArrayRef sizes, const at::Tensor& weights) const {
+    const at::Tensor reached = at::convolution(widen(gradient).contiguous(), widen(weights), {}, strides, zeros(),
+                                               dilations, true, zeros(), groups);
+    std::vector<int64_t> rest;
+    for (size_t i = sizes.size(); i-- > 2;) {
+      const size_t side = 2 * (sizes.size() - 1 - i);
+      rest.insert(rest.end(), {0, sizes[i] + sides[side] + sides[side + 1] - reached.size(static_cast<int64_t>(i))});
+    }
+    return unpad(at::constant_pad_nd(reached, rest, 0), sides);
+  }
+
+  at::Tensor of_weights(const at::Tensor& gradient, const at::Tensor& source, const at::Tensor& weights) const {
     const at::Tensor padded = at::constant_pad_nd(widen(source), sides, 0);
-    const auto gradients =
-        at::convolution_backward(widen(gradient).contiguous(), padded, widen(weights), std::nullopt, strides, zeros(),
-                                 dilations, false, zeros(), groups, std::array<bool, 3>{of_source, !of_source, false});
-    return of_source ? unpad(std::get<0>(gradients), sides) : std::get<1>(gradients);
+    return std::get<1>(at::convolution_backward(widen(gradient).contiguous(), padded, widen(weights), std::nullopt,
+                                                strides, zeros(), dilations, false, zeros(), groups,
+                                                std::array<bool, 3>{false, true, false}));
   }
 };
 
@@ -96,8 +106,8 @@ Tensors convolution_data_gradient(const Node& node, const Tensors& inputs) {
   const int64_t layout = node.attributes.integer("layout");
   const at::Tensor source = channels_first(at::zeros(node.attributes.integers("shape"), inputs[0].options()), layout);
   const at::Tensor result =
-      convolution_of(node).backward(channels_first(inputs[0], layout), source,
-                                    channels_first(inputs[1], node.attributes.integer("weights_layout")), true);
+      convolution_of(node).of_source(channels_first(inputs[0], layout), source.sizes(),
+                                     channels_first(inputs[1], node.attributes.integer("weights_layout")));
   return {from_channels_first(result, layout).to(inputs[0].scalar_type())};
 }
 
@@ -106,8 +116,8 @@ Tensors convolution_weights_gradient(const Node& node, const Tensors& inputs) {
   const int64_t weights_layout = node.attributes.integer("weights_layout");
   const at::Tensor weights =
       channels_first(at::zeros(node.attributes.integers("shape"), inputs[0].options()), weights_layout);
-  const at::Tensor result = convolution_of(node).backward(channels_first(inputs[0], layout),
-                                                          channels_first(inputs[1], layout), weights, false);
+  const at::Tensor result =
+      convolution_of(node).of_weights(channels_first(inputs[0], layout), channels_first(inputs[1], layout), weights);
   return {from_channels_first(result, weights_layout).to(inputs[0].scalar_type())};
 }
 
@@ -146,14 +156,14 @@ Tensors depthwise(const Node& node, const Tensors& inputs) {
 Tensors depthwise_data_gradient(const Node& node, const Tensors& inputs) {
   const at::Tensor source = at::zeros(node.attributes.integers("shape"), inputs[0].options());
   const at::Tensor result =
-      depthwise_of(node, source.size(1), inputs[1]).backward(inputs[0], source, grouped(inputs[1]), true);
+      depthwise_of(node, source.size(1), inputs[1]).of_source(inputs[0], source.sizes(), grouped(inputs[1]));
   return {result.to(inputs[0].scalar_type())};
 }
 
 Tensors depthwise_weights_gradient(const Node& node, const Tensors& inputs) {
   const at::Tensor weights = at::zeros(node.attributes.integers("shape"), inputs[0].options());
   const at::Tensor result =
-      depthwise_of(node, inputs[1].size(1), weights).backward(inputs[0], inputs[1], grouped(weights), false);
+      depthwise_of(node, inputs[1].size(1), weights).of_weights(inputs[0], inputs[1], grouped(weights));
   return {result.reshape({weights.size(1), weights.size(0), weights.size(2), weights.size(3)})
               .transpose(0, 1)
               .to(inputs[0].scalar_type())};

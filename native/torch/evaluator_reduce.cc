@@ -18,12 +18,13 @@ std::vector<int64_t> axes_of(const Node& node, const at::Tensor& tensor) {
 template <at::Tensor (*function)(const at::Tensor&, const std::vector<int64_t>&)>
 Tensors reduction(const Node& node, const Tensors& inputs) {
   const std::vector<int64_t> axes = axes_of(node, inputs[0]);
-  if (axes.empty()) return {inputs[0]};
-  return {function(inputs[0], axes).to(inputs[0].scalar_type())};
+  if (axes.empty()) return {inputs[0].to(scalar_type(node.results[0].type))};
+  return {function(inputs[0], axes).to(scalar_type(node.results[0].type))};
 }
 
+// Of truth values, it counts.
 at::Tensor sum(const at::Tensor& t, const std::vector<int64_t>& axes) {
-  const at::Tensor wide = widen(t);
+  const at::Tensor wide = t.scalar_type() == at::kBool ? t.to(at::kInt) : widen(t);
   return at::sum(wide, axes, true, wide.scalar_type());
 }
 

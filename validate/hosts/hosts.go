@@ -21,6 +21,8 @@ type Builder struct {
 	Env   *stage.Env
 	Root  *host.Root
 	Torch *host.Torch
+	// AllSources has builds with a sanitizer compile all sources, too, and not only those that the scenarios need.
+	AllSources bool
 }
 
 // New finds, or gets, what host builds are made with.
@@ -58,7 +60,7 @@ func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour buil
 		return nil, err
 	}
 	return host.Make(ctx, host.Options{Checkout: source.Dir, Identity: identity, Facts: facts, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
-		Cache: b.Env.Cache, Native: veneer, Glue: glue, Subject: b.Subject(source.Patches)}, b.Env.Sink)
+		Cache: b.Env.Cache, Native: veneer, Glue: glue, Subject: b.Subject(source.Patches), Core: flavour != builds.Plain && !b.AllSources}, b.Env.Sink)
 }
 
 // Subject names sources by the patches on them.

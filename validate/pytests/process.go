@@ -180,9 +180,7 @@ func (s *Subject) start(ctx context.Context, command run.Command, environment []
 	w := &watch{}
 	watching, read := make(chan struct{}), make(chan struct{})
 	command.Files = []*os.File{writer}
-	command.Env = run.Environment(append(append([]string{}, s.environment...), environment...), func(name string) bool {
-		return strings.HasPrefix(name, "PYTORCH_") || strings.HasPrefix(name, "MPS_") || strings.HasPrefix(name, "MPSFORGE_") || name == "LD_PRELOAD" || name == "PYTHONDONTWRITEBYTECODE"
-	})
+	command.Env = s.Program(nil, environment).Env
 	command.Started = func(pid int) {
 		writer.Close()
 		w.pid = pid

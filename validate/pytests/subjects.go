@@ -41,19 +41,29 @@ type Subject struct {
 	limits      Limits
 }
 
-// unpackPython writes the embedded tests into the cache, into a folder named after their contents.
-func unpackPython(cache string) (string, error) {
+// unpackPython writes the embedded tests into the cache.
+func unpackPython(cache string) (string, error) { return Unpack(cache, Sources) }
+
+// Unpack writes the files of the folders called python into the cache, into one folder named after their contents, and gives it.
+func Unpack(cache string, sources ...fs.FS) (string, error) {
 	hash := sha256.New()
-	entries, err := Sources.ReadDir("python")
-	if err != nil {
-		return "", err
-	}
-	for _, entry := range entries {
-		data, err := Sources.ReadFile("python/" + entry.Name())
+	contents := map[string][]byte{}
+	for _, source := range sources {
+		entries, err := fs.ReadDir(source, "python")
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(data), data)
+		for _, entry := range entries {
+			if contents[entry.Name()] != nil {
+				return "", fmt.Errorf("unpack Python files: two are called %s", entry.Name())
+			}
+			data, err := fs.ReadFile(source, "python/"+entry.Name())
+			if err != nil {
+				return "", err
+			}
+			contents[entry.Name()] = data
+			fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(data), data)
+		}
 	}
 	parent := filepath.Join(cache, "unpacked", "validate", "python")
 	dir, err := filepath.Abs(filepath.Join(parent, hex.EncodeToString(hash.Sum(nil))[:16]))
@@ -71,12 +81,10 @@ func unpackPython(cache string) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(temporary)
-	sources, err := fs.Sub(Sources, "python")
-	if err != nil {
-		return "", err
-	}
-	if err := os.CopyFS(temporary, sources); err != nil {
-		return "", err
+	for name, data := range contents {
+		if err := os.WriteFile(filepath.Join(temporary, name), data, 0o644); err != nil {
+			return "", err
+		}
 	}
 	if err := os.Chmod(temporary, 0o755); err != nil {
 		return "", err
@@ -94,8 +102,7 @@ func subjects(ctx context.Context, env *stage.Env, report *reports.Stage) (patch
 		return nil, nil, err
 	}
 	subject := func(name, interpreter string, patches []string) *Subject {
-		return &Subject{Name: name, interpreter: interpreter, Device: cmp.Or(env.Python.Device, "mps"), scripts: scripts, patches: patches, limits: defaultLimits,
-			environment: []string{"PYTHONPYCACHEPREFIX=" + filepath.Join(env.Cache, "pycache"), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "UCX_ERROR_SIGNALS=SIGBUS", "PYTORCH_ENABLE_MPS_FALLBACK=0"}}
+		return newSubject(env, scripts, name, interpreter, patches)
 	}
 	if env.Python.Stock != "" {
 		stock = subject("stock", env.Python.Stock, nil)
@@ -118,6 +125,11 @@ func subjects(ctx context.Context, env *stage.Env, report *reports.Stage) (patch
 		return nil, nil, stage.Skipf("needs a Python with the built torch: name it with --python; --device cpu tries the harness alone")
 	}
 	return hostPythons(ctx, env, report, subject)
+}
+
+func newSubject(env *stage.Env, scripts, name, interpreter string, patches []string) *Subject {
+	return &Subject{Name: name, interpreter: interpreter, Device: cmp.Or(env.Python.Device, "mps"), scripts: scripts, patches: patches, limits: defaultLimits,
+		environment: []string{"PYTHONPYCACHEPREFIX=" + filepath.Join(env.Cache, "pycache"), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "UCX_ERROR_SIGNALS=SIGBUS", "PYTORCH_ENABLE_MPS_FALLBACK=0"}}
 }
 
 // harnessPython is a Python whose torch need not have device mps.
@@ -152,20 +164,7 @@ func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, sub
 		return nil, nil, err
 	}
 	over := func(name string, source *fork.Snapshot) (*Subject, error) {
-		built, err := builder.Build(ctx, source, builds.Plain)
-		if err != nil {
-			return nil, err
-		}
-		if built.Python == "" {
-			return nil, stage.Skipf("the host build has no Python: %s", built.NoPython)
-		}
-		s := subject(name, built.Python, source.Patches)
-		s.environment = append(s.environment, hosts.Environment(builder.Root, env.Seed%1_000_000_007)...)
-		if s.wanted.stamp, err = built.Stamp.Text(); err != nil {
-			return nil, err
-		}
-		s.wanted.library, s.wanted.version = built.Library, builder.Torch.Version
-		return s, nil
+		return overHostBuild(ctx, builder, source, builds.Plain, func(interpreter string) *Subject { return subject(name, interpreter, source.Patches) })
 	}
 	source, err := env.Checkout.Patched(ctx, env.Series, env.Cache)
 	if err != nil {
@@ -182,6 +181,24 @@ func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, sub
 	}
 	stock, err = over("stock", source)
 	return patched, stock, err
+}
+
+// overHostBuild builds sources and makes the subject over them.
+func overHostBuild(ctx context.Context, builder *hosts.Builder, source *fork.Snapshot, flavour builds.Flavour, subject func(interpreter string) *Subject) (*Subject, error) {
+	built, err := builder.Build(ctx, source, flavour)
+	if err != nil {
+		return nil, err
+	}
+	if built.Python == "" {
+		return nil, stage.Skipf("the host build has no Python: %s", built.NoPython)
+	}
+	s := subject(built.Python)
+	s.environment = append(s.environment, hosts.Environment(builder.Root, builder.Env.Seed%1_000_000_007)...)
+	if s.wanted.stamp, err = built.Stamp.Text(); err != nil {
+		return nil, err
+	}
+	s.wanted.library, s.wanted.version = built.Library, builder.Torch.Version
+	return s, nil
 }
 
 // ErrTestPattern is returned, wrapped, for a pattern that is none or that no test matches.

@@ -62,8 +62,8 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 			report.Add(reports.Check{Name: "compile", Subject: "patched, " + string(flavour), Verdict: reports.Failed, Detail: words.FirstLine(err.Error()), Output: err.Error()})
 			return nil
 		}
+		r.describe(builtPatched, report)
 		if i == 0 {
-			r.describe(builtPatched, report)
 			if err := r.operations(ctx, builtPatched); err != nil {
 				return err
 			}
@@ -100,11 +100,11 @@ func (r *stageRun) flavours() []builds.Flavour {
 	return []builds.Flavour{builds.Plain, builds.Thread}
 }
 
-// describe puts what was compiled, and what not, into the report.
+// describe puts what a flavour compiles, and what not, into the report.
 func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
-	report.Count("sources compiled", int64(len(built.Compiled)))
-	report.Count("sources left out", int64(len(built.Excluded)))
-	report.Count("operators registered", int64(built.Kernels))
+	flavour := string(built.Stamp.Flavour)
+	report.Count("sources compiled, "+flavour, int64(len(built.Compiled)))
+	report.Count("operators registered, "+flavour, int64(built.Kernels))
 	reasons := map[string][]string{}
 	var order []string
 	for _, excluded := range built.Excluded {
@@ -114,7 +114,7 @@ func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 		reasons[excluded.Reason] = append(reasons[excluded.Reason], excluded.Path[strings.LastIndexByte(excluded.Path, '/')+1:])
 	}
 	for _, reason := range order {
-		report.Facts = append(report.Facts, reports.Fact{Name: "left out: " + reason, Value: strings.Join(reasons[reason], ", ")})
+		report.Facts = append(report.Facts, reports.Fact{Name: "left out, " + flavour + ": " + reason, Value: strings.Join(reasons[reason], ", ")})
 	}
 }
 

@@ -54,6 +54,8 @@ type Options struct {
 	Tool       reports.Tool
 	Host       HostOptions // of host builds
 	Python     PythonOptions
+	Operators  OperatorOptions
+	Upstream   UpstreamOptions
 }
 
 // HostOptions say with what PyTorch's sources are built.
@@ -77,6 +79,20 @@ type PythonOptions struct {
 	Repeat      int    // processes for each test, thread count and path; 0: one in the short form, else three
 	// Warmup lets one thread use the device before the others. It hides what a cold start shows.
 	Warmup bool
+}
+
+// OperatorOptions are of the stage operators.
+type OperatorOptions struct {
+	Names  []string // entries of the operator database; empty: all, and the comparisons with other builds
+	Forms  []string // in which the named ones run; empty: all
+	DTypes []string // such as float16; empty: the main one of each
+	// Environment is put over that of its processes, as NAME=value; tests add operators of their own through it.
+	Environment []string
+}
+
+// UpstreamOptions are of the stage upstream.
+type UpstreamOptions struct {
+	Tests string // a regular expression over names of PyTorch's tests, FILE:Class.method; empty: all, in the short form a sample
 }
 
 // Env is what a stage is given: the options of the run, where its events go, and what the report says of the whole run.

@@ -118,6 +118,14 @@ Values reduce(const Node& node, size_t) {
   return {value};
 }
 
+// Apple's words give no type for the sum of truth values. PyTorch counts with it (count_nonzero, ReduceOps.mm) and
+// finds counts above 1.
+Values reduce_sum(const Node& node, size_t) {
+  Values values = reduce(node, 1);
+  if (values[0].type == DataType::Bool) values[0].type = DataType::Int32;
+  return values;
+}
+
 Values reduce_logical(const Node& node, size_t) {
   Values values = reduce(node, 1);
   values[0].type = DataType::Bool;
@@ -523,8 +531,9 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(logical, {"logicalAND", "logicalOR", "logicalNAND", "logicalNOR", "logicalXOR", "logicalXNOR"});
     add(truth, {"isInfinite", "isFinite", "isNaN", "not", "signbit"});
     add(real_part, {"absolute", "realPart", "imaginaryPart"});
-    add(reduce, {"reductionSum", "reductionMaximum", "reductionMinimum", "reductionMaximumPropagateNaN",
-                 "reductionMinimumPropagateNaN", "reductionProduct", "mean", "variance", "varianceWithMean"});
+    add(reduce_sum, {"reductionSum"});
+    add(reduce, {"reductionMaximum", "reductionMinimum", "reductionMaximumPropagateNaN", "reductionMinimumPropagateNaN",
+                 "reductionProduct", "mean", "variance", "varianceWithMean"});
     add(reduce_logical, {"reductionAnd", "reductionOr"});
     add(reduce_index, {"reductionArgMaximum", "reductionArgMinimum"});
     add(constant, {"constant", "constantData", "constantComplex"});

@@ -321,6 +321,15 @@ void wrong_shape() { encode_with(@[ @5 ], MPSDataTypeFloat32, 5); }
 void wrong_type() { encode_with(@[ @4 ], MPSDataTypeInt32, 4); }
 void small_buffer() { encode_with(@[ @4 ], MPSDataTypeFloat32, 3); }
 
+void wrong_target_type() {
+  const Doubling doubling(@[ @4 ]);
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
+  MPSGraphTensorData* to = [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer_of(Numbers(8))
+                                                                    shape:@[ @4 ]
+                                                                 dataType:MPSDataTypeInt64] autorelease];
+  doubling.encode(commands, data_of(buffer_of(Numbers(4)), @[ @4 ]), to);
+}
+
 void not_fed() {
   const Doubling doubling(@[ @4 ]);
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
@@ -360,6 +369,7 @@ const Scenario kScenarios[] = {
     {"other_types", other_types, "operands of different types, Float32[2] and Int32[2]", nullptr},
     {"wrong_shape", wrong_shape, "a placeholder of type Float32[4] has data of type Float32[5]", nullptr},
     {"wrong_type", wrong_type, "a placeholder of type Float32[4] has data of type Int32[4]", nullptr},
+    {"wrong_target_type", wrong_target_type, "a target tensor of type Float32[4] has data of type Int64[4]", nullptr},
     {"small_buffer", small_buffer, "16 bytes in a buffer of 12", nullptr},
     {"not_fed", not_fed, "is not fed", nullptr},
     {"open_encoder", open_encoder, "A command encoder is already encoding to this command buffer", nullptr},

@@ -27,3 +27,6 @@ def load():
     )
     torch.mps = sys.modules["torch.mps"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(torch.mps)
+    # torch's own import has called it already, and registered nothing, since its build has no MPS. torch.backends.mps
+    # gives the device its group normalisation.
+    torch.backends.mps._init()

@@ -133,6 +133,8 @@ void reductions() {
     expect("maximum", "reductionMaximum", {t}, {{"axes", axes}}, {at::amax(t, axes, true)});
     expect("minimum", "reductionMinimumPropagateNaN", {t}, {{"axes", axes}}, {at::amin(t, axes, true)});
     expect("argmax", "reductionArgMaximum", {t}, {{"axis", int64_t{1}}}, {at::argmax(t, 1, true).to(at::kInt)});
+    const at::Tensor truth = at::gt(t, 0);
+    expect("count", "reductionSum", {truth}, {{"axes", axes}}, {at::sum(truth, axes, true).to(at::kInt)});
     expect("no axes", "reductionSum", {t}, {{"axes", std::vector<int64_t>{}}}, {t});
     expect("cumulative", "cumulativeSum", {t},
            {{"axis", int64_t{1}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}},
@@ -226,6 +228,13 @@ void convolutions() {
     data.set("shape", x.sizes().vec());
     weights.set("shape", w.sizes().vec());
     expect("data gradient", "convolutionDataGradient", {g, w}, data, {dx.to(type)});
+    // A source that no gradient reaches the end of, as ConvTranspose makes with output padding.
+    const at::Tensor reached =
+        std::get<0>(at::convolution_backward(wide(g), at::zeros({2, 4, 8, 6}, at::kDouble), wide(w), std::nullopt,
+                                             strides, padding, dilations, false, {0, 0}, 2, {true, false, false}));
+    data.set("shape", std::vector<int64_t>{2, 4, 12, 6});
+    expect("data gradient of a larger source", "convolutionDataGradient", {g, w}, data,
+           {at::constant_pad_nd(reached, {0, 0, 0, 4}, 0).to(type)});
     if (type == at::kFloat) expect("weights gradient", "convolutionWeightsGradient", {g, x}, weights, {dw.to(type)});
     const at::Tensor d = random_tensor({8, 1, 3, 3}, type);  // two results of each channel
     const at::Tensor m = d.view({4, 2, 3, 3}).transpose(0, 1);

@@ -1,0 +1,52 @@
+package patches
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// operatorsFile is the name of KnownOperators in a baseline's folder.
+const operatorsFile = "operators.json"
+
+// KnownOperators are the operators that are known to go wrong under threads on the patched sources of a baseline
+// (operators.json). The list may only shrink: what passes again must leave it.
+type KnownOperators struct {
+	Schema   int               `json:"schema"` // always 1
+	Failures []OperatorFailure `json:"failures"`
+}
+
+// OperatorFailure is one job of the stage operators that goes wrong.
+type OperatorFailure struct {
+	Operator string `json:"operator"` // full name of the entry in PyTorch's operator database
+	DType    string `json:"dtype"`
+	Form     string `json:"form"` // as the stage names it; a combination with more words is covered, too
+	Threads  int    `json:"threads"`
+	Seed     uint64 `json:"seed"` // with which it is run
+	// Seen are the outcomes that occur, such as "wrong values" and "race". Another one is a new failure.
+	Seen []string `json:"seen"`
+	// Flaky: it may pass in a run. Without it a pass fails the stage.
+	Flaky  bool   `json:"flaky,omitempty"`
+	Reason string `json:"reason"` // what is wrong in the sources, as far as it is known
+}
+
+// KnownOperators reads those of the series' baseline; one without the file has none.
+func (s *Series) KnownOperators() (KnownOperators, error) {
+	known := KnownOperators{Schema: 1}
+	if s.dir == nil {
+		return known, nil
+	}
+	err := readJSON(s.dir, operatorsFile, &known)
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err == nil && known.Schema != 1 {
+		err = fmt.Errorf("%s of %s: schema %d; this mpsforge reads schema 1", operatorsFile, s.Baseline.Name, known.Schema)
+	}
+	for _, failure := range known.Failures {
+		if err == nil && (failure.Operator == "" || failure.DType == "" || failure.Form == "" || failure.Threads < 2 || len(failure.Seen) == 0 || failure.Reason == "") {
+			err = fmt.Errorf("%s of %s: %q needs operator, dtype, form, threads from 2 on, seen and a reason", operatorsFile, s.Baseline.Name, failure.Operator)
+		}
+	}
+	return known, err
+}

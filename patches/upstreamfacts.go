@@ -1,0 +1,50 @@
+package patches
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// UpstreamFile is the name of UpstreamFacts in a baseline's folder.
+const UpstreamFile = "upstream.json"
+
+// UpstreamFacts is what is known of how PyTorch's own tests end on the host build of a version (upstream.json), by the names
+// FILE:Class.method. Each name stands in one place at most.
+type UpstreamFacts struct {
+	Schema int `json:"schema"` // always 1
+	// Failures are the tests that do not end as the suite expects, by cause. It may only shrink: one that ends as expected is deleted.
+	Failures map[string][]string `json:"failures"`
+	// UnexpectedSuccesses are tests that the suite expects to fail on a Mac and that rightly succeed here, by the reason why.
+	UnexpectedSuccesses map[string][]string `json:"unexpected_successes"`
+	// Flaky are tests that end now so, now otherwise, on stock sources, too, by what was seen.
+	Flaky map[string][]string `json:"flaky"`
+}
+
+// UpstreamFacts reads those of the series' baseline; a baseline without any has empty ones.
+func (s *Series) UpstreamFacts() (UpstreamFacts, error) {
+	facts := UpstreamFacts{Schema: 1}
+	if s.dir == nil {
+		return facts, nil
+	}
+	err := readJSON(s.dir, UpstreamFile, &facts)
+	if errors.Is(err, fs.ErrNotExist) {
+		return facts, nil
+	}
+	if err == nil && facts.Schema != 1 {
+		err = fmt.Errorf("%s of %s: schema %d; this mpsforge reads schema 1", UpstreamFile, s.Baseline.Name, facts.Schema)
+	}
+	seen := map[string]string{}
+	for section, groups := range map[string]map[string][]string{"failures": facts.Failures, "unexpected_successes": facts.UnexpectedSuccesses, "flaky": facts.Flaky} {
+		for reason, tests := range groups {
+			for _, test := range tests {
+				where := section + ", " + reason
+				if before, twice := seen[test]; twice && err == nil {
+					err = fmt.Errorf("%s of %s names %s twice: under %s and %s", UpstreamFile, s.Baseline.Name, test, before, where)
+				}
+				seen[test] = where
+			}
+		}
+	}
+	return facts, err
+}

@@ -1,0 +1,115 @@
+package operators
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mpsforge/patches"
+	"mpsforge/reports"
+	"mpsforge/validate/pytests"
+)
+
+var view = patches.OperatorFailure{Operator: "unfold", DType: "float32", Form: "first-work", Threads: 4, Seed: 7, Seen: []string{"wrong values"}, Reason: "R0"}
+
+func ended(operator, dtype, form string, end status) outcome {
+	o := outcome{Job: plan{seed: 7}.job(operator, dtype, form, 4)}
+	o.Result.Status = end
+	return o
+}
+
+// judged gives the report of the known failures' runs.
+func judged(failure patches.OperatorFailure, ends ...outcome) reports.Stage {
+	report := reports.Stage{Facts: []reports.Fact{{Name: "baseline", Value: "v2.6.0"}}}
+	judgeKnown(&pool{subject: &pytests.Subject{Name: "patched"}}, patches.KnownOperators{Failures: []patches.OperatorFailure{failure}}, ends, &report)
+	return report
+}
+
+func TestKnownFailureThatFailsIsNoNews(t *testing.T) {
+	report := judged(view, ended("unfold", "float32", "first-work", wrongValues))
+	if report.Verdict != reports.Passed || !strings.Contains(report.Checks[0].Detail, "as listed: 1") {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestKnownFailureThatPassesFails(t *testing.T) {
+	report := judged(view, ended("unfold", "float32", "first-work", right))
+	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, "it passes: delete it from patches/v2.6.0/operators.json") {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestKnownFailureThatDoesNotRunFails(t *testing.T) {
+	report := judged(view, ended("unfold", "float32", "first-work", notAlone))
+	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, "listed as wrong values, and now: does not run alone") {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestKnownFailureThatEndsOtherwiseFails(t *testing.T) {
+	report := judged(view, ended("unfold", "float32", "first-work", crashed))
+	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, "and now: crashed") {
+		t.Errorf("%+v", report)
+	}
+}
+
+// A flaky one that passes fails nothing, and is no pass either; how often it was seen is told.
+func TestFlakyKnownFailureMayPass(t *testing.T) {
+	flaky := view
+	flaky.Flaky = true
+	report := judged(flaky, ended("unfold", "float32", "first-work", right), ended("unfold", "float32", "first-work", right))
+	if report.Verdict != "" || report.Tables[0].Rows[0][3] != "0 of 2" {
+		t.Errorf("%+v", report)
+	}
+}
+
+// A listed form covers those that add words to it, and nothing else.
+func TestKnownFailureCoversMoreSpecialForms(t *testing.T) {
+	known := patches.KnownOperators{Failures: []patches.OperatorFailure{view}}
+	for _, c := range []struct {
+		end  outcome
+		want bool
+	}{
+		{ended("unfold", "float32", "first-work", wrongValues), true},
+		{ended("unfold", "float16", "strided+first-work", wrongValues), true},
+		{ended("add", "float32", "first-work+group:unfold", wrongValues), true},
+		{ended("unfold", "float32", "first-work", raced), false},
+		{ended("unfold", "float32", "shared", wrongValues), false},
+		{ended("fold", "float32", "first-work", wrongValues), false},
+	} {
+		if got := knownOf(known, c.end) != nil; got != c.want {
+			t.Errorf("%s, %s: %t", c.end.Job.cell, c.end.Result.Status, got)
+		}
+	}
+}
+
+// mostKnown may only be lowered: the list of known failures shrinks.
+const mostKnown = 59
+
+func TestKnownFailuresOnlyShrink(t *testing.T) {
+	series, err := patches.Load(os.DirFS("../../patches"), "v2.6.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := series.KnownOperators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(known.Failures) != mostKnown {
+		t.Errorf("%d known failures, %d allowed; fewer: lower mostKnown", len(known.Failures), mostKnown)
+	}
+	var names []string
+	for _, failure := range known.Failures {
+		name := failure.Operator + ", " + failure.Form
+		if slices.Contains(names, name) {
+			t.Errorf("twice: %s", name)
+		}
+		names = append(names, name)
+		for _, word := range words(failure.Form) {
+			if !slices.Contains(forms, word) {
+				t.Errorf("%s: no form %s", name, word)
+			}
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package operators
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+)
+
+// The numbers of a job.
+const (
+	defaultThreads = 4
+	mostThreads    = 16
+	rounds         = 3 // that each thread goes through the samples
+	quickRounds    = 2
+	samples        = 4 // of an entry, drawn by the seed
+	jobSeconds     = 60
+	slowSeconds    = 600 // under ThreadSanitizer
+)
+
+// forms of one word beside basic; validate/operators/python/forms.py says what they are.
+var forms = []string{"backward", "out", "in-place", "shared", "made-elsewhere", "handed-on", "strided", "first-work", "streams"}
+
+// pairs of forms that can be combined: at most one says how the operator is called, and one where its inputs come from.
+func pairs() [][2]string {
+	exclusive := [][]string{{"backward", "out", "in-place"}, {"shared", "made-elsewhere", "first-work"}}
+	var found [][2]string
+	for i, a := range forms {
+		for _, b := range forms[i+1:] {
+			if !slices.ContainsFunc(exclusive, func(group []string) bool { return slices.Contains(group, a) && slices.Contains(group, b) }) {
+				found = append(found, [2]string{a, b})
+			}
+		}
+	}
+	return found
+}
+
+// impossible are types that Metal does not have: PyTorch refuses them before any operator.
+var impossible = []string{"float64", "complex128"}
+
+// plan draws jobs from a seed. The draw for a cell depends on the seed and the cell alone.
+type plan struct {
+	seed   uint64
+	quick  bool
+	device string
+}
+
+func (p plan) random(words ...any) *rand.Rand {
+	hash := fnv.New64a()
+	fmt.Fprintln(hash, words...)
+	return rand.New(rand.NewPCG(p.seed, hash.Sum64()))
+}
+
+func (p plan) job(operator, dtype, form string, threads int) job {
+	j := job{cell: cell{operator, dtype, form, threads, p.seed}, Rounds: rounds, Samples: samples, Device: p.device, Seconds: jobSeconds,
+		Environment: map[string]string{"MPSFORGE_METAL_SEED": fmt.Sprint(p.seed % 1_000_000_007)}}
+	if p.quick {
+		j.Rounds = quickRounds
+	}
+	return j
+}
+
+// threads draws a thread count from 2 to 16.
+func (p plan) threads(operator, form string) int {
+	return 2 + p.random(operator, form, "threads").IntN(mostThreads-1)
+}
+
+// mainType is the one that an entry runs in beside the basic form: float32 where it has that.
+func (e entry) mainType() string {
+	for _, dtype := range append([]string{"float32", "int64", "complex64"}, e.DTypes...) {
+		if slices.Contains(e.DTypes, dtype) && !slices.Contains(impossible, dtype) {
+			return dtype
+		}
+	}
+	return ""
+}
+
+func (e entry) possible() []string {
+	return slices.DeleteFunc(slices.Clone(e.DTypes), func(dtype string) bool { return slices.Contains(impossible, dtype) })
+}
+
+// has says whether an entry has a form at all, as far as the database tells.
+func (e entry) has(form string) bool {
+	switch form {
+	case "out":
+		return e.Out
+	case "in-place":
+		return e.InPlace
+	case "backward":
+		return e.Backward
+	}
+	return true
+}
+
+func (e entry) forms() []string {
+	return slices.DeleteFunc(slices.Clone(forms), func(form string) bool { return !e.has(form) })
+}
+
+// pair draws two forms that the entry has.
+func (p plan) pair(e entry) string {
+	possible := slices.DeleteFunc(pairs(), func(pair [2]string) bool { return !e.has(pair[0]) || !e.has(pair[1]) })
+	drawn := possible[p.random(e.Name, "pair").IntN(len(possible))]
+	return drawn[0] + "+" + drawn[1]
+}
+
+// group draws the entry that runs beside another, of those that run.
+func (p plan) group(e entry, running []string) string {
+	return "group:" + running[p.random(e.Name, "group").IntN(len(running))]
+}
+
+// basics are the jobs of every entry and type in the basic form.
+func (p plan) basics(entries []entry) []job {
+	var jobs []job
+	for _, e := range entries {
+		for _, dtype := range e.possible() {
+			jobs = append(jobs, p.job(e.Name, dtype, "basic", defaultThreads))
+		}
+	}
+	return jobs
+}
+
+// others are the jobs of every entry that runs in every other form: each alone, one pair, and one group.
+func (p plan) others(entries []entry, running []string) []job {
+	var jobs []job
+	for _, e := range entries {
+		if !slices.Contains(running, e.Name) {
+			continue
+		}
+		for _, form := range append(e.forms(), p.pair(e), p.group(e, running)) {
+			jobs = append(jobs, p.job(e.Name, e.mainType(), form, p.threads(e.Name, form)))
+		}
+	}
+	return jobs
+}
+
+// sample is the short form: each entry once, in a form or a type drawn by the seed.
+func (p plan) sample(entries []entry) []job {
+	var jobs []job
+	for _, e := range entries {
+		dtypes := e.possible()
+		if len(dtypes) == 0 {
+			continue
+		}
+		choices := append(e.forms(), "basic", p.pair(e))
+		random := p.random(e.Name, "sample")
+		form := choices[random.IntN(len(choices))]
+		if form == "basic" {
+			jobs = append(jobs, p.job(e.Name, dtypes[random.IntN(len(dtypes))], form, defaultThreads))
+		} else {
+			jobs = append(jobs, p.job(e.Name, e.mainType(), form, p.threads(e.Name, form)))
+		}
+	}
+	return jobs
+}
+
+// some draws so many of the jobs.
+func (p plan) some(jobs []job, count int) []job {
+	drawn := slices.Clone(jobs)
+	p.random("some").Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })
+	return drawn[:min(count, len(drawn))]
+}

@@ -1,0 +1,104 @@
+package operators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mpsforge/internal/suggest"
+	"mpsforge/reports"
+	"mpsforge/validate/process"
+	"mpsforge/validate/stage"
+)
+
+// ErrNoOperator is returned, wrapped, for a name that the operator database does not have.
+var ErrNoOperator = errors.New("no such entry in the operator database")
+
+// ErrForm is returned, wrapped, for a form that does not exist, or that needs the names of operators.
+var ErrForm = errors.New("no such form of operators")
+
+// CheckOptions refuses options that name no form, before any work. Names of operators are known to the torch alone.
+func CheckOptions(o stage.OperatorOptions) error {
+	if len(o.Names) == 0 && len(o.Forms)+len(o.DTypes) > 0 {
+		return fmt.Errorf("%w without operators: name them with --operators", ErrForm)
+	}
+	all := append([]string{"basic"}, forms...)
+	for _, form := range o.Forms {
+		for _, word := range strings.Split(form, "+") {
+			if !slices.Contains(all, word) && !strings.HasPrefix(word, groupPrefix) {
+				return fmt.Errorf("%w: %q%s; there are %s, and %sNAME", ErrForm, word, suggest.Names(word, all), strings.Join(all, ", "), groupPrefix)
+			}
+		}
+	}
+	return nil
+}
+
+// selected runs the entries, forms and types that the options name, and nothing else: how a finding is seen again.
+func (r *stormRun) selected(ctx context.Context, patched *pool) error {
+	var names []string
+	for _, e := range r.entries {
+		names = append(names, e.Name)
+	}
+	asked := r.env.Operators
+	var jobs []job
+	for _, name := range asked.Names {
+		at := slices.Index(names, name)
+		if at < 0 {
+			return fmt.Errorf("%w: %q%s", ErrNoOperator, name, suggest.Names(name, names))
+		}
+		chosen, dtypes := asked.Forms, asked.DTypes
+		if len(chosen) == 0 {
+			chosen = append([]string{"basic"}, r.entries[at].forms()...)
+		}
+		if len(dtypes) == 0 {
+			dtypes = []string{r.entries[at].mainType()}
+		}
+		for _, form := range chosen {
+			threads := r.env.Python.Threads
+			if len(threads) == 0 && form == "basic" {
+				threads = []int{defaultThreads}
+			} else if len(threads) == 0 {
+				threads = []int{r.plan.threads(name, form)}
+			}
+			for _, dtype := range dtypes {
+				for _, count := range threads {
+					for range max(1, r.env.Python.Repeat) {
+						jobs = append(jobs, r.plan.job(name, dtype, form, count))
+					}
+				}
+			}
+		}
+	}
+	ends, err := r.run(ctx, patched, jobs)
+	if err != nil {
+		return err
+	}
+	for _, o := range ends {
+		switch known := knownOf(r.known, o); {
+		case o.faulty():
+			check := r.fault(patched, o)
+			if known != nil {
+				check.Detail = "known failure: " + known.Reason + "; " + check.Detail
+			}
+			r.report.Add(check)
+		case o.Result.Status == right:
+			detail := fmt.Sprintf("right values: %d, calls: %d, streams: %d", o.Result.Values, o.Result.Calls, o.Result.Streams)
+			if o.Result.CPU != "" {
+				detail += "; alone unlike the CPU: " + o.Result.CPU
+			}
+			r.report.Add(reports.Check{Name: o.Job.cell.String(), Subject: patched.subject.Name, Verdict: reports.Passed, Seconds: o.Result.Wall, Detail: detail})
+		default:
+			r.skip(o.Job.cell.String(), fmt.Sprintf("%s: %s", o.Result.Status, o.Result.Reason))
+		}
+	}
+	r.report.Tables = append(r.report.Tables, coverage(patched.subject.Name, r.entries, ends, r.known))
+	r.report.Tables = append(r.report.Tables, debts(patched.subject.Name, ends)...)
+	return nil
+}
+
+// findingsOf are those of the software Metal and of ThreadSanitizer.
+func findingsOf(o outcome) []reports.Finding {
+	return process.Findings([]process.Result{{Threads: o.Job.Threads, Found: o.Result.Findings, Output: o.Result.Stderr, Kind: o.Result.Status.outcome()}})
+}
