@@ -126,6 +126,12 @@ Values reduce_sum(const Node& node, size_t) {
   return values;
 }
 
+Values reduce_sum(const Node& node, size_t) {
+  Values values = reduce(node, 1);
+  if (values[0].type == DataType::Bool) values[0].type = DataType::Int32;  // a count
+  return values;
+}
+
 Values reduce_logical(const Node& node, size_t) {
   Values values = reduce(node, 1);
   values[0].type = DataType::Bool;
@@ -398,21 +404,6 @@ Values scatter_into(const Node& node, size_t) {
 
 Values index_like(const Node& node, size_t) { return {{DataType::Int32, node.input(0).shape}}; }
 
-Values with_given_shape(const Node& node, size_t) {
-  require_same_type(node, 0, 1);
-  return {{node.input(0).type, node.attributes.integers("shape")}};
-}
-
-Values convolution(const Node& node, size_t) {
-  require_same_type(node, 0, 1);
-  return {{node.input(0).type, std::nullopt}};
-}
-
-Values pooling_indices(const Node& node, size_t) {
-  return {{node.input(0).type, std::nullopt},
-          {static_cast<DataType>(node.attributes.integer("indices")), std::nullopt}};
-}
-
 Values gradient_of_second(const Node& node, size_t) {
   require_same_type(node, 0, 1);
   return {node.input(1)};
@@ -540,9 +531,6 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(scatter_new, {"scatter", "scatterND", "scatterAlongAxis"});
     add(scatter_into, {"scatterInto", "scatterNDInto", "scatterAlongAxisInto"});
     add(index_like, {"argSort", "argSortByTensor"});
-    add(with_given_shape, {"convolutionDataGradient", "convolutionWeightsGradient", "depthwiseConvolutionDataGradient",
-                           "depthwiseConvolutionWeightsGradient"});
-    add(convolution, {"convolution", "depthwiseConvolution"});
     add(unknown_shape, {"maxPooling2D", "avgPooling2D", "reshapeByTensor", "broadcastByTensor", "sliceStrided",
                         "sliceGradient", "stack", "spaceToDepth2D", "depthToSpace2D", "gatherND"});
     add(gradient_of_second, {"maxPooling2DGradient", "avgPooling2DGradient", "padGradient", "normalizationGradient"});
@@ -563,6 +551,7 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"transpose", transpose},
         {"permute", permute},
         {"slice", slice},
+        {"reductionSum", reduce_sum},
         {"concat", concat},
         {"split", split},
         {"tile", tile},
@@ -580,7 +569,6 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"gather", gather},
         {"gatherAlongAxis", gather_along},
         {"oneHot", one_hot},
-        {"maxPooling2DReturnIndices", pooling_indices},
         {"normalization", normalization},
         {"random", random},
         {"fastFourierTransform", same},

@@ -1,4 +1,4 @@
-// What results resizing, sampling and recurrent layers have.
+// What results convolutions, resizing, sampling and recurrent layers have.
 #include "infer_rules.h"
 
 namespace mpsforge::graph {
@@ -8,6 +8,21 @@ const Shape& shape_of(const Node& node, size_t index) {
   const Value& value = node.input(index);
   if (!value.shape) reject(node, "input " + std::to_string(index) + " has no shape");
   return *value.shape;
+}
+
+Values with_given_shape(const Node& node, size_t) {
+  require_same_type(node, 0, 1);
+  return {{node.input(0).type, node.attributes.integers("shape")}};
+}
+
+Values convolution(const Node& node, size_t) {
+  require_same_type(node, 0, 1);
+  return {{node.input(0).type, std::nullopt}};
+}
+
+Values pooling_indices(const Node& node, size_t) {
+  return {{node.input(0).type, std::nullopt},
+          {static_cast<DataType>(node.attributes.integer("indices")), std::nullopt}};
 }
 
 // How whole numbers are interpolated, Apple's words do not say.
@@ -99,7 +114,14 @@ Values lstm_gradients(const Node& node, size_t) {
 }  // namespace
 
 std::vector<std::pair<const char*, Rule>> layer_rules() {
-  return {{"resizeNearest", resize},
+  return {{"convolution", convolution},
+          {"convolutionDataGradient", with_given_shape},
+          {"convolutionWeightsGradient", with_given_shape},
+          {"depthwiseConvolution", convolution},
+          {"depthwiseConvolutionDataGradient", with_given_shape},
+          {"depthwiseConvolutionWeightsGradient", with_given_shape},
+          {"maxPooling2DReturnIndices", pooling_indices},
+          {"resizeNearest", resize},
           {"resizeBilinear", resize},
           {"resizeNearestGradient", resize_gradient},
           {"resizeBilinearGradient", resize_gradient},

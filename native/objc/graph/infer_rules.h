@@ -18,7 +18,7 @@ using Rule = Values (*)(const Node& node, size_t count);
 std::string describe(const Value& value);
 void require_same_type(const Node& node, size_t first, size_t second);
 
-// The rules of resizing, sampling and recurrent layers.
+// The rules of convolutions, resizing, sampling and recurrent layers.
 std::vector<std::pair<const char*, Rule>> layer_rules();
 
 }  // namespace mpsforge::graph

@@ -38,7 +38,8 @@ void expect_error(const std::string& name, const std::string& text, const std::f
 // The reference of half types is computed in Float64.
 at::Tensor wide(const at::Tensor& tensor);
 
-// Resizing, sampling, recurrent layers, average pooling and dropout; the part that is by hand, and the random one.
+// Resizing, sampling, recurrent layers, average pooling, dropout and truth values; the part that is by hand, and the
+// random one.
 void layers_by_hand();
 void random_layers();
 

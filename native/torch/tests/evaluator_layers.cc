@@ -1,4 +1,4 @@
-// Resizing, sampling, recurrent layers, average pooling and dropout.
+// Resizing, sampling, recurrent layers, average pooling, dropout, and arithmetic on truth values.
 #include <cmath>
 
 #include "evaluator_cases.h"
@@ -196,6 +196,13 @@ void averages_by_hand() {
          {row({1, 1, 4})});
 }
 
+// As PyTorch's tril and count_nonzero take them.
+void truth_values_by_hand() {
+  const at::Tensor a = at::tensor({1, 1, 0}).to(at::kBool), b = at::tensor({1, 0, 0}).to(at::kBool);
+  expect("subtraction of truth values", "subtraction", {a, b}, {}, {at::tensor({0, 1, 0}).to(at::kBool)});
+  expect("truth values counted", "reductionSum", {a}, {}, {at::tensor({2}).to(at::kInt)});
+}
+
 void dropouts() {
   const at::Tensor ones = at::ones({10001});
   const at::Tensor left = evaluate("dropout", {ones}, {{"rate", 0.25}}, {ones})[0];
@@ -214,6 +221,7 @@ void layers_by_hand() {
   resizing_by_hand();
   lstm_by_hand();
   averages_by_hand();
+  truth_values_by_hand();
   dropouts();
 }
 
