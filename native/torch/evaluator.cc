@@ -113,6 +113,8 @@ AtenEvaluator::AtenEvaluator() {
   add_convolutions(operations_);
   add_index_operations(operations_);
   add_random_operations(operations_);
+  add_resizing(operations_);
+  add_recurrent_operations(operations_);
 }
 
 bool AtenEvaluator::knows(const std::string& operation) const { return operations_.count(operation) != 0; }

@@ -37,6 +37,8 @@ void add_matrix_operations(Operations& operations);
 void add_convolutions(Operations& operations);
 void add_index_operations(Operations& operations);
 void add_random_operations(Operations& operations);
+void add_resizing(Operations& operations);
+void add_recurrent_operations(Operations& operations);
 
 class AtenEvaluator : public graph::Evaluator {
  public:

@@ -235,35 +235,45 @@ Tensors max_pooling_gradient(const Node& node, const Tensors& inputs) {
   return {from_channels_first(result, pool.layout).to(inputs[1].scalar_type())};
 }
 
-void check_average(const Pooling& pool) {
-  if (!pool.native()) throw std::runtime_error("padding that differs by side or exceeds half of the kernel");
-  if (pool.dilations != std::vector<int64_t>{1, 1}) throw std::runtime_error("a dilation is not implemented");
-}
+// The average is over the whole kernel where padding counts, what a rounded-up size adds included (PyTorch pads by
+// itself "when both ceilMode and includeZeroPadToAverage are True", because its own does not count that); else over the
+// pixels that there are.
+struct Average {
+  Average(const Pooling& pooling, const at::Tensor& source) : pool(pooling) {
+    if (pool.dilations != std::vector<int64_t>{1, 1}) throw std::runtime_error("a dilation is not implemented");
+    const at::Tensor ones = at::ones_like(source.slice(0, 0, 1).slice(1, 0, 1));
+    divisor = pool.include_padding ? at::full({}, pool.kernel[0] * pool.kernel[1], source.options()) : sum(ones);
+  }
+
+  at::Tensor padded(const at::Tensor& source) const { return at::constant_pad_nd(source, pool.sides, 0); }
+
+  at::Tensor sum(const at::Tensor& source) const {
+    return at::avg_pool2d(padded(source), pool.kernel, pool.strides, none, pool.ceil, true, int64_t{1});
+  }
+
+  const Pooling& pool;
+  const std::vector<int64_t> none = {0, 0};
+  at::Tensor divisor;
+};
 
 Tensors average_pooling(const Node& node, const Tensors& inputs) {
   const Pooling pool(node);
   const at::Tensor source = widen(channels_first(inputs[0], pool.layout));
-  if (pool.include_padding && !pool.even() && !pool.ceil) {
-    // Padding that counts is plain zeros, so its sides may differ.
-    const std::vector<int64_t> none = {0, 0};
-    const at::Tensor padded = at::constant_pad_nd(source, pool.sides, 0);
-    const at::Tensor result = at::avg_pool2d(padded, pool.kernel, pool.strides, none, false, true, std::nullopt);
-    return {from_channels_first(result, pool.layout).to(inputs[0].scalar_type())};
-  }
-  check_average(pool);
+  const Average average(pool, source);
+  const at::Tensor sum = average.sum(source);
   const at::Tensor result =
-      at::avg_pool2d(source, pool.kernel, pool.strides, pool.amounts(), pool.ceil, pool.include_padding, std::nullopt);
+      sum.is_floating_point() ? at::div(sum, average.divisor) : at::div(sum, average.divisor, "trunc");
   return {from_channels_first(result, pool.layout).to(inputs[0].scalar_type())};
 }
 
 Tensors average_pooling_gradient(const Node& node, const Tensors& inputs) {
   const Pooling pool(node);
-  check_average(pool);
-  const at::Tensor result =
-      at::avg_pool2d_backward(widen(channels_first(inputs[0], pool.layout)).contiguous(),
-                              widen(channels_first(inputs[1], pool.layout)).contiguous(), pool.kernel, pool.strides,
-                              pool.amounts(), pool.ceil, pool.include_padding, std::nullopt);
-  return {from_channels_first(result, pool.layout).to(inputs[1].scalar_type())};
+  const at::Tensor source = widen(channels_first(inputs[1], pool.layout)).contiguous();
+  const Average average(pool, source);
+  const at::Tensor share = at::div(widen(channels_first(inputs[0], pool.layout)), average.divisor).contiguous();
+  const at::Tensor result = at::avg_pool2d_backward(share, average.padded(source), pool.kernel, pool.strides,
+                                                    average.none, pool.ceil, true, int64_t{1});
+  return {from_channels_first(unpad(result, pool.sides), pool.layout).to(inputs[1].scalar_type())};
 }
 
 }  // namespace

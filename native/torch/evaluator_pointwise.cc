@@ -49,7 +49,10 @@ at::Tensor real_part(const at::Tensor& t) { return t.is_complex() ? at::real(t).
 at::Tensor imaginary_part(const at::Tensor& t) { return t.is_complex() ? at::imag(t).clone() : at::zeros_like(t); }
 
 at::Tensor add(const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); }
-at::Tensor subtract(const at::Tensor& a, const at::Tensor& b) { return at::sub(a, b); }
+// Of truth values it is of one bit: PyTorch's tril takes a band from a mask.
+at::Tensor subtract(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == at::kBool ? at::logical_xor(a, b) : at::sub(a, b);
+}
 at::Tensor quotient(const at::Tensor& a, const at::Tensor& b) {
   return floating(a) ? at::div(a, b) : at::div(a, b, "trunc");
 }

@@ -2,6 +2,7 @@
 // words 1 to 4 are the counter, words 5 and 6 the key. The numbers are not Apple's: how Apple maps the state and the
 // words of a block to elements is not public.
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -135,8 +136,25 @@ Tensors random(const Node& node, const Tensors& inputs) {
   return {result, state.after(static_cast<uint64_t>((result.numel() + 3) / 4)).reshape(inputs[0].sizes())};
 }
 
+// Has no state to count from: each run of a process draws other numbers. What stays is scaled, so that the mean does,
+// too.
+Tensors dropout(const Node& node, const Tensors& inputs) {
+  static std::atomic<uint32_t> runs{0};
+  const uint32_t run = runs.fetch_add(1, std::memory_order_relaxed);
+  const double rate = node.attributes.real("rate");
+  at::Tensor factors = at::empty(inputs[0].sizes(), at::TensorOptions().dtype(at::kFloat));
+  auto* const to = factors.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < factors.numel(); ++i) {
+    const auto block = static_cast<uint64_t>(i / 4);
+    const Block words = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), run, 0}, 0, 0);
+    const bool stays = unit(words[static_cast<size_t>(i % 4)]) >= rate;
+    to[i] = stays ? static_cast<float>(1 / (1 - rate)) : 0.0f;
+  }
+  return {at::mul(widen(inputs[0]), factors).to(inputs[0].scalar_type())};
+}
+
 }  // namespace
 
-void add_random_operations(Operations& operations) { operations.insert({"random", random}); }
+void add_random_operations(Operations& operations) { operations.insert({{"random", random}, {"dropout", dropout}}); }
 
 }  // namespace mpsforge::hostmps

@@ -6,20 +6,25 @@
 #include <utility>
 
 #include "graph.h"
+#include "infer_rules.h"
 
 namespace mpsforge::graph {
-namespace {
 
-using Values = std::vector<Value>;
-using Rule = Values (*)(const Node& node, size_t count);
-
-[[noreturn]] void reject(const Node& node, const std::string& why) {
+void reject(const Node& node, const std::string& why) {
   throw std::runtime_error("MPSGraph operation " + node.operation + ": " + why);
 }
 
 std::string describe(const Value& value) {
   return std::string(name_of(value.type)) + (value.shape ? text_of(*value.shape) : "[?]");
 }
+
+// MPSGraph promotes no types.
+void require_same_type(const Node& node, size_t first, size_t second) {
+  if (node.input(first).type == node.input(second).type) return;
+  reject(node, "operands of different types, " + describe(node.input(first)) + " and " + describe(node.input(second)));
+}
+
+namespace {
 
 bool fixed(const Value& value) {
   return value.shape && std::none_of(value.shape->begin(), value.shape->end(), [](int64_t n) { return n < 0; });
@@ -45,12 +50,6 @@ std::optional<Shape> broadcast(const Node& node, const std::optional<Shape>& one
     shape[shape.size() - 1 - i] = a == 1 ? b : b == 1 ? a : std::max(a, b);
   }
   return shape;
-}
-
-// MPSGraph promotes no types.
-void require_same_type(const Node& node, size_t first, size_t second) {
-  if (node.input(first).type == node.input(second).type) return;
-  reject(node, "operands of different types, " + describe(node.input(first)) + " and " + describe(node.input(second)));
 }
 
 Values same(const Node& node, size_t) { return {node.input(0)}; }
@@ -124,6 +123,12 @@ Values reduce(const Node& node, size_t) {
 Values reduce_sum(const Node& node, size_t) {
   Values values = reduce(node, 1);
   if (values[0].type == DataType::Bool) values[0].type = DataType::Int32;
+  return values;
+}
+
+Values reduce_sum(const Node& node, size_t) {
+  Values values = reduce(node, 1);
+  if (values[0].type == DataType::Bool) values[0].type = DataType::Int32;  // a count
   return values;
 }
 
@@ -399,21 +404,6 @@ Values scatter_into(const Node& node, size_t) {
 
 Values index_like(const Node& node, size_t) { return {{DataType::Int32, node.input(0).shape}}; }
 
-Values with_given_shape(const Node& node, size_t) {
-  require_same_type(node, 0, 1);
-  return {{node.input(0).type, node.attributes.integers("shape")}};
-}
-
-Values convolution(const Node& node, size_t) {
-  require_same_type(node, 0, 1);
-  return {{node.input(0).type, std::nullopt}};
-}
-
-Values pooling_indices(const Node& node, size_t) {
-  return {{node.input(0).type, std::nullopt},
-          {static_cast<DataType>(node.attributes.integer("indices")), std::nullopt}};
-}
-
 Values gradient_of_second(const Node& node, size_t) {
   require_same_type(node, 0, 1);
   return {node.input(1)};
@@ -541,9 +531,6 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(scatter_new, {"scatter", "scatterND", "scatterAlongAxis"});
     add(scatter_into, {"scatterInto", "scatterNDInto", "scatterAlongAxisInto"});
     add(index_like, {"argSort", "argSortByTensor"});
-    add(with_given_shape, {"convolutionDataGradient", "convolutionWeightsGradient", "depthwiseConvolutionDataGradient",
-                           "depthwiseConvolutionWeightsGradient"});
-    add(convolution, {"convolution", "depthwiseConvolution"});
     add(unknown_shape, {"maxPooling2D", "avgPooling2D", "reshapeByTensor", "broadcastByTensor", "sliceStrided",
                         "sliceGradient", "stack", "spaceToDepth2D", "depthToSpace2D", "gatherND"});
     add(gradient_of_second, {"maxPooling2DGradient", "avgPooling2DGradient", "padGradient", "normalizationGradient"});
@@ -564,6 +551,7 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"transpose", transpose},
         {"permute", permute},
         {"slice", slice},
+        {"reductionSum", reduce_sum},
         {"concat", concat},
         {"split", split},
         {"tile", tile},
@@ -581,13 +569,13 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"gather", gather},
         {"gatherAlongAxis", gather_along},
         {"oneHot", one_hot},
-        {"maxPooling2DReturnIndices", pooling_indices},
         {"normalization", normalization},
         {"random", random},
         {"fastFourierTransform", same},
         {"topK", top},
     };
     for (const auto& [operation, rule] : single) made->emplace(operation, rule);
+    for (const auto& [operation, rule] : layer_rules()) made->emplace(operation, rule);
     return made;
   }();
   return *table;

@@ -2,7 +2,19 @@
 
 #include "recorder.h"
 
+#include <stdexcept>
+
 using namespace mpsforge::graph;
+
+namespace {
+
+Attributes recurrence(MPSGraphLSTMDescriptor* descriptor, bool biased) {
+  return {{"bidirectional", integer(descriptor.bidirectional)}, {"reverse", integer(descriptor.reverse)},
+          {"forget_last", integer(descriptor.forgetGateLast)},  {"cell", integer(descriptor.produceCell)},
+          {"training", integer(descriptor.training)},           {"bias", integer(biased)}};
+}
+
+}  // namespace
 
 @implementation MPSGraph (MPSGraphRNNOps)
 - (NSArray<MPSGraphTensor*>*)LSTMWithSourceTensor:(MPSGraphTensor*)source
@@ -13,7 +25,10 @@ using namespace mpsforge::graph;
                                          initCell:(MPSGraphTensor*)initCell
                                        descriptor:(MPSGraphLSTMDescriptor*)descriptor
                                              name:(NSString*)name {
-  return record_all(self, "LSTM", optional({source, recurrentWeight, inputWeight, bias, initState, initCell}), {}, 3);
+  Tensors inputs = {source, recurrentWeight, inputWeight, initState, initCell};
+  if (bias != nil) inputs.push_back(bias);
+  return record_all(self, "LSTM", inputs, recurrence(descriptor, bias != nil),
+                    1u + (descriptor.produceCell ? 1 : 0) + (descriptor.training ? 1 : 0));
 }
 
 - (NSArray<MPSGraphTensor*>*)LSTMGradientsWithSourceTensor:(MPSGraphTensor*)source
@@ -31,10 +46,14 @@ using namespace mpsforge::graph;
                                                   peephole:(MPSGraphTensor*)peephole
                                                 descriptor:(MPSGraphLSTMDescriptor*)descriptor
                                                       name:(NSString*)name {
+  if (mask != nil || peephole != nil) {
+    throw std::runtime_error("MPSGraph operation LSTMGradients: mask and peephole are not implemented");
+  }
+  // The gradient of the bias does not need the bias.
   return record_all(self, "LSTMGradients",
-                    optional({source, recurrentWeight, sourceGradient, zState, cellOutputFwd, stateGradient,
-                              cellGradient, inputWeight, bias, initState, initCell, mask, peephole}),
-                    {}, 6);
+                    {source, recurrentWeight, inputWeight, initState, initCell, sourceGradient, zState, cellOutputFwd,
+                     stateGradient, cellGradient},
+                    recurrence(descriptor, bias != nil), bias != nil ? 6 : 5);
 }
 
 @end

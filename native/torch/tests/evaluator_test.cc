@@ -1,127 +1,15 @@
 // The evaluator against libtorch asked directly: random shapes, strides and types, from a seed. Prints each failure and
 // how many cases ran.
-#include "../evaluator.h"
-
-#include <ATen/ATen.h>
-
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <random>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
+#include "evaluator_cases.h"
+
+using namespace mpsforge::hostmps::tests;
 using namespace mpsforge::graph;
-using mpsforge::hostmps::aten_evaluator;
 
 namespace {
-
-int cases = 0, failures = 0;
-std::mt19937_64 generator;
-
-int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(generator); }
-
-void fail(const std::string& name, const std::string& why) {
-  std::printf("FAIL %s: %s\n", name.c_str(), why.c_str());
-  ++failures;
-}
-
-const std::pair<DataType, at::ScalarType> kTypes[] = {
-    {DataType::Float32, at::kFloat},     {DataType::Float16, at::kHalf},
-    {DataType::BFloat16, at::kBFloat16}, {DataType::Int64, at::kLong},
-    {DataType::Int32, at::kInt},         {DataType::Int16, at::kShort},
-    {DataType::Int8, at::kChar},         {DataType::UInt8, at::kByte},
-    {DataType::Bool, at::kBool},         {DataType::ComplexFloat32, at::kComplexFloat}};
-
-DataType type_of(const at::Tensor& tensor) {
-  if (tensor.scalar_type() == at::kUInt32) return DataType::UInt32;  // of pivots; the CPU computes little with it
-  for (const auto& [type, scalar] : kTypes) {
-    if (scalar == tensor.scalar_type()) return type;
-  }
-  throw std::logic_error("no type");
-}
-
-// A tensor that is often a view with other strides than packed ones.
-at::Tensor random_tensor(std::vector<int64_t> shape, at::ScalarType type) {
-  const int64_t rank = static_cast<int64_t>(shape.size());
-  std::vector<int64_t> stored = shape;
-  const int64_t way = rank > 0 ? pick(0, 2) : 0;
-  const int64_t axis = rank > 0 ? pick(0, rank - 1) : 0;
-  if (way == 1) std::swap(stored.front(), stored[axis]);
-  if (way == 2) stored[axis] = stored[axis] * 2 + 1;
-  at::Tensor tensor = type == at::kBool                  ? at::randint(0, 2, stored).to(type)
-                      : c10::isIntegralType(type, false) ? at::randint(1, 12, stored).to(type)
-                      : c10::isComplexType(type)         ? at::randn(stored, at::TensorOptions().dtype(type))
-                                                         : at::randn(stored).to(type);
-  if (way == 1) tensor = tensor.transpose(0, axis);
-  if (way == 2) tensor = at::slice(tensor, axis, 1, std::nullopt, 2);
-  return tensor;
-}
-
-View view_of(const at::Tensor& tensor) {
-  return {tensor.numel() ? tensor.data_ptr() : nullptr, type_of(tensor), tensor.sizes().vec(), tensor.strides().vec()};
-}
-
-// Runs one node. Results are written to views of larger tensors, whose other elements must stay.
-std::vector<at::Tensor> evaluate(const std::string& operation, const std::vector<at::Tensor>& inputs,
-                                 Attributes attributes, const std::vector<at::Tensor>& expected) {
-  std::vector<Input> feeds;
-  std::vector<View> read, written;
-  for (const at::Tensor& input : inputs) {
-    feeds.push_back({make_placeholder(type_of(input), input.sizes().vec()), 0});
-    read.push_back(view_of(input));
-  }
-  const NodePointer node = make_node(operation, feeds, std::move(attributes), expected.size());
-  std::vector<Input> targets;
-  std::vector<at::Tensor> stores, results;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    targets.push_back({node, i});
-    auto shape = expected[i].sizes().vec();
-    shape.push_back(2);
-    stores.push_back(at::full(shape, 1, expected[i].options()));
-    results.push_back(stores.back().select(-1, 0));
-    written.push_back(view_of(results.back()));
-  }
-  aten_evaluator().run(plan(feeds, targets), read, written);
-  for (const at::Tensor& store : stores) {
-    if (!at::all(store.select(-1, 1) == 1).item<bool>()) throw std::runtime_error("wrote beside its result");
-  }
-  return results;
-}
-
-double tolerance(at::ScalarType type) {
-  if (type == at::kHalf) return 4e-3;
-  return type == at::kBFloat16 ? 3e-2 : 1e-4;
-}
-
-void expect(const std::string& name, const std::string& operation, const std::vector<at::Tensor>& inputs,
-            Attributes attributes, const std::vector<at::Tensor>& expected) {
-  ++cases;
-  try {
-    const auto results = evaluate(operation, inputs, std::move(attributes), expected);
-    for (size_t i = 0; i < results.size(); ++i) {
-      const double bound = tolerance(expected[i].scalar_type());
-      if (!at::allclose(results[i], expected[i], bound, bound, true)) {
-        fail(name, "result " + std::to_string(i) + " of " + c10::toString(expected[i].scalar_type()) + " differs");
-      }
-    }
-  } catch (const std::exception& error) {
-    fail(name, error.what());
-  }
-}
-
-void expect_error(const std::string& name, const std::string& text, const std::function<void()>& function) {
-  ++cases;
-  try {
-    function();
-    fail(name, "no error");
-  } catch (const std::exception& error) {
-    if (!std::strstr(error.what(), text.c_str())) fail(name, std::string("the error is: ") + error.what());
-  }
-}
 
 std::vector<int64_t> random_shape(int64_t low = 1, int64_t high = 4) {
   std::vector<int64_t> shape;
@@ -130,9 +18,6 @@ std::vector<int64_t> random_shape(int64_t low = 1, int64_t high = 4) {
 }
 
 at::Tensor narrow_to(const at::Tensor& wide, at::ScalarType type) { return wide.to(type); }
-
-// The reference of half types is computed in Float64.
-at::Tensor wide(const at::Tensor& tensor) { return tensor.is_floating_point() ? tensor.to(at::kDouble) : tensor; }
 
 void pointwise() {
   using Unary = std::pair<const char*, std::function<at::Tensor(const at::Tensor&)>>;
@@ -465,7 +350,7 @@ void errors() {
   const at::Tensor f = at::ones({2, 3}), i = at::ones({2, 3}, at::kInt);
   expect_error("no promotion", "addition: operands of different types, Float32[2, 3] and Int32[2, 3]",
                [&] { evaluate("addition", {f, i}, {}, {f}); });
-  expect_error("unknown", "LSTM is not implemented", [&] { evaluate("LSTM", {f}, {}, {f}); });
+  expect_error("unknown", "noSuchOperation is not implemented", [&] { evaluate("noSuchOperation", {f}, {}, {f}); });
   expect_error("shape", "do not broadcast", [&] { evaluate("addition", {f, at::ones({2, 4})}, {}, {f}); });
   expect_error("reshape", "cannot have the shape",
                [&] { evaluate("reshape", {f}, {{"shape", std::vector<int64_t>{4}}}, {f}); });
@@ -485,7 +370,7 @@ int main(int argc, char** argv) {
   const uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
   generator.seed(seed);
   at::manual_seed(seed);
-  set_evaluator(&aten_evaluator());
+  set_evaluator(&mpsforge::hostmps::aten_evaluator());
   for (int i = 0; i < 5; ++i) {
     pointwise();
     shapes();
@@ -493,7 +378,9 @@ int main(int argc, char** argv) {
     matrices();
     convolutions();
     indices();
+    random_layers();
   }
+  layers_by_hand();
   random_numbers();
   errors();
   std::printf("seed %llu: %d cases, %d failures\n", static_cast<unsigned long long>(seed), cases, failures);

@@ -1,0 +1,233 @@
+// Resizing, sampling, recurrent layers, average pooling, dropout, and arithmetic on truth values.
+#include <cmath>
+
+#include "evaluator_cases.h"
+
+namespace mpsforge::hostmps::tests {
+namespace {
+
+Attributes resizing(int64_t height, int64_t center, int64_t align) {
+  return {{"height", height}, {"center", center}, {"align", align}};
+}
+
+Attributes rounding(Attributes attributes, int64_t mode) {
+  attributes.set("rounding", mode);
+  return attributes;
+}
+
+at::Tensor row(std::vector<double> numbers) {
+  return at::tensor(numbers).to(at::kFloat).reshape({1, 1, 1, static_cast<int64_t>(numbers.size())});
+}
+
+// Numbers by hand: four pixels become two, and the positions are what each rule says.
+void resizing_by_hand() {
+  constexpr int64_t kPreferCeil = 0, kPreferFloor = 1, kCeil = 2, kFloor = 3, kToEven = 4, kToOdd = 5;
+  const at::Tensor images = row({10, 20, 30, 40}), size = at::tensor({1, 2}).to(at::kInt);
+  expect("indices scaled", "resizeBilinear", {images, size}, resizing(2, 0, 0), {row({10, 30})});   // at 0, 2
+  expect("centred", "resizeBilinear", {images, size}, resizing(2, 1, 0), {row({15, 35})});          // at 0.5, 2.5
+  expect("aligned corners", "resizeBilinear", {images, size}, resizing(2, 1, 1), {row({10, 40})});  // at 0, 3
+  const at::Tensor scale_offset = at::tensor({1.0, 0.5, 0.0, -0.625}).to(at::kFloat);
+  expect("scale and offset", "resizeBilinear", {images, size, scale_offset}, resizing(2, 0, 0),
+         {row({22.5, 40})});  // at 1.25, 3.25, which is beyond the last one
+  const std::pair<int64_t, at::Tensor> modes[] = {{kPreferCeil, row({20, 40})}, {kPreferFloor, row({10, 30})},
+                                                  {kCeil, row({20, 40})},       {kFloor, row({10, 30})},
+                                                  {kToEven, row({10, 30})},     {kToOdd, row({20, 40})}};
+  for (const auto& [mode, expected] : modes) {  // at 0.5, 2.5
+    expect("rounding mode " + std::to_string(mode), "resizeNearest", {images, size}, rounding(resizing(2, 1, 0), mode),
+           {expected});
+  }
+  const at::Tensor whole = images.to(at::kByte);
+  expect("nearest of whole numbers", "resizeNearest", {whole, size}, rounding(resizing(2, 0, 0), kFloor),
+         {row({10, 30}).to(at::kByte)});
+  // An infinity is not a neighbour's affair.
+  expect("nearest of infinity", "resizeNearest", {row({INFINITY, 1}), at::tensor({1, 4}).to(at::kInt)},
+         rounding(resizing(2, 0, 0), kFloor), {row({INFINITY, INFINITY, 1, 1})});
+  // Each gradient goes to the pixels that its value came from, by their parts.
+  expect("gradient", "resizeBilinearGradient", {row({1, 4}), images}, resizing(2, 1, 0), {row({0.5, 0.5, 2, 2})});
+  expect("gradient of the nearest", "resizeNearestGradient", {row({1, 2, 4, 8}), row({0, 0})},
+         rounding(resizing(2, 0, 0), kFloor), {row({3, 12})});
+  expect_error("bilinear of whole numbers", "interpolated values of UInt8 are not implemented",
+               [&] { evaluate("resizeBilinear", {whole, size}, resizing(2, 0, 0), {whole}); });
+}
+
+// Libtorch's own resizing and sampling, in both layouts.
+void resizing_and_sampling() {
+  const int64_t height = pick(1, 9), width = pick(1, 9);
+  const at::Tensor size = at::tensor({height, width}).to(at::kInt);
+  for (const auto type : {at::kFloat, at::kHalf}) {
+    const at::Tensor x = random_tensor({2, 3, pick(1, 6), pick(1, 6)}, type);
+    const at::Tensor last = x.permute({0, 2, 3, 1});
+    const at::Tensor wanted = at::upsample_bilinear2d(wide(x), {height, width}, false).to(type);
+    expect("bilinear", "resizeBilinear", {x, size}, resizing(2, 1, 0), {wanted});
+    expect("bilinear NHWC", "resizeBilinear", {last, size}, resizing(1, 1, 0), {wanted.permute({0, 2, 3, 1})});
+    expect("bilinear, corners", "resizeBilinear", {x, size}, resizing(2, 1, 1),
+           {at::upsample_bilinear2d(wide(x), {height, width}, true).to(type)});
+    const at::Tensor g = random_tensor({2, 3, height, width}, type);
+    expect("bilinear gradient", "resizeBilinearGradient", {g, x}, resizing(2, 1, 0),
+           {at::upsample_bilinear2d_backward(wide(g), {height, width}, x.sizes(), false).to(type)});
+    expect("nearest", "resizeNearest", {x, size}, rounding(resizing(2, 0, 0), 3),
+           {at::upsample_nearest2d(wide(x), {height, width}).to(type)});
+  }
+  const at::Tensor x = random_tensor({2, 3, 5, 4}, at::kFloat);
+  const at::Tensor grid = random_tensor({2, 3, 2, 2}, at::kFloat);
+  for (const int64_t align : {0, 1}) {
+    // MPSGraphPaddingMode: zero, the edge, and Reflect or Symmetric.
+    for (const auto& [mode, padding] : {std::pair<int64_t, int64_t>{4, 0}, {3, 1}, {align ? 1 : 2, 2}}) {
+      for (const int64_t nearest : {0, 1}) {
+        const Attributes about = {{"height", int64_t{2}}, {"align", align}, {"padding", mode}, {"nearest", nearest}};
+        expect("sampleGrid", "sampleGrid", {x, grid}, about,
+               {at::grid_sampler_2d(x, grid, nearest, padding, align != 0)});
+      }
+    }
+  }
+  // x before y: the pixel at the right in the upper row.
+  const at::Tensor corner = at::tensor({1.0, -1.0}).to(at::kFloat).reshape({1, 1, 1, 2});
+  expect("coordinates", "sampleGrid", {at::tensor({1.0, 2.0, 3.0, 4.0}).to(at::kFloat).reshape({1, 2, 2, 1}), corner},
+         {{"height", int64_t{1}}, {"align", int64_t{1}}, {"padding", int64_t{4}}, {"nearest", int64_t{1}}},
+         {at::full({1, 1, 1, 1}, 2.0, at::kFloat)});
+}
+
+Attributes recurrence(bool both, bool reverse, bool forget_last, bool biased) {
+  return {{"bidirectional", int64_t{both}},
+          {"reverse", int64_t{reverse}},
+          {"forget_last", int64_t{forget_last}},
+          {"cell", int64_t{1}},
+          {"training", int64_t{1}},
+          {"bias", int64_t{biased}}};
+}
+
+// One step of one unit by hand: all sums are 0 but that of the candidate, which is the source.
+void lstm_by_hand() {
+  const at::Tensor one = at::ones({1, 1, 1}), zero = at::zeros({1, 1}), cell = at::full({1, 1}, 3.0, at::kFloat);
+  const at::Tensor recurrent = at::zeros({4, 1});
+  const double z = std::tanh(1.0), c = 0.5 * 3 + 0.5 * z, h = 0.5 * std::tanh(c);
+  for (const bool forget_last : {false, true}) {
+    at::Tensor weights = at::zeros({4, 1});
+    weights[forget_last ? 1 : 2] = 1;
+    at::Tensor gates = at::full({1, 1, 4}, 0.5, at::kFloat);
+    gates[0][0][forget_last ? 1 : 2] = z;
+    expect("LSTM by hand", "LSTM", {one, recurrent, weights, zero, cell}, recurrence(false, false, forget_last, false),
+           {at::full({1, 1, 1}, h, at::kFloat), at::full({1, 1, 1}, c, at::kFloat), gates});
+  }
+}
+
+// Libtorch's layer, whose gates are in the same order, and its gradients by its autograd.
+void lstm_against_libtorch() {
+  const int64_t steps = pick(1, 4), batch = pick(1, 3), length = pick(1, 4), hidden = pick(1, 4);
+  for (const bool both : {false, true}) {
+    for (const bool biased : {false, true}) {
+      const int64_t directions = both ? 2 : 1;
+      const auto leaf = [](std::vector<int64_t> shape) { return at::randn(shape).requires_grad_(true); };
+      const at::Tensor x = leaf({steps, batch, length}), h = leaf({directions, batch, hidden}),
+                       c = leaf({directions, batch, hidden});
+      std::vector<at::Tensor> parameters, recurrent, weights, bias;
+      for (int64_t i = 0; i < directions; ++i) {
+        weights.push_back(leaf({4 * hidden, length}));
+        recurrent.push_back(leaf({4 * hidden, hidden}));
+        parameters.insert(parameters.end(), {weights.back(), recurrent.back()});
+        if (!biased) continue;
+        bias.push_back(leaf({4 * hidden}));
+        parameters.insert(parameters.end(), {bias.back(), at::zeros({4 * hidden})});
+      }
+      const auto [y, hy, cy] = at::lstm(x, {h, c}, parameters, biased, 1, 0.0, true, both, false);
+      const auto flat = [&](const at::Tensor& state) {
+        return state.detach().transpose(0, 1).reshape({batch, directions * hidden});
+      };
+      const auto plain = [](std::vector<at::Tensor> tensors, bool stacked) {
+        for (at::Tensor& tensor : tensors) tensor = tensor.detach();
+        return tensors.size() == 1 ? tensors[0] : stacked ? at::stack(tensors) : at::cat(tensors);
+      };
+      std::vector<at::Tensor> inputs = {x.detach(), plain(recurrent, true), plain(weights, false), flat(h), flat(c)};
+      const Attributes about = recurrence(both, false, false, biased);
+      if (biased) inputs.push_back(plain(bias, false));
+      const std::string name = std::string("LSTM") + (both ? ", both directions" : "") + (biased ? ", biased" : "");
+      ++cases;
+      const at::Tensor states = at::zeros({steps, batch, directions * hidden});
+      const auto made =
+          evaluate("LSTM", inputs, about, {states, states, at::zeros({steps, batch, 4 * directions * hidden})});
+      if (!at::allclose(made[0], y.detach(), 1e-4, 1e-4)) fail(name, "the states differ");
+      // The last step's cell is the first direction's last one and the second one's first.
+      const at::Tensor last = both ? at::stack({made[1][-1].chunk(2, -1)[0], made[1][0].chunk(2, -1)[1]})
+                                   : made[1].slice(0, steps - 1, steps);
+      if (!at::allclose(last, cy.detach(), 1e-4, 1e-4)) fail(name, "the cells differ");
+
+      const at::Tensor gy = at::randn(y.sizes()), gh = at::randn(hy.sizes()), gc = at::randn(cy.sizes());
+      at::add(at::add(at::sum(y * gy), at::sum(hy * gh)), at::sum(cy * gc)).backward();
+      const auto gradients = [&](const std::vector<at::Tensor>& leaves, bool stacked) {
+        std::vector<at::Tensor> found;
+        for (const at::Tensor& tensor : leaves) found.push_back(tensor.grad());
+        return plain(found, stacked);
+      };
+      std::vector<at::Tensor> expected = {x.grad(), gradients(recurrent, true), gradients(weights, false)};
+      if (biased) expected.push_back(gradients(bias, false).reshape({1, 1, -1}));
+      expected.insert(expected.end(), {flat(h.grad()), flat(c.grad())});
+      inputs.resize(5);
+      inputs.insert(inputs.end(), {gy, made[2], made[1], flat(gh), flat(gc)});
+      expect(name + ": gradients", "LSTMGradients", inputs, about, expected);
+    }
+  }
+  const at::Tensor x = at::ones({1, 1, 2});
+  expect_error("weights that do not fit", "recurrent weight Float32[3, 1]", [&] {
+    evaluate("LSTM", {x, at::ones({3, 1}), at::ones({4, 2}), at::ones({1, 1}), at::ones({1, 1})},
+             recurrence(false, false, false, false), {x, x, x});
+  });
+}
+
+// What is rounded up or padded counts as part of the kernel only where padding does.
+void averages_by_hand() {
+  const auto pool = [](int64_t ceil, int64_t include, std::vector<int64_t> padding) {
+    return Attributes{{"kernel", std::vector<int64_t>{1, 2}},
+                      {"strides", std::vector<int64_t>{1, 2}},
+                      {"dilations", std::vector<int64_t>{1, 1}},
+                      {"padding", std::move(padding)},
+                      {"style", int64_t{0}},
+                      {"layout", int64_t{0}},
+                      {"indices_mode", int64_t{2}},
+                      {"indices", static_cast<int64_t>(DataType::Int32)},
+                      {"ceil", ceil},
+                      {"include_padding", include}};
+  };
+  const at::Tensor images = row({2, 4, 6});
+  expect("rounded up", "avgPooling2D", {images}, pool(1, 0, {0, 0, 0, 0}), {row({3, 6})});
+  expect("rounded up, padding counts", "avgPooling2D", {images}, pool(1, 1, {0, 0, 0, 0}), {row({3, 3})});
+  expect("padded on one side", "avgPooling2D", {images}, pool(0, 0, {0, 0, 0, 1}), {row({3, 6})});
+  expect("padded on one side, padding counts", "avgPooling2D", {images}, pool(0, 1, {0, 0, 0, 1}), {row({3, 3})});
+  expect("gradient of the padded", "avgPooling2DGradient", {row({2, 4}), images}, pool(0, 0, {0, 0, 0, 1}),
+         {row({1, 1, 4})});
+}
+
+// As PyTorch's tril and count_nonzero take them.
+void truth_values_by_hand() {
+  const at::Tensor a = at::tensor({1, 1, 0}).to(at::kBool), b = at::tensor({1, 0, 0}).to(at::kBool);
+  expect("subtraction of truth values", "subtraction", {a, b}, {}, {at::tensor({0, 1, 0}).to(at::kBool)});
+  expect("truth values counted", "reductionSum", {a}, {}, {at::tensor({2}).to(at::kInt)});
+}
+
+void dropouts() {
+  const at::Tensor ones = at::ones({10001});
+  const at::Tensor left = evaluate("dropout", {ones}, {{"rate", 0.25}}, {ones})[0];
+  ++cases;
+  const double gone = at::sum(left == 0).item<double>() / 10001;
+  if (std::abs(gone - 0.25) > 0.02) fail("dropout", "the rate is " + std::to_string(gone));
+  if (!at::all(at::logical_or(left == 0, at::isclose(left, at::full({}, 4.0 / 3)))).item<bool>()) {
+    fail("dropout", "what stays is not scaled by 1 / (1 - rate)");
+  }
+  if (at::equal(left, evaluate("dropout", {ones}, {{"rate", 0.25}}, {ones})[0])) fail("dropout", "the same again");
+}
+
+}  // namespace
+
+void layers_by_hand() {
+  resizing_by_hand();
+  lstm_by_hand();
+  averages_by_hand();
+  truth_values_by_hand();
+  dropouts();
+}
+
+void random_layers() {
+  resizing_and_sampling();
+  lstm_against_libtorch();
+}
+
+}  // namespace mpsforge::hostmps::tests
