@@ -126,12 +126,6 @@ Values reduce_sum(const Node& node, size_t) {
   return values;
 }
 
-Values reduce_sum(const Node& node, size_t) {
-  Values values = reduce(node, 1);
-  if (values[0].type == DataType::Bool) values[0].type = DataType::Int32;  // a count
-  return values;
-}
-
 Values reduce_logical(const Node& node, size_t) {
   Values values = reduce(node, 1);
   values[0].type = DataType::Bool;
@@ -522,7 +516,6 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(logical, {"logicalAND", "logicalOR", "logicalNAND", "logicalNOR", "logicalXOR", "logicalXNOR"});
     add(truth, {"isInfinite", "isFinite", "isNaN", "not", "signbit"});
     add(real_part, {"absolute", "realPart", "imaginaryPart"});
-    add(reduce_sum, {"reductionSum"});
     add(reduce, {"reductionMaximum", "reductionMinimum", "reductionMaximumPropagateNaN", "reductionMinimumPropagateNaN",
                  "reductionProduct", "mean", "variance", "varianceWithMean"});
     add(reduce_logical, {"reductionAnd", "reductionOr"});
