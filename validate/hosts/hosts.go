@@ -85,6 +85,8 @@ func (b *Builder) Subject(applied []string) string {
 func Environment(tools *host.Root, seed uint64) []string {
 	return append([]string{
 		fmt.Sprintf("MPSFORGE_METAL_SEED=%d", seed), "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000",
+		// Apple's words say that a graph "might" commit while it is encoded; whether it does is drawn for each.
+		"MPSFORGE_METAL_GRAPH_SPLIT=seed",
 		"PYTORCH_ENABLE_MPS_FALLBACK=0",
 	}, Sanitizers(tools)...)
 }
