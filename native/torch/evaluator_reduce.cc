@@ -28,12 +28,6 @@ at::Tensor sum(const at::Tensor& t, const std::vector<int64_t>& axes) {
   return at::sum(wide, axes, true, wide.scalar_type());
 }
 
-// Of truth values it is a count: PyTorch's count_nonzero sums a comparison, and its test expects more than 1.
-Tensors reduction_sum(const Node& node, const Tensors& inputs) {
-  if (inputs[0].scalar_type() != at::kBool) return reduction<sum>(node, inputs);
-  return reduction<sum>(node, {inputs[0].to(at::kInt)});
-}
-
 at::Tensor product(const at::Tensor& t, const std::vector<int64_t>& axes) {
   at::Tensor result = widen(t);
   for (const int64_t axis : axes) result = at::prod(result, axis, true, result.scalar_type());
@@ -140,7 +134,7 @@ Tensors top(const Node& node, const Tensors& inputs) {
 
 void add_reductions(Operations& operations) {
   const Operations more = {
-      {"reductionSum", reduction_sum},
+      {"reductionSum", reduction<sum>},
       {"reductionProduct", reduction<product>},
       {"reductionMaximum", reduction<maximum>},
       {"reductionMinimum", reduction<minimum>},

@@ -126,12 +126,6 @@ Values reduce_sum(const Node& node, size_t) {
   return values;
 }
 
-Values reduce_sum(const Node& node, size_t) {
-  Values values = reduce(node, 1);
-  if (values[0].type == DataType::Bool) values[0].type = DataType::Int32;  // a count
-  return values;
-}
-
 Values reduce_logical(const Node& node, size_t) {
   Values values = reduce(node, 1);
   values[0].type = DataType::Bool;
@@ -551,7 +545,6 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"transpose", transpose},
         {"permute", permute},
         {"slice", slice},
-        {"reductionSum", reduce_sum},
         {"concat", concat},
         {"split", split},
         {"tile", tile},
