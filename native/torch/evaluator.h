@@ -22,7 +22,8 @@ using Operations = std::unordered_map<std::string, Operation>;
 at::ScalarType scalar_type(DataType type);
 at::Tensor tensor_of(const graph::View& view);
 
-// Half types are computed in Float32, as a GPU with wider accumulators does.
+// Half types are computed in Float32, as a GPU with wider accumulators does. Operations get them so, and may give
+// results in either type.
 bool narrow(const at::Tensor& tensor);
 at::Tensor widen(const at::Tensor& tensor);
 

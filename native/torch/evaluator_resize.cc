@@ -98,12 +98,15 @@ struct Axis {
 Tensors resize(const Node& node, const Tensors& inputs) {
   const auto size = numbers_of(inputs[1]);
   if (size.size() != 2) throw std::runtime_error("a size of " + std::to_string(size.size()) + " numbers");
-  at::Tensor images = node.attributes.has("rounding") ? inputs[0] : widen(inputs[0]);
+  // Whole numbers are interpolated as real ones and rounded at the end: PyTorch's test expects the CPU's numbers of
+  // uint8.
+  const bool rounds = !node.attributes.has("rounding") && !inputs[0].is_floating_point();
+  at::Tensor images = rounds ? inputs[0].to(at::kFloat) : widen(inputs[0]);
   const int64_t height = node.attributes.integer("height");
   for (const int64_t which : {0, 1}) {
     images = Axis(node, inputs, which, images.size(height + which), size[static_cast<size_t>(which)]).resize(images);
   }
-  return {images.to(inputs[0].scalar_type())};
+  return {(rounds ? at::round(images) : images).to(inputs[0].scalar_type())};
 }
 
 Tensors resize_gradient(const Node& node, const Tensors& inputs) {

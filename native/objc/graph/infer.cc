@@ -544,7 +544,6 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"transpose", transpose},
         {"permute", permute},
         {"slice", slice},
-        {"reductionSum", reduce_sum},
         {"concat", concat},
         {"split", split},
         {"tile", tile},

@@ -25,7 +25,6 @@ Values pooling_indices(const Node& node, size_t) {
           {static_cast<DataType>(node.attributes.integer("indices")), std::nullopt}};
 }
 
-// How whole numbers are interpolated, Apple's words do not say.
 void require_floating(const Node& node) {
   if (is_floating(node.input(0).type)) return;
   reject(node, std::string("interpolated values of ") + name_of(node.input(0).type) + " are not implemented");
@@ -39,7 +38,6 @@ size_t height_of(const Node& node, const Shape& shape) {
 
 // The size is a tensor, known when the graph runs.
 Values resize(const Node& node, size_t) {
-  if (!node.attributes.has("rounding")) require_floating(node);
   Value value = node.input(0);
   if (!value.shape) return {value};
   const size_t height = height_of(node, *value.shape);

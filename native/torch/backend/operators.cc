@@ -12,6 +12,10 @@ namespace {
 // The branch in ATen/native/Copy.cpp.
 at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (self.is_same(source)) return self;
+  if (self.numel() == 0) {   // the branch is after this
+    source.expand_as(self);  // throws if the shapes do not fit
+    return self;
+  }
   return at::native::mps::mps_copy_(self, source, non_blocking);
 }
 

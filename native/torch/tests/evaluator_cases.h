@@ -23,6 +23,8 @@ extern const std::vector<std::pair<DataType, at::ScalarType>> kTypes;
 int64_t pick(int64_t low, int64_t high);  // both can come
 void fail(const std::string& name, const std::string& why);
 
+View view_of(const at::Tensor& tensor);  // lives as long as the tensor
+
 // A tensor that is often a view with other strides than packed ones.
 at::Tensor random_tensor(std::vector<int64_t> shape, at::ScalarType type);
 
@@ -38,8 +40,8 @@ void expect_error(const std::string& name, const std::string& text, const std::f
 // The reference of half types is computed in Float64.
 at::Tensor wide(const at::Tensor& tensor);
 
-// Resizing, sampling, recurrent layers, average pooling, dropout and truth values; the part that is by hand, and the
-// random one.
+// Resizing, sampling, recurrent layers, pooling, dropout, truth values and half types; the part that is by hand, and
+// the random one.
 void layers_by_hand();
 void random_layers();
 

@@ -46,8 +46,8 @@ void resizing_by_hand() {
   expect("gradient", "resizeBilinearGradient", {row({1, 4}), images}, resizing(2, 1, 0), {row({0.5, 0.5, 2, 2})});
   expect("gradient of the nearest", "resizeNearestGradient", {row({1, 2, 4, 8}), row({0, 0})},
          rounding(resizing(2, 0, 0), kFloor), {row({3, 12})});
-  expect_error("bilinear of whole numbers", "interpolated values of UInt8 are not implemented",
-               [&] { evaluate("resizeBilinear", {whole, size}, resizing(2, 0, 0), {whole}); });
+  expect("bilinear of whole numbers", "resizeBilinear", {row({1, 2, 4, 9}).to(at::kByte), size}, resizing(2, 1, 0),
+         {row({2, 6}).to(at::kByte)});  // 1.5 and 6.5 to the even ones
 }
 
 // Libtorch's own resizing and sampling, in both layouts.
@@ -196,11 +196,47 @@ void averages_by_hand() {
          {row({1, 1, 4})});
 }
 
-// As PyTorch's tril and count_nonzero take them.
+// As PyTorch's tril takes them.
 void truth_values_by_hand() {
   const at::Tensor a = at::tensor({1, 1, 0}).to(at::kBool), b = at::tensor({1, 0, 0}).to(at::kBool);
   expect("subtraction of truth values", "subtraction", {a, b}, {}, {at::tensor({0, 1, 0}).to(at::kBool)});
-  expect("truth values counted", "reductionSum", {a}, {}, {at::tensor({2}).to(at::kInt)});
+}
+
+// Padding that differs by side is what no element is below, for whole numbers too.
+void maxima_by_hand() {
+  const Attributes pool = {{"kernel", std::vector<int64_t>{1, 2}},
+                           {"strides", std::vector<int64_t>{1, 2}},
+                           {"dilations", std::vector<int64_t>{1, 1}},
+                           {"padding", std::vector<int64_t>{0, 0, 0, 1}},
+                           {"style", int64_t{0}},
+                           {"layout", int64_t{0}},
+                           {"indices_mode", int64_t{2}},
+                           {"indices", static_cast<int64_t>(DataType::Int32)},
+                           {"ceil", int64_t{0}},
+                           {"include_padding", int64_t{0}}};
+  for (const auto type : {at::kFloat, at::kLong, at::kInt}) {
+    expect("maximum beside padding", "maxPooling2D", {row({-2, -4, -6}).to(type)}, pool, {row({-2, -6}).to(type)});
+  }
+}
+
+// The graph log(1 + exp(x)) in a half type: rounded between its operations, it would be 0.
+void half_types_between_operations() {
+  ++cases;
+  const at::Tensor x = at::full({1}, -8.9375, at::kHalf), result = at::zeros({1}, at::kHalf);
+  const Input feed = {make_placeholder(DataType::Float16, Shape{1}), 0};
+  const Input one = {
+      make_node("constant", {},
+                {{"type", static_cast<int64_t>(DataType::Float16)}, {"shape", Shape{1}}, {"value", 1.0}}, 1),
+      0};
+  const Input exponent = {make_node("exponent", {feed}, {}, 1), 0};
+  const Input sum = {make_node("addition", {one, exponent}, {}, 1), 0};
+  const Input logarithm = {make_node("logarithm", {sum}, {}, 1), 0};
+  aten_evaluator().run(plan({feed}, {logarithm}), {view_of(x)}, {view_of(result)});
+  if (std::abs(result.item<double>() - 1.3136e-4) > 1e-6) fail("half types", "rounded between operations");
+  const Input cast = {make_node("cast", {sum}, {{"type", static_cast<int64_t>(DataType::Float16)}}, 1), 0};
+  const Input rounded = {make_node("logarithm", {cast}, {}, 1), 0};
+  aten_evaluator().run(plan({feed}, {rounded}), {view_of(x)}, {view_of(result)});
+  if (result.item<double>() != 0) fail("half types", "a cast does not round");
 }
 
 void dropouts() {
@@ -222,6 +258,8 @@ void layers_by_hand() {
   lstm_by_hand();
   averages_by_hand();
   truth_values_by_hand();
+  maxima_by_hand();
+  half_types_between_operations();
   dropouts();
 }
 
