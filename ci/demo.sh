@@ -24,14 +24,15 @@ if [ "$baseline" = v2.6.0 ]; then
   # The stock sources are built first: whether PyTorch's sources can be compiled here at all is seen by it.
   "$mpsforge" build --host --checkout "$tree" || code=$?
   if [ $code = 0 ]; then
-    require=$require,runtime,python
+    require=$require,runtime,python,operators,upstream
   elif [ $code = 5 ]; then
-    echo "SKIP runtime and python: PyTorch's sources can not be compiled here (see above)"
+    echo "SKIP runtime, python, operators and upstream: PyTorch's sources can not be compiled here (see above)"
   else
     exit $code
   fi
 fi
-"$mpsforge" run --build=false --checkout "$tree" --quick --require $require --report "$folder/demo.json"
+# A fixed seed: what operators and upstream draw is the same each time, so that a failure is the change's. Other seeds draw others.
+"$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --require $require --report "$folder/demo.json"
 "$mpsforge" report "$folder/demo.json"
 # The commits that were applied give the patch files again, byte for byte.
 "$mpsforge" export --checkout "$tree" --out "patches/$baseline" --check

@@ -183,3 +183,27 @@ func TestOldBuildsAreDropped(t *testing.T) {
 		}
 	}
 }
+
+// An operator that torchgen registers and no source has a kernel of is an error, and so is one that is listed and has a kernel; a
+// build of some of the sources is excused.
+func TestEveryOperatorIsRegistered(t *testing.T) {
+	b := builder{Options: Options{Facts: patches.HostFacts{Unregistered: map[string]string{"listed": "a reason"}}}}
+	for _, c := range []struct {
+		name     string
+		found    registered
+		excluded []Excluded
+		want     string
+	}{
+		{"all", registered{kept: []string{"relu"}, dropped: []string{"listed"}}, nil, ""},
+		{"no kernel", registered{kept: []string{"relu"}, dropped: []string{"lost"}}, nil, "aten::lost"},
+		{"listed, with a kernel", registered{kept: []string{"listed"}}, nil, "aten::listed has a kernel"},
+		{"the core alone", registered{dropped: []string{"lost"}}, []Excluded{{"Pooling.mm", NotCore}}, ""},
+		{"a part of the tree", registered{dropped: []string{"lost"}}, []Excluded{{"Pooling.mm", NotThere}}, ""},
+		{"left out for another reason", registered{dropped: []string{"lost"}}, []Excluded{{"EmptyTensor.cpp", "a reason"}}, "aten::lost"},
+	} {
+		err := b.checkDropped(c.found, c.excluded)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}

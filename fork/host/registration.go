@@ -31,7 +31,7 @@ var (
 type registered struct{ kept, dropped []string }
 
 // checkDropped holds what was kept and dropped against the baseline's list of operators that host builds do not register, unless
-// sources were left out.
+// sources were left out (verification rule 31).
 func (h *builder) checkDropped(found registered, excluded []Excluded) error {
 	for _, source := range excluded {
 		if source.Reason == NotCore || source.Reason == NotThere {
