@@ -193,16 +193,15 @@ struct Pooling {
 int64_t lowest_of(int64_t bytes) { return std::numeric_limits<int64_t>::min() >> (64 - 8 * bytes); }
 
 std::pair<at::Tensor, at::Tensor> max_pool(const Pooling& pool, const at::Tensor& source) {
-  const at::Tensor wide = widen(source);
+  const at::Tensor wide = source.scalar_type() == at::kByte ? source.to(at::kShort) : widen(source);
   if (pool.native()) {
     auto [values, indices] =
         at::max_pool2d_with_indices(wide, pool.kernel, pool.strides, pool.amounts(), pool.dilations, pool.ceil);
     return {values, indices};
   }
-  // What no element is below.
-  const at::Scalar lowest = wide.is_floating_point()          ? at::Scalar(-std::numeric_limits<double>::infinity())
-                            : wide.scalar_type() == at::kByte ? at::Scalar(0)
-                                                              : at::Scalar(lowest_of(wide.element_size()));
+  // What each element is above: that of a wider type for bytes, whose lowest an element can be.
+  const at::Scalar lowest = wide.is_floating_point() ? at::Scalar(-std::numeric_limits<double>::infinity())
+                                                     : at::Scalar(lowest_of(wide.element_size()));
   const at::Tensor padded = at::constant_pad_nd(wide, pool.sides, lowest);
   const std::vector<int64_t> none = {0, 0};
   auto [values, places] =

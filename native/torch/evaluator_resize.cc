@@ -110,7 +110,8 @@ Tensors resize(const Node& node, const Tensors& inputs) {
 }
 
 Tensors resize_gradient(const Node& node, const Tensors& inputs) {
-  at::Tensor gradient = widen(inputs[0]);
+  // In Float64: the sums are long where images grow much.
+  at::Tensor gradient = inputs[0].to(at::kDouble);
   const int64_t height = node.attributes.integer("height");
   for (const int64_t which : {0, 1}) {
     const int64_t length = inputs[1].size(height + which);

@@ -524,8 +524,8 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(scatter_new, {"scatter", "scatterND", "scatterAlongAxis"});
     add(scatter_into, {"scatterInto", "scatterNDInto", "scatterAlongAxisInto"});
     add(index_like, {"argSort", "argSortByTensor"});
-    add(unknown_shape, {"maxPooling2D", "avgPooling2D", "reshapeByTensor", "broadcastByTensor", "sliceStrided",
-                        "sliceGradient", "stack", "spaceToDepth2D", "depthToSpace2D", "gatherND"});
+    add(unknown_shape, {"reshapeByTensor", "broadcastByTensor", "sliceStrided", "sliceGradient", "stack",
+                        "spaceToDepth2D", "depthToSpace2D", "gatherND"});
     add(gradient_of_second, {"maxPooling2DGradient", "avgPooling2DGradient", "padGradient", "normalizationGradient"});
     add(gamma_gradient, {"normalizationGammaGradient", "normalizationBetaGradient"});
     add(integers_of_unknown_shape,

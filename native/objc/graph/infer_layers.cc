@@ -15,14 +15,22 @@ Values with_given_shape(const Node& node, size_t) {
   return {{node.input(0).type, node.attributes.integers("shape")}};
 }
 
-Values convolution(const Node& node, size_t) {
-  require_same_type(node, 0, 1);
-  return {{node.input(0).type, std::nullopt}};
+// As many dimensions as the images; PyTorch asks for their number.
+std::optional<Shape> unknown_lengths(const Value& images) {
+  if (!images.shape) return std::nullopt;
+  return Shape(images.shape->size(), -1);
 }
 
+Values convolution(const Node& node, size_t) {
+  require_same_type(node, 0, 1);
+  return {{node.input(0).type, unknown_lengths(node.input(0))}};
+}
+
+Values pooling(const Node& node, size_t) { return {{node.input(0).type, unknown_lengths(node.input(0))}}; }
+
 Values pooling_indices(const Node& node, size_t) {
-  return {{node.input(0).type, std::nullopt},
-          {static_cast<DataType>(node.attributes.integer("indices")), std::nullopt}};
+  const auto shape = unknown_lengths(node.input(0));
+  return {{node.input(0).type, shape}, {static_cast<DataType>(node.attributes.integer("indices")), shape}};
 }
 
 void require_floating(const Node& node) {
@@ -118,6 +126,8 @@ std::vector<std::pair<const char*, Rule>> layer_rules() {
           {"depthwiseConvolution", convolution},
           {"depthwiseConvolutionDataGradient", with_given_shape},
           {"depthwiseConvolutionWeightsGradient", with_given_shape},
+          {"maxPooling2D", pooling},
+          {"avgPooling2D", pooling},
           {"maxPooling2DReturnIndices", pooling_indices},
           {"resizeNearest", resize},
           {"resizeBilinear", resize},

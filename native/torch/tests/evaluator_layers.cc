@@ -217,6 +217,11 @@ void maxima_by_hand() {
   for (const auto type : {at::kFloat, at::kLong, at::kInt}) {
     expect("maximum beside padding", "maxPooling2D", {row({-2, -4, -6}).to(type)}, pool, {row({-2, -6}).to(type)});
   }
+  Attributes left = pool;
+  left.set("padding", std::vector<int64_t>{0, 0, 1, 0});
+  const at::Tensor none = at::zeros({1, 1, 1, 3}, at::kByte);
+  expect("a zero beside padding", "maxPooling2DReturnIndices", {none}, left,
+         {none.slice(-1, 0, 2), at::tensor({0, 1}).to(at::kInt).reshape({1, 1, 1, 2})});
 }
 
 // The graph log(1 + exp(x)) in a half type: rounded between its operations, it would be 0.
