@@ -516,6 +516,7 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(logical, {"logicalAND", "logicalOR", "logicalNAND", "logicalNOR", "logicalXOR", "logicalXNOR"});
     add(truth, {"isInfinite", "isFinite", "isNaN", "not", "signbit"});
     add(real_part, {"absolute", "realPart", "imaginaryPart"});
+    add(reduce_sum, {"reductionSum"});
     add(reduce, {"reductionMaximum", "reductionMinimum", "reductionMaximumPropagateNaN", "reductionMinimumPropagateNaN",
                  "reductionProduct", "mean", "variance", "varianceWithMean"});
     add(reduce_logical, {"reductionAnd", "reductionOr"});
