@@ -36,9 +36,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
                                                                     at::SymIntArrayRef dilation, bool transposed,
                                                                     at::SymIntArrayRef output_padding,
                                                                     c10::SymInt groups, std::array<bool, 3> mask) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!transposed, "host build: backward of a transposed convolution");
-  auto [input_gradient, weight_gradient, none] = at::mps_convolution_backward_symint(
-      input, gradient, weight, padding, stride, dilation, groups, {mask[0], mask[1], false});
+  at::Tensor input_gradient, weight_gradient, none;
+  if (transposed) {
+    std::tie(input_gradient, weight_gradient) = at::mps_convolution_transpose_backward_symint(
+        input, gradient, weight, padding, output_padding, stride, dilation, groups, {mask[0], mask[1]});
+  } else {
+    std::tie(input_gradient, weight_gradient, none) = at::mps_convolution_backward_symint(
+        input, gradient, weight, padding, stride, dilation, groups, {mask[0], mask[1], false});
+  }
   at::Tensor bias_gradient;
   if (mask[2]) {
     std::vector<int64_t> others{0};
