@@ -36,7 +36,10 @@ void encode(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> command_buff
 
 }  // namespace mpsforge::graph
 
+// What the layer itself calls: Apple's methods that do the same are hidden on a macOS that does not have them yet.
 @interface MPSNDArray (Memory)
+- (instancetype)initOver:(id<MTLBuffer>)buffer offset:(NSUInteger)offset descriptor:(MPSNDArrayDescriptor*)descriptor;
+- (MPSNDArray*)viewWithDescriptor:(MPSNDArrayDescriptor*)descriptor;
 - (const mpsforge::graph::Memory&)memory;
 - (MPSNDArray*)viewWithShape:(const mpsforge::graph::Shape&)shape strides:(const mpsforge::graph::Shape&)strides;
 @end

@@ -85,7 +85,7 @@ using mpsforge::objc::fail;
 
 - (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer shape:(MPSShape*)shape dataType:(MPSDataType)dataType {
   MPSNDArrayDescriptor* descriptor = [MPSNDArrayDescriptor descriptorWithDataType:dataType shape:shape];
-  MPSNDArray* array = [[MPSNDArray alloc] initWithBuffer:buffer offset:0 descriptor:descriptor];
+  MPSNDArray* array = [[MPSNDArray alloc] initOver:buffer offset:0 descriptor:descriptor];
   const size_t bytes = mpsforge::graph::end_of([array memory]);
   if (bytes > [buffer length]) {
     fail("-[MPSGraphTensorData initWithMTLBuffer:shape:dataType:]: %zu bytes in a buffer of %zu", bytes,

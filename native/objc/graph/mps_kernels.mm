@@ -45,6 +45,14 @@ void encode_operation(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> co
 
 }  // namespace
 
+@interface MPSNDArrayMultiaryKernel ()
+// Both of Apple's methods end here; the one with an encoder is not on every macOS.
+- (void)encode:(id<MTLComputeCommandEncoder>)encoder
+            on:(id<MTLCommandBuffer>)commandBuffer
+          from:(NSArray<MPSNDArray*>*)sourceArrays
+            to:(MPSNDArray*)destination;
+@end
+
 @implementation MPSNDArrayMultiaryBase
 @end
 
@@ -61,13 +69,20 @@ void encode_operation(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> co
 - (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
                  sourceArrays:(NSArray<MPSNDArray*>*)sourceArrays
              destinationArray:(MPSNDArray*)destination {
-  [self encodeToCommandEncoder:nil commandBuffer:commandBuffer sourceArrays:sourceArrays destinationArray:destination];
+  [self encode:nil on:commandBuffer from:sourceArrays to:destination];
 }
 
 - (void)encodeToCommandEncoder:(id<MTLComputeCommandEncoder>)encoder
                  commandBuffer:(id<MTLCommandBuffer>)commandBuffer
                   sourceArrays:(NSArray<MPSNDArray*>*)sourceArrays
               destinationArray:(MPSNDArray*)destination {
+  [self encode:encoder on:commandBuffer from:sourceArrays to:destination];
+}
+
+- (void)encode:(id<MTLComputeCommandEncoder>)encoder
+            on:(id<MTLCommandBuffer>)commandBuffer
+          from:(NSArray<MPSNDArray*>*)sourceArrays
+            to:(MPSNDArray*)destination {
   fail("-[%s encodeToCommandEncoder:commandBuffer:sourceArrays:destinationArray:] is not implemented",
        [NSStringFromClass([self class]) UTF8String]);
 }
@@ -106,10 +121,10 @@ void encode_operation(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> co
   [super dealloc];
 }
 
-- (void)encodeToCommandEncoder:(id<MTLComputeCommandEncoder>)encoder
-                 commandBuffer:(id<MTLCommandBuffer>)commandBuffer
-                  sourceArrays:(NSArray<MPSNDArray*>*)sourceArrays
-              destinationArray:(MPSNDArray*)destination {
+- (void)encode:(id<MTLComputeCommandEncoder>)encoder
+            on:(id<MTLCommandBuffer>)commandBuffer
+          from:(NSArray<MPSNDArray*>*)sourceArrays
+            to:(MPSNDArray*)destination {
   mpsforge::objc::used_by_one_thread(_used);
   if ([sourceArrays count] != _sources) {
     fail("MPSNDArrayMatrixMultiplication: %zu source arrays, made for %zu", static_cast<size_t>([sourceArrays count]),

@@ -210,6 +210,10 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer
                         offset:(NSUInteger)offset
                     descriptor:(MPSNDArrayDescriptor*)descriptor {
+  return [self initOver:buffer offset:offset descriptor:descriptor];
+}
+
+- (instancetype)initOver:(id<MTLBuffer>)buffer offset:(NSUInteger)offset descriptor:(MPSNDArrayDescriptor*)descriptor {
   element_bytes(descriptor.dataType, "MPSNDArray initWithBuffer:offset:descriptor:");
   return [self initWithMemory:packed(buffer, offset, descriptor) device:[buffer device] parent:nil];
 }
@@ -265,6 +269,10 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
 }
 
 - (MPSNDArray*)arrayViewWithDescriptor:(MPSNDArrayDescriptor*)descriptor {
+  return [self viewWithDescriptor:descriptor];
+}
+
+- (MPSNDArray*)viewWithDescriptor:(MPSNDArrayDescriptor*)descriptor {
   if (descriptor.dataType != self.dataType) {
     fail("-[MPSNDArray arrayViewWithDescriptor:]: a view of another data type is not implemented");
   }
@@ -290,7 +298,7 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
     fail("-[MPSNDArray arrayViewWithCommandBuffer:descriptor:aliasing:]: only MPSAliasingStrategyShallAlias is "
          "implemented");
   }
-  return [self arrayViewWithDescriptor:descriptor];
+  return [self viewWithDescriptor:descriptor];
 }
 
 - (MPSNDArray*)arrayViewWithShape:(MPSShape*)shape strides:(MPSShape*)strides {

@@ -154,6 +154,13 @@ void runs() {
   [doubling.graph release];
 }
 
+// The layer itself uses nothing that an old macOS does not have.
+void runs_on_macos_13() {
+  setenv("MPSFORGE_METAL_MACOS", "13.0", 1);
+  runs();
+  CHECK(![MPSNDArray instancesRespondToSelector:@selector(initWithBuffer:offset:descriptor:)]);
+}
+
 // Views as PyTorch makes them: of a transposed matrix, and of every other column.
 void views() {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
@@ -361,6 +368,7 @@ const Scenario kScenarios[] = {
     {"runs", runs, nullptr, nullptr},
     {"views", views, nullptr, nullptr},
     {"matrices", matrices, nullptr, nullptr},
+    {"runs_on_macos_13", runs_on_macos_13, nullptr, nullptr},
     {"outlives_its_graph", outlives_its_graph, nullptr, nullptr},
     {"shared_graph", shared_graph, nullptr, nullptr},
     {"separate_ranges", separate_ranges, nullptr, "record"},
