@@ -114,6 +114,10 @@ func judgeOutcome(e ended, onMac map[string]bool) end {
 	case "unexpected success":
 		return end{unexpectedSuccess, string(unexpectedSuccess)}
 	case "crash":
+		// An exception that no one catches ends the process.
+		if cause, host := causeOf(ended{Text: e.Output}, onMac); host {
+			return end{crashed, cause}
+		}
 		return end{crashed, "crash: " + crashName(e)}
 	case "hang":
 		return end{hung, string(hung)}
@@ -168,12 +172,16 @@ func plain(text string) string {
 
 func findingCause(f script.Finding) string { return string(f.Kind) + ": " + plain(f.Message) }
 
+var backtrace = regexp.MustCompile(`(?m)^(?:frame #\d+:|Exception raised from) .*\n?`)
+
 // crashName is the crash's signature, or what the process said before it died.
 func crashName(e ended) string {
 	if found, err := crash.Read("output", []byte(e.Output)); err == nil && len(found.Matches) > 0 {
 		return found.Matches[0].Signature
 	}
 	before, _, _ := strings.Cut(e.Output, "\nFatal Python error")
+	// What the exception of PyTorch's says about its place holds folders of the cache.
+	before = strings.TrimSpace(backtrace.ReplaceAllString(before, ""))
 	if line := words.LastLines(before, 1); line != "" && len(before) < len(e.Output) {
 		return plain(line)
 	}
