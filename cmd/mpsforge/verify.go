@@ -60,7 +60,7 @@ func verifyFlags() []cli.Flag {
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
 		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
 		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out each patch of `LIST` in turn, or of all, and show what fails"},
-		&cli.StringFlag{Name: "operators", Usage: "operators: only these entries of PyTorch's operator database, `LIST` with commas"},
+		&cli.StringFlag{Name: "operators", Usage: "operators: only these `OPERATORS`, entries of PyTorch's operator database, with commas"},
 		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS`, with commas (default: all)"},
 		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES`, with commas (default: float32 where the entry has it)"},
 		&cli.StringFlag{Name: "tests", Usage: "upstream: tests of PyTorch's whose names, FILE:Class.method, match `PATTERN`, a regular expression"},
