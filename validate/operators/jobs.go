@@ -66,7 +66,7 @@ const (
 // faults are the ends that nothing excuses.
 var faults = []status{wrongValues, raced, violated, raised, crashed, hung, oneStream}
 
-// result is what a process tells of its job.
+// result is what a process reports of its job.
 type result struct {
 	ID       int              `json:"id"`
 	Status   status           `json:"status"`

@@ -15,10 +15,14 @@ func TestKeptResultsGoOn(t *testing.T) {
 	}
 	done := outcome{Job: jobs[1], Result: result{Status: wrongValues, Text: "planted"}}
 	done.Job.ID = 5
-	if err := first.add(done); err != nil {
+	if err := first.Add(done); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.file.WriteString(`{"job": {"oper`); err != nil {
+	file, err := os.OpenFile(first.Path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(`{"job": {"oper`); err != nil {
 		t.Fatal(err)
 	}
 	second, err := openKept(cache, "stamp", 7)
@@ -29,7 +33,7 @@ func TestKeptResultsGoOn(t *testing.T) {
 	if len(ends) != 1 || ends[0].Result.Text != "planted" || len(left) != len(jobs)-1 || left[1].cell != jobs[2].cell {
 		t.Errorf("%+v, %d left", ends, len(left))
 	}
-	if err := second.add(outcome{Job: jobs[0]}); err != nil {
+	if err := second.Add(outcome{Job: jobs[0]}); err != nil {
 		t.Fatal(err)
 	}
 	third, err := openKept(cache, "stamp", 7)
@@ -39,10 +43,10 @@ func TestKeptResultsGoOn(t *testing.T) {
 	if ends, _ := third.split(jobs); len(ends) != 2 {
 		t.Errorf("%d ends", len(ends))
 	}
-	if err := third.finish(); err != nil {
+	if err := third.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(third.path); !os.IsNotExist(err) {
+	if _, err := os.Stat(third.Path); !os.IsNotExist(err) {
 		t.Errorf("%v", err)
 	}
 }
@@ -58,8 +62,8 @@ func TestKeptResultsBelongToTheirRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one.path == other.path {
-		t.Errorf("%s", one.path)
+	if one.Path == other.Path {
+		t.Errorf("%s", one.Path)
 	}
 }
 
@@ -70,7 +74,7 @@ func TestKeptResultsThatAreNoneAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(one.path, []byte("nonsense\n"), 0o644); err != nil {
+	if err := os.WriteFile(one.Path, []byte("nonsense\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := openKept(cache, "stamp"); err == nil {

@@ -51,7 +51,7 @@ type stormRun struct {
 	known   patches.KnownOperators
 	scripts string
 	entries []entry
-	keep    []*kept
+	keep    []*keptEnds
 }
 
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err error) {
@@ -91,7 +91,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err e
 		return err
 	}
 	for _, k := range r.keep {
-		if err := k.finish(); err != nil {
+		if err := k.Finish(); err != nil {
 			return err
 		}
 	}
@@ -168,9 +168,9 @@ func (r *stormRun) run(ctx context.Context, p *pool, jobs []job) (ends []outcome
 		}
 		r.keep = append(r.keep, k)
 		ends, left = k.split(jobs)
-		keep = k.add
+		keep = k.Add
 		if len(ends) > 0 {
-			r.report.Facts = append(r.report.Facts, reports.Fact{Name: p.subject.Name + ": results kept by an earlier run", Value: fmt.Sprintf("%d of %d, in %s", len(ends), len(jobs), k.path)})
+			r.report.Facts = append(r.report.Facts, reports.Fact{Name: p.subject.Name + ": results kept by an earlier run", Value: fmt.Sprintf("%d of %d, in %s", len(ends), len(jobs), k.Path)})
 		}
 	}
 	if len(left) == 0 {

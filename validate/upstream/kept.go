@@ -1,84 +1,28 @@
 package upstream
 
-import (
-	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"time"
-)
+import "mpsforge/validate/kept"
 
-// kept is a file in the cache with the ends of a long run's tests, a JSON object a line, so that a later run goes on where this
-// one was stopped. Its name has the digest of all that the ends depend on.
-type kept struct {
-	path  string
-	file  *os.File
-	ends  map[string]ended
-	since time.Time // when the first of them was written; zero without any
+// keptEnds are the ends of a long run's tests, by name. A nil one, of the short form, has none and keeps none.
+type keptEnds struct {
+	*kept.File[ended]
+	ends map[string]ended
 }
 
-// openKept reads the ends that there are. A nil *kept, of the short form, has none and keeps none. The caller closes it.
-func openKept(folder string, depends ...string) (*kept, error) {
-	hash := sha256.New()
-	for _, text := range depends {
-		fmt.Fprintf(hash, "%d %s\n", len(text), text)
-	}
-	k := &kept{path: filepath.Join(folder, hex.EncodeToString(hash.Sum(nil))[:24]+".jsonl"), ends: map[string]ended{}}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+// openKept opens those that belong to these things. The caller closes it.
+func openKept(folder string, depends ...string) (*keptEnds, error) {
+	file, ends, err := kept.Open[ended](folder, depends...)
+	if err != nil {
 		return nil, err
 	}
-	if err := k.read(); err != nil {
-		return nil, fmt.Errorf("kept results: %w", err)
+	k := &keptEnds{File: file, ends: map[string]ended{}}
+	for _, end := range ends {
+		k.ends[end.Name] = end
 	}
-	var err error
-	k.file, err = os.OpenFile(k.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	return k, err
-}
-
-// head is the first line: when the file was begun.
-type head struct {
-	Begun time.Time `json:"begun"`
-}
-
-func (k *kept) read() error {
-	file, err := os.Open(k.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		data, err := json.Marshal(head{Begun: time.Now().UTC()})
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(k.path, append(data, '\n'), 0o644)
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for first := true; lines.Scan(); first = false {
-		var begun head
-		var end ended
-		switch {
-		case first && json.Unmarshal(lines.Bytes(), &begun) == nil:
-			k.since = begun.Begun
-		case json.Unmarshal(lines.Bytes(), &end) == nil && end.Name != "":
-			k.ends[end.Name] = end
-		}
-		// A line that a kill cut short is a test that runs again.
-	}
-	if len(k.ends) == 0 {
-		k.since = time.Time{}
-	}
-	return lines.Err()
+	return k, nil
 }
 
 // end gives the kept end of a test.
-func (k *kept) end(name string) (ended, bool) {
+func (k *keptEnds) end(name string) (ended, bool) {
 	if k == nil {
 		return ended{}, false
 	}
@@ -87,21 +31,16 @@ func (k *kept) end(name string) (ended, bool) {
 }
 
 // add keeps an end.
-func (k *kept) add(end ended) error {
+func (k *keptEnds) add(end ended) error {
 	if k == nil {
 		return nil
 	}
-	data, err := json.Marshal(end)
-	if err != nil {
-		return err
-	}
-	_, err = k.file.Write(append(append([]byte{'\n'}, data...), '\n')) // the first, as a kill may have cut the line before
-	return err
+	return k.Add(end)
 }
 
-func (k *kept) close() error {
+func (k *keptEnds) close() error {
 	if k == nil {
 		return nil
 	}
-	return k.file.Close()
+	return k.Close()
 }

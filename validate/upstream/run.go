@@ -52,7 +52,7 @@ func (t *test) id() string { return t.file + ":" + t.name }
 type side struct {
 	subject *pytests.Subject
 	suite   *suite
-	kept    *kept
+	kept    *keptEnds
 	add     func(*test, end) // puts an end to its subject's
 }
 
@@ -117,7 +117,7 @@ func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (e
 	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.tests, file.options, r.limits, s.suite.names), s.suite.macos, fmt.Sprint(s.suite.packages))
 	s.kept, err = openKept(filepath.Join(r.env.Cache, "upstream"), depends...)
 	if err == nil && len(s.kept.ends) > 0 {
-		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends), s.kept.since.Format("2006-01-02 15:04 MST"), s.kept.path))
+		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends), s.kept.Begun.Format("2006-01-02 15:04 MST"), s.kept.Path))
 	}
 	return err
 }
