@@ -26,7 +26,7 @@ if [ "$baseline" = v2.6.0 ]; then
   if [ $code = 0 ]; then
     require=$require,runtime,python,operators,upstream
   elif [ $code = 5 ]; then
-    echo "SKIP runtime, python, operators and upstream: PyTorch's sources can not be compiled here (see above)"
+    echo "SKIP runtime, python, operators and upstream: PyTorch's sources cannot be compiled here (see above)"
   else
     exit $code
   fi

@@ -52,7 +52,7 @@ func TestEachRecordedGraphOperationIsComputed(t *testing.T) {
 	for name, text := range texts(t, "objc/graph/*_ops.mm") {
 		names := recordedOperation.FindAllStringSubmatch(text, -1)
 		if calls := recorderCall.FindAllString(text, -1); len(calls) != len(names) {
-			t.Errorf("%s: %d of %d recorded operations have no literal name, so that this test can not see them", name, len(calls)-len(names), len(calls))
+			t.Errorf("%s: %d of %d recorded operations have no literal name, so that this test cannot see them", name, len(calls)-len(names), len(calls))
 		}
 		for _, match := range names {
 			operation := match[1]

@@ -48,15 +48,16 @@ func (s *Series) KnownOperators() (KnownOperators, error) {
 	if err == nil && known.Schema != 1 {
 		err = fmt.Errorf("%s of %s: schema %d; this mpsforge reads schema 1", operatorsFile, s.Baseline.Name, known.Schema)
 	}
-	for _, failure := range known.Failures {
-		if any := failure.Operator == AnyOperator; any && err == nil && (failure.DType != "" || failure.Threads != 0 || failure.Seed != 0 || !failure.Flaky) {
-			err = fmt.Errorf("%s of %s: a failure of any operator is flaky and has no dtype, threads and seed", operatorsFile, s.Baseline.Name)
-		} else if any {
-			failure.DType, failure.Threads = "any", 2
-		}
-		if err == nil && (failure.Operator == "" || failure.DType == "" || failure.Form == "" || failure.Threads < 2 || len(failure.Seen) == 0 || failure.Reason == "") {
-			err = fmt.Errorf("%s of %s: %q needs operator, dtype, form, threads from 2 on, seen and a reason", operatorsFile, s.Baseline.Name, failure.Operator)
+	if err != nil {
+		return known, err
+	}
+	for _, f := range known.Failures {
+		switch all := f.Operator == AnyOperator; {
+		case all && (f.DType != "" || f.Threads != 0 || f.Seed != 0 || !f.Flaky):
+			return known, fmt.Errorf("%s of %s: a failure of any operator is flaky and has no dtype, threads and seed", operatorsFile, s.Baseline.Name)
+		case f.Operator == "" || f.Form == "" || len(f.Seen) == 0 || f.Reason == "", !all && (f.DType == "" || f.Threads < 2):
+			return known, fmt.Errorf("%s of %s: %q needs operator, dtype, form, threads from 2 on, seen and a reason", operatorsFile, s.Baseline.Name, f.Operator)
 		}
 	}
-	return known, err
+	return known, nil
 }
