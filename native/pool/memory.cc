@@ -30,7 +30,8 @@ void raise(Positions& positions, const Stamp& stamp) {
   position = std::max(position, stamp.position);
 }
 
-Memory::Memory(const Backend& backend, Streams& streams) : backend_(backend), streams_(streams) {}
+Memory::Memory(const Backend& backend, Streams& streams, Fences& fences)
+    : backend_(backend), streams_(streams), fences_(fences) {}
 
 Memory::~Memory() = default;
 
@@ -46,10 +47,17 @@ Block* Memory::take(const Stream& stream, size_t bytes, bool for_cpu) {
     buffer = create();
   }
   if (!buffer) throw Failure("out of memory: Metal gives no buffer of " + std::to_string(size) + " bytes");
-  auto* block = new Block{owned(buffer, backend_.metal.buffer_release), size, storage, stream.id()};
-  const sync::Lock lock(mutex);
+  const sync::Lock lock(mutex_);
   allocated_ += size;
-  return block;
+  return new Block{owned(buffer, backend_.metal.buffer_release), size, storage, ++addresses_, stream.id()};
+}
+
+// Guard rule 5. As new: it has no stamp, and so counts as used by its owner up to now. That covers the owner's own
+// earlier uses, which may be incomplete, should another stream be handed the block before its owner has written it.
+void Memory::clear_records(Block& block) {
+  block.written.reset();
+  block.used.clear();
+  block.freed = false;
 }
 
 // Rule 17: a block of the stream's own at once, unless another stream's use of it is incomplete; any other only when
@@ -62,7 +70,7 @@ Block* Memory::find(const Stream& stream, size_t bytes, bool for_cpu) {
   std::unique_ptr<Block> found;
   Positions incomplete;
   {
-    const sync::Lock lock(mutex);
+    const sync::Lock lock(mutex_);
     auto choice = free_.end();
     for (auto candidate = free_.begin(); candidate != free_.end(); ++candidate) {
       const Block& block = **candidate;
@@ -83,10 +91,8 @@ Block* Memory::find(const Stream& stream, size_t bytes, bool for_cpu) {
       found = std::move(*choice);
       free_.erase(choice);
       ++reused_;
-      // As new: it has no stamp, and so counts as used by its owner up to now. That covers the owner's own earlier
-      // uses, which may be incomplete, should another stream be handed the block before its owner has written it.
       found->owner = stream.id();
-      found->used.clear();
+      clear_records(*found);
     }
   }
   if (found) {
@@ -114,13 +120,25 @@ void Memory::give_back(Block* block) {
   backend_.metal.buffer_note(
       block->buffer.get(), 0, block->bytes,
       ("freed by stream " + std::to_string(block->owner) + " position " + std::to_string(now)).c_str());
-  // The mutex below orders this thread's CPU accesses before those of the thread that takes the block.
+  // The mutexes below order this thread's CPU accesses before those of the thread that takes the block.
   backend_.metal.order_release(backend_.device, block);
-  const sync::Lock lock(mutex);
+  {
+    const sync::Lock lock(shard(*block).mutex);
+    if (block->pins > 0) {
+      block->freed = true;
+      return;
+    }
+  }
+  bury(block);
+}
+
+void Memory::bury(Block* block) {
+  const sync::Lock lock(mutex_);
+  ++block->ends;
   if (block->written) raise(block->used, *block->written);
-  block->written.reset();
   // The owner may have used it without a stamp: while it was the only stream, or on its queue.
-  raise(block->used, {block->owner, now});
+  raise(block->used, {block->owner, streams_.enqueued(block->owner)});
+  for (const Fences::Work& work : fences_.all()) raise(block->used, {work.stream, work.position});
   // Rule 17, record_stream: up to now, as the caller said that the stream uses it until it is freed.
   for (const uint32_t id : block->recorded) raise(block->used, {id, streams_.enqueued(id)});
   block->recorded.clear();
@@ -128,7 +146,7 @@ void Memory::give_back(Block* block) {
 }
 
 void Memory::record_stream(Block* block, uint32_t stream) {
-  const sync::Lock lock(mutex);
+  const sync::Lock lock(shard(*block).mutex);
   block->recorded.insert(stream);
 }
 
@@ -137,7 +155,7 @@ void Memory::reclaim() {
   const std::vector<uint64_t> completed = streams_.completed();
   std::list<std::unique_ptr<Block>> reclaimed;
   {
-    const sync::Lock lock(mutex);
+    const sync::Lock lock(mutex_);
     for (auto block = free_.begin(); block != free_.end();) {
       const auto next = std::next(block);
       if (complete(**block, completed)) {
@@ -147,7 +165,12 @@ void Memory::reclaim() {
       block = next;
     }
   }
-  for (const auto& block : reclaimed) backend_.metal.order_acquire(backend_.device, block.get());
+  for (const auto& block : reclaimed) {
+    backend_.metal.order_acquire(backend_.device, block.get());
+    block->buffer.reset();
+  }
+  const sync::Lock lock(mutex_);
+  retired_.splice(retired_.end(), reclaimed);
 }
 
 bool Memory::complete(const Block& block, const std::vector<uint64_t>& completed) const {
@@ -156,12 +179,12 @@ bool Memory::complete(const Block& block, const std::vector<uint64_t>& completed
 }
 
 uint64_t Memory::reused() {
-  const sync::Lock lock(mutex);
+  const sync::Lock lock(mutex_);
   return reused_;
 }
 
 uint64_t Memory::allocated() {
-  const sync::Lock lock(mutex);
+  const sync::Lock lock(mutex_);
   return allocated_;
 }
 

@@ -1,4 +1,4 @@
-// What an operator does: capture stream and cached object, hand over, encode.
+// What an operator does: enter a guard, capture stream and cached object, encode.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -34,8 +34,7 @@ class Encoding {
     }
     for (size_t i = 0; i < op.input_count; ++i) add(*op.inputs[i]);
     add(*op.output);
-    for (const mpsforge_pool_tensor* tensor : tensors_) uses_.emplace(tensor->block, false);
-    uses_[op.output->block] = true;
+    for (const mpsforge_pool_tensor* tensor : tensors_) uses_.emplace_back(tensor->block, tensor == op.output);
     choose_path();
   }
 
@@ -138,7 +137,7 @@ class Encoding {
   std::shared_ptr<mpsforge_metal_mps_kernel> object_;  // pinned for as long as it is used (rule 19)
 };
 
-// Memory of one operator that the CPU writes before it, or reads after it.
+// Memory of one operator that the CPU writes before it, or reads after it. Fresh: nobody else can use it.
 class Staging {
  public:
   Staging(mpsforge_pool& pool, const Stream& stream, size_t bytes)
@@ -147,7 +146,6 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  Block* block() const { return block_; }
   mpsforge_metal_buffer* buffer() const { return block_->buffer.get(); }
 
  private:
@@ -166,11 +164,22 @@ mpsforge_pool_tensor* empty(mpsforge_pool& pool, size_t elements, bool for_cpu) 
   return new mpsforge_pool_tensor{pool, block, elements, {for_cpu}};
 }
 
+Uses uses_of(mpsforge_pool& pool, const mpsforge_pool_use* uses, size_t count) {
+  Uses result;
+  for (size_t i = 0; i < count; ++i) {
+    if (&uses[i].tensor->pool != &pool) throw Failure("a tensor of another pool");
+    uses[i].tensor->cpu_next = false;
+    result.emplace_back(uses[i].tensor->block, uses[i].writes != 0);
+  }
+  return result;
+}
+
 void operate(mpsforge_pool& pool, const mpsforge_pool_operator& op) {
   Encoding encoding(pool, op);
-  Stream& stream = pool.working_stream();  // rule 5: captured here
+  const Guard guard(pool, encoding.uses());
+  Stream& stream = guard.stream();  // rule 5: captured here
   encoding.fetch_object();
-  pool.hand_over.perform(stream, encoding.uses(), [&] {
+  stream.run([&] {
     encoding.encode(stream);
     if (pool.profiler.on()) pool.profiler.profile(stream, encoding.name());
   });
@@ -180,16 +189,21 @@ void read(mpsforge_pool_tensor& tensor, int32_t* to) {
   mpsforge_pool& pool = tensor.pool;
   const mpsforge_metal_api& metal = pool.backend.metal;
   tensor.cpu_next = false;
-  Stream& stream = pool.working_stream();
+  const Guard guard(pool, {{tensor.block, false}});
+  Stream& stream = guard.stream();
   const Staging staging(pool, stream, tensor.bytes());
-  pool.hand_over.perform(stream, {{tensor.block, false}, {staging.block(), true}}, [&] {
+  uint64_t position = 0;
+  stream.run([&] {
     blit(metal, stream, [&](mpsforge_metal_encoder* encoder) {
       metal.copy(encoder, tensor.block->buffer.get(), 0, staging.buffer(), 0, tensor.bytes());
     });
     stream.close();
+    position = stream.committed();
   });
+  // Guard rule 7: off the queue and suspended, so that others can encode meanwhile.
+  Guard::suspended(pool, [&] { stream.wait_for(position); });
   std::string error;
-  stream.run([&] { error = stream.drain(); });
+  stream.run([&] { error = stream.take_error(); });
   if (!error.empty()) throw Failure(error);
   metal.cpu_read(staging.buffer(), 0, tensor.bytes(), to);
 }
@@ -201,10 +215,11 @@ void write(mpsforge_pool_tensor& tensor, const int32_t* from) {
     metal.cpu_write(tensor.block->buffer.get(), 0, tensor.bytes(), from);
     return;
   }
-  Stream& stream = pool.working_stream();
+  const Guard guard(pool, {{tensor.block, true}});
+  Stream& stream = guard.stream();
   const Staging staging(pool, stream, tensor.bytes());
   metal.cpu_write(staging.buffer(), 0, tensor.bytes(), from);
-  pool.hand_over.perform(stream, {{tensor.block, true}, {staging.block(), false}}, [&] {
+  stream.run([&] {
     blit(metal, stream, [&](mpsforge_metal_encoder* encoder) {
       metal.copy(encoder, staging.buffer(), 0, tensor.block->buffer.get(), 0, tensor.bytes());
     });

@@ -18,38 +18,24 @@
 using mpsforge::pool::Blocking;
 using mpsforge::pool::Event;
 using mpsforge::pool::Failure;
+using mpsforge::pool::Guard;
 using mpsforge::pool::Stream;
 
 mpsforge_pool::mpsforge_pool(const mpsforge_pool_config& given, const mpsforge::pool::Configuration& read)
     : config(given),
       backend{*given.metal, given.device},
       configuration(read),
-      streams(backend, read.worker_streams),
+      streams(backend, read.worker_streams, announcements),
       leases(read),
-      memory(backend, streams),
-      hand_over(streams, memory),
+      fences(streams),
+      memory(backend, streams, fences),
+      guards(announcements, streams, fences),
       threads(backend, configuration, streams, leases, warnings) {}
 
 struct mpsforge_pool_event {
   mpsforge_pool& pool;
   Event event;
 };
-
-namespace mpsforge::pool {
-
-namespace {
-thread_local int blocking_depth = 0;
-}  // namespace
-
-Blocking::Blocking(const mpsforge_pool& pool) : config_(pool.config) {
-  if (blocking_depth++ == 0 && config_.blocking) config_.blocking(config_.context, 1);
-}
-
-Blocking::~Blocking() {
-  if (--blocking_depth == 0 && config_.blocking) config_.blocking(config_.context, 0);
-}
-
-}  // namespace mpsforge::pool
 
 namespace {
 
@@ -79,7 +65,7 @@ int guarded(Function function) noexcept {
 template <class Function>
 int blocking(mpsforge_pool& pool, Function function) noexcept {
   return guarded([&] {
-    const Blocking let_go(pool);
+    const Blocking gil(pool.config);
     function();
   });
 }
@@ -139,7 +125,8 @@ void statistics(mpsforge_pool* pool, mpsforge_pool_statistics* out) noexcept {
     out->leases = slots.leases;
     out->waits = slots.waits;
     out->shares = slots.shares;
-    out->hand_over_waits = pool->hand_over.waits();
+    out->hand_over_waits = pool->guards.waits();
+    out->overtakes = pool->guards.overtakes();
     for (const Stream* stream : pool->streams.live()) {
       out->commits += stream->committed();
       ++out->streams;
@@ -188,12 +175,19 @@ uint32_t stream_from_pool(mpsforge_pool* pool) noexcept {
 }
 
 int release_stream_slot(mpsforge_pool* pool) noexcept {
-  return blocking(*pool, [&] { pool->threads.release_slot(); });
+  return blocking(*pool, [&] {
+    // Guard rule 1: the stream holds until the guard ends.
+    if (Guard::here()) throw Failure("a slot cannot be released inside an operator");
+    pool->threads.release_slot();
+  });
 }
 
 // Without Blocking: at a thread's end there may be no GIL to let go any more.
 void end_thread(mpsforge_pool* pool) noexcept {
-  guarded([&] { pool->threads.end_thread(); });
+  guarded([&] {
+    pool->fences.settle();
+    pool->threads.end_thread();
+  });
 }
 
 mpsforge_pool_tensor* empty(mpsforge_pool* pool, size_t elements, int for_cpu) noexcept {
@@ -218,15 +212,33 @@ int record_stream(mpsforge_pool_tensor* tensor, uint32_t stream) noexcept {
 }
 
 int operate(mpsforge_pool* pool, const mpsforge_pool_operator* op) noexcept {
-  return blocking(*pool, [&] { mpsforge::pool::operate(*pool, *op); });
+  return guarded([&] { mpsforge::pool::operate(*pool, *op); });
 }
 
 int read(mpsforge_pool_tensor* tensor, int32_t* to) noexcept {
-  return blocking(tensor->pool, [&] { mpsforge::pool::read(*tensor, to); });
+  return guarded([&] { mpsforge::pool::read(*tensor, to); });
 }
 
 int write(mpsforge_pool_tensor* tensor, const int32_t* from) noexcept {
-  return blocking(tensor->pool, [&] { mpsforge::pool::write(*tensor, from); });
+  return guarded([&] { mpsforge::pool::write(*tensor, from); });
+}
+
+int guard(mpsforge_pool* pool, const mpsforge_pool_use* uses, size_t count, mpsforge_metal_function function,
+          void* context) noexcept {
+  return guarded([&] {
+    const Guard around(*pool, mpsforge::pool::uses_of(*pool, uses, count));
+    function(context);
+  });
+}
+
+int suspended(mpsforge_pool* pool, mpsforge_metal_function function, void* context) noexcept {
+  return guarded([&] { Guard::suspended(*pool, [&] { function(context); }); });
+}
+
+// No guard: the CPU's kernel may be Python, and take its time, other threads and the GIL. Its copies have their own.
+int fallback(mpsforge_pool*, const mpsforge_pool_use*, size_t, mpsforge_metal_function function,
+             void* context) noexcept {
+  return guarded([&] { function(context); });
 }
 
 // Rule 13.
@@ -259,6 +271,7 @@ int query_stream(mpsforge_pool* pool, uint32_t id, int* complete) noexcept {
 int on_queue(mpsforge_pool* pool, uint32_t id, mpsforge_metal_function function, void* context) noexcept {
   return blocking(*pool, [&] {
     Stream& stream = pool->streams.reachable(id);
+    pool->guards.fence(stream);
     // Rule 5: the block's current stream is the queue's, whatever the thread has.
     auto* state = pool->threads.mine();
     const uint32_t token = state ? std::exchange(state->override_token, id + 1) : 0;
@@ -275,6 +288,7 @@ Stream& foreign_use(mpsforge_pool& pool, uint32_t id) {
         "a stream's command buffer or encoder is used off its queue; that is safe only while no "
         "other thread uses the stream");
   }
+  pool.guards.fence(stream);
   return stream;
 }
 
@@ -377,6 +391,9 @@ const mpsforge_pool_api reference = {
     operate,
     read,
     write,
+    guard,
+    suspended,
+    fallback,
     synchronize,
     synchronize_device,
     commit,

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define MPSFORGE_POOL_ABI 1u
+#define MPSFORGE_POOL_ABI 2u
 #define MPSFORGE_POOL_EXPLICIT_STREAMS 32u
 
 typedef struct mpsforge_pool mpsforge_pool;
@@ -29,8 +29,8 @@ typedef struct {
   mpsforge_metal_device* device;  // must outlive the pool
   // Lines NAME=VALUE: the process's environment, as far as it is set.
   const char* environment;
-  // Called around everything that may lock for long, lease or wait, with begins 1 and 0: the GIL is let go and taken
-  // again there (rule 12). May be NULL.
+  // Called around everything that may lock for long, lease or wait, with begins 1 and 0, in pairs that may be nested:
+  // the GIL is let go, if the thread holds it, and taken again if it was let go (rule 12). May be NULL.
   void (*blocking)(void* context, int begins);
   void* context;
 } mpsforge_pool_config;
@@ -56,9 +56,16 @@ typedef struct {
   uint32_t key;  // of the compiled graph; operators of one key and name share it within a thread
 } mpsforge_pool_operator;
 
+// A tensor that an operator uses, and how.
+typedef struct {
+  mpsforge_pool_tensor* tensor;
+  int writes;
+} mpsforge_pool_use;
+
 typedef struct {
   uint64_t live, peak, leases, waits, shares;  // of slots, as in slots.h
-  uint64_t hand_over_waits;                    // GPU waits encoded by the hand-over
+  uint64_t hand_over_waits;                    // GPU waits encoded by the guards
+  uint64_t overtakes;                          // writers that had to let one pass which came later; 0 for ever
   uint64_t commits;                            // of all streams
   uint64_t streams;                            // created so far
   uint64_t reused;                             // blocks that the allocator gave out again
@@ -106,6 +113,14 @@ typedef struct {
   int (*operate)(mpsforge_pool* pool, const mpsforge_pool_operator* op);
   int (*read)(mpsforge_pool_tensor* tensor, int32_t* to);           // .cpu(): copies, synchronizes, reads
   int (*write)(mpsforge_pool_tensor* tensor, const int32_t* from);  // a copy from the CPU; from may be freed afterwards
+  // An operator whose kernel is the function: a guard around it, which operators in it are inside of.
+  int (*guard)(mpsforge_pool* pool, const mpsforge_pool_use* uses, size_t count, mpsforge_metal_function function,
+               void* context);
+  // A kernel written in Python: the function runs with the thread's guards suspended. It takes the GIL by itself.
+  int (*suspended)(mpsforge_pool* pool, mpsforge_metal_function function, void* context);
+  // An operator that runs on the CPU instead, by the function.
+  int (*fallback)(mpsforge_pool* pool, const mpsforge_pool_use* uses, size_t count, mpsforge_metal_function function,
+                  void* context);
 
   // --- synchronisation (rules 10-15)
   int (*synchronize)(mpsforge_pool* pool, uint32_t stream);

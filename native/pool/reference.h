@@ -7,8 +7,11 @@
 #include <cstddef>
 
 #include "../schedule/sync.h"
+#include "announcements.h"
+#include "blocking.h"
 #include "configuration.h"
-#include "hand_over.h"
+#include "fences.h"
+#include "guard.h"
 #include "leases.h"
 #include "memory.h"
 #include "pool.h"
@@ -24,10 +27,12 @@ struct mpsforge_pool {
   const mpsforge::pool::Backend backend;
   const mpsforge::pool::Configuration configuration;
   mpsforge::pool::Warnings warnings;
+  mpsforge::pool::Announcements announcements;
   mpsforge::pool::Streams streams;
   mpsforge::pool::Leases leases;
+  mpsforge::pool::Fences fences;
   mpsforge::pool::Memory memory;
-  mpsforge::pool::HandOver hand_over;
+  mpsforge::pool::Guards guards;
   mpsforge::pool::Threads threads;
   mpsforge::pool::Profiler profiler;
   // Rule 20: held around the encode call alone. A leaf. PyTorch's is one a process, as its pool is.
@@ -49,21 +54,10 @@ struct mpsforge_pool_tensor {
 
 namespace mpsforge::pool {
 
-// Rule 12: lets the GIL go for as long as it lives, once for each thread however deep the calls are nested.
-class Blocking {
- public:
-  explicit Blocking(const mpsforge_pool& pool);
-  ~Blocking();
-  Blocking(const Blocking&) = delete;
-  Blocking& operator=(const Blocking&) = delete;
-
- private:
-  const mpsforge_pool_config& config_;
-};
-
 // operators.cc. They throw Failure.
 mpsforge_pool_tensor* empty(mpsforge_pool& pool, size_t elements, bool for_cpu);
 void operate(mpsforge_pool& pool, const mpsforge_pool_operator& op);
+Uses uses_of(mpsforge_pool& pool, const mpsforge_pool_use* uses, size_t count);
 void read(mpsforge_pool_tensor& tensor, int32_t* to);
 void write(mpsforge_pool_tensor& tensor, const int32_t* from);
 

@@ -106,6 +106,10 @@ std::string Stream::drain() {
   close();
   // A queue executes in order: the last one's end is the end of all. Waiting here on the queue is allowed (rule 11).
   if (!unfinished_.empty()) backend_.metal.wait_until_completed(unfinished_.back().get());
+  return take_error();
+}
+
+std::string Stream::take_error() {
   forget_finished();
   return std::exchange(error_, "");
 }

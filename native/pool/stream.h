@@ -86,6 +86,8 @@ class Stream {
   void close_up_to(uint64_t position);
   // Closes and waits until everything is complete. The text of a command buffer's error since the last call, or "".
   std::string drain();
+  // The text alone, of what is complete.
+  std::string take_error();
   // Whether what follows on this stream is already ordered after the position of the other one.
   bool has_seen(const Stream& other, uint64_t position) const;
   // Orders what follows on this stream after a committed position of the other one.

@@ -3,12 +3,16 @@
 #include <string>
 
 #include "failure.h"
+#include "guard.h"
 #include "pool.h"
 
 namespace mpsforge::pool {
 
-Streams::Streams(const Backend& backend, uint32_t worker_streams)
-    : backend_(backend), worker_streams_(worker_streams), table_(1 + worker_streams + MPSFORGE_POOL_EXPLICIT_STREAMS) {
+Streams::Streams(const Backend& backend, uint32_t worker_streams, Announcements& announcements)
+    : backend_(backend),
+      worker_streams_(worker_streams),
+      announcements_(announcements),
+      table_(1 + worker_streams + MPSFORGE_POOL_EXPLICIT_STREAMS) {
   at(0);
 }
 
@@ -21,10 +25,11 @@ void Streams::check(uint32_t id) const {
 Stream& Streams::at(uint32_t id) {
   check(id);
   if (Stream* stream = table_[id]) return *stream;
-  // Before the second stream can be seen by anybody, and with no lock held, because stream 0's queue may be busy. A
-  // thread that is on another queue than stream 0's finds it done: that other stream lives.
-  if (id != 0 && !tracking_) {
-    table_[0].load()->run([&] { tracking_ = true; });
+  // Before the second stream can be seen by anybody, and with no lock held.
+  if (id != 0 && !announcements_.several()) {
+    if (Guard::here()) throw Failure("the second stream cannot be made inside an operator");
+    if (Stream::here()) throw Failure("the second stream cannot be made on a stream's queue");
+    announcements_.birth();
   }
   const sync::Lock lock(mutex_);
   if (!table_[id]) {

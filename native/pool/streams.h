@@ -1,4 +1,4 @@
-// All streams of a pool, made on first use, and whether more than the default one has come to life.
+// All streams of a pool, made on first use.
 #ifndef MPSFORGE_NATIVE_POOL_STREAMS_H
 #define MPSFORGE_NATIVE_POOL_STREAMS_H
 
@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "../schedule/sync.h"
+#include "announcements.h"
 #include "stream.h"
 
 namespace mpsforge::pool {
 
 class Streams {
  public:
-  Streams(const Backend& backend, uint32_t worker_streams);
+  Streams(const Backend& backend, uint32_t worker_streams, Announcements& announcements);
 
   // Throws Failure if there is no stream of that number.
   void check(uint32_t id) const;
-  // Makes the stream if it is new. Throws as check does.
+  // Makes the stream if it is new. Throws as check does, and where a guard or a queue must not wait for the birth of
+  // the second stream (guard rule 9).
   Stream& at(uint32_t id);
   // The same; throws also if the calling thread is on another stream's queue (rule 11).
   Stream& reachable(uint32_t id);
@@ -26,10 +28,6 @@ class Streams {
   std::vector<Stream*> live() const;
   // Rule 4: the explicit ones in turn.
   uint32_t next_explicit();
-
-  // Whether a second stream has come to life; it stays so. What is read on stream 0's queue is exact there: see
-  // hand_over.h.
-  bool tracking() const { return tracking_; }
 
   uint64_t enqueued(uint32_t id) const;     // 0 of one never made
   std::vector<uint64_t> completed() const;  // by number
@@ -40,10 +38,10 @@ class Streams {
  private:
   const Backend backend_;
   const uint32_t worker_streams_;
+  Announcements& announcements_;
   std::vector<std::atomic<Stream*>> table_;
   sync::Mutex mutex_;  // guards the making of streams
   std::vector<std::unique_ptr<Stream>> made_;
-  std::atomic<bool> tracking_{false};
   std::atomic<uint32_t> explicit_{0};
 };
 

@@ -27,7 +27,8 @@ struct Step {
     Acquire,
     Return,       // ends the thread's latest lease, if it has one
     ReturnAgain,  // a second time
-    ReturnFirst   // ends the lease of the given slot, taken before the threads started
+    ReturnFirst,  // ends the lease of the given slot, taken before the threads started
+    Read          // reads the statistics
   } kind;
   uint32_t slot = 0;
 };
@@ -43,6 +44,7 @@ struct Case {
 constexpr Step A{Step::Acquire};
 constexpr Step R{Step::Return};
 constexpr Step D{Step::ReturnAgain};
+constexpr Step N{Step::Read};
 constexpr Step S(uint32_t slot) { return {Step::ReturnFirst, slot}; }
 
 const std::vector<Case> cases = {
@@ -55,9 +57,10 @@ const std::vector<Case> cases = {
     {"two returns", "two wait, two slots come back", {2, Policy::Wait, -1}, 2, {{S(1), S(0)}, {A}, {A}}},
     {"time limit", "time may be up at any moment", {1, Policy::Wait, 5}, 1, {{S(0)}, {A, R}, {A}}},
     {"error", "a slot on its way back", {1, Policy::Error, -1}, 1, {{S(0)}, {A, R}, {A}}},
-    {"words", "a slot of a lower word comes back meanwhile", {33, Policy::Share, -1}, 32, {{A}, {A, S(3), R}}},
-    {"words full", "full is a moment, not a tour", {33, Policy::Share, -1}, 33, {{A}, {S(3), A, S(32)}}},
-    {"words wait", "waiting with two words", {33, Policy::Wait, -1}, 33, {{S(32)}, {A}, {S(3)}}},
+    {"lower", "a lower slot comes back meanwhile", {2, Policy::Share, -1}, 1, {{A}, {A, S(0), R}}},
+    {"moment", "full is a moment", {2, Policy::Share, -1}, 2, {{A}, {S(0), A, S(1)}}},
+    {"two returners", "two threads return, one waits", {2, Policy::Wait, -1}, 2, {{S(1)}, {A}, {S(0)}}},
+    {"numbers", "the numbers are those of one moment", {2, Policy::Share, -1}, 0, {{A, R}, {A}, {N, N}}},
 };
 
 // One finished operation, with logical times.
@@ -76,26 +79,13 @@ struct Model {
   bool shared = false;
 };
 
-bool racing_duplicate(const std::vector<Operation>& history, const Operation& refused) {
-  for (const Operation& other : history) {
-    if (!other.acquire && other.accepted && other.lease.slot == refused.lease.slot &&
-        other.lease.generation == refused.lease.generation && other.call < refused.end && refused.call < other.end) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // Does operation on model; false if it cannot have had this result now.
-bool step(Model& model, const Operation& operation, const std::vector<Operation>& history) {
+bool step(Model& model, const Operation& operation) {
   if (!operation.acquire) {
     auto& generation = model.generation[operation.lease.slot];
     const bool live = generation % 2 == 1 && generation == operation.lease.generation;
-    if (operation.accepted) {
-      ++generation;
-      return live;
-    }
-    return !live || racing_duplicate(history, operation);
+    if (live && operation.accepted) ++generation;
+    return live == operation.accepted;
   }
   size_t lowest = 0;
   while (lowest < model.generation.size() && model.generation[lowest] % 2 == 1) ++lowest;
@@ -120,7 +110,7 @@ bool explained(const std::vector<Operation>& history, const Model& model, uint32
   for (size_t i = 0; i < history.size(); ++i) {
     if (done >> i & 1 || history[i].call > earliest_end) continue;
     Model next = model;
-    if (step(next, history[i], history) && explained(history, next, done | 1u << i)) return true;
+    if (step(next, history[i]) && explained(history, next, done | 1u << i)) return true;
   }
   return false;
 }
@@ -178,6 +168,11 @@ std::string run_once(Scheduler& scheduler, const Case& test) {
     const bool accepted = slots.release(lease);
     history.push_back({false, Outcome::Leased, accepted, false, lease, call, scheduler.tick(), 0});
   };
+  auto read = [&] {
+    scheduler.point("read");
+    const auto seen = slots.statistics();
+    if (seen.live > seen.peak || seen.peak > seen.leases) scheduler.fail("statistics: not of one moment");
+  };
 
   std::vector<std::function<void()>> programs;
   for (const auto& steps : test.programs) {
@@ -195,6 +190,8 @@ std::string run_once(Scheduler& scheduler, const Case& test) {
           give_back(past.back(), true);
         } else if (step.kind == Step::ReturnFirst) {
           give_back(first[step.slot], false);
+        } else if (step.kind == Step::Read) {
+          read();
         }
       }
     });
@@ -207,12 +204,15 @@ std::string run_once(Scheduler& scheduler, const Case& test) {
     if (const std::string wrong = check_order(history); !wrong.empty()) return wrong;
   }
   MPSStreamSlots::Statistics expected;
-  expected.live = expected.leases = first.size();
+  expected.live = expected.leases = expected.peak = first.size();
   for (const Operation& operation : history) {
     if (operation.acquire) {
       const bool leased = operation.outcome == Outcome::Leased;
       expected.live += leased;
       expected.leases += leased;
+      expected.waits += operation.queued != 0;
+      // As the lowest free slot is taken, leasing slot n means that n others were held.
+      if (leased) expected.peak = std::max(expected.peak, uint64_t{operation.lease.slot} + 1);
       expected.shares += operation.outcome == Outcome::Shared;
       expected.exhausted += operation.outcome == Outcome::Exhausted;
     } else {
@@ -222,7 +222,9 @@ std::string run_once(Scheduler& scheduler, const Case& test) {
   }
   const auto found = slots.statistics();
   if (found.live != expected.live) return "statistics: live";
+  if (found.peak != expected.peak) return "statistics: peak";
   if (found.leases != expected.leases) return "statistics: leases";
+  if (found.waits != expected.waits) return "statistics: waits";
   if (found.shares != expected.shares) return "statistics: shares";
   if (found.exhausted != expected.exhausted) return "statistics: exhausted";
   if (found.refused != expected.refused) return "statistics: refused";

@@ -18,6 +18,7 @@ namespace {
 std::string violation(const std::vector<mpsforge_history_record>& records, const mpsforge_history_result& result) {
   if (result.stalled) return std::string("stalled: ") + result.stuck;
   if (result.overlaps) return std::to_string(result.overlaps) + " times two holders on one slot";
+  if (result.torn) return std::to_string(result.torn) + " times statistics that are of no single moment";
   uint64_t leases = 0;
   for (size_t i = 0; i < result.records; ++i) {
     const auto& record = records[i];

@@ -78,6 +78,7 @@ class Scheduler {
   static Scheduler* current();
   static int self();
   void point(const char* what);
+  void note(const char* what) { steps_.emplace_back(self(), what); }
   void block_for_mutex(const void* mutex);
   void mutex_freed(const void* mutex);
   // Blocks until notified, or until the schedule wakes the thread for no reason or, if timed, because time is up.

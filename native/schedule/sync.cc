@@ -15,6 +15,10 @@ void point(const char* what) {
   if (scheduled()) Scheduler::current()->point(what);
 }
 
+void note(const char* what) {
+  if (scheduled()) Scheduler::current()->note(what);
+}
+
 void sleep(std::chrono::microseconds time) {
   if (scheduled()) {
     Scheduler::current()->point("sleep");

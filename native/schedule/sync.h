@@ -25,6 +25,9 @@ bool scheduled();
 // A place where another thread may take over. Does nothing on a thread that runs freely.
 void point(const char* what);
 
+// Names what the calling thread is about to wait for, in the trace of a run. No place where another may take over.
+void note(const char* what);
+
 // Waits for so long on a thread that runs freely; a point() otherwise.
 void sleep(std::chrono::microseconds time);
 

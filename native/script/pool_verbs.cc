@@ -2,6 +2,10 @@
 //   tensor T ELEMENTS [cpu] | free T | record_stream T STREAM
 //   set T VALUE | copy_to TO FROM | add_to TO A B | multiply_to TO A B | scale_to TO A VALUE | increment T VALUE
 //     each may end in: kernel | blit | matrix KEY | graph KEY
+//   guard BLOCK [reads T...] [writes T...]      an operator whose kernel is the block, on no queue
+//   fallback BLOCK [reads T...] [writes T...]   the same by the CPU's kernel, in Python
+//   python BLOCK         a kernel in Python, inside a guard or not
+//   stall STREAM E N     the stream's work waits until the shared event has the value
 //   read T [= VALUE]     every element; -2147483648 if they differ
 //   write T VALUE
 //   current [= N] | working [= N] | use STREAM | use_pooled NAME | restore | release_slot | end_thread
@@ -88,6 +92,29 @@ void operate(Context& c, Arguments& a, const char* name, std::vector<mpsforge_po
   op.output = output;
   op.value = static_cast<int32_t>(value);
   check(c, c.world.pool_api().operate(c.world.pool(), &op));
+}
+
+std::vector<mpsforge_pool_use> uses(Context& c, Arguments& a) {
+  std::vector<mpsforge_pool_use> all;
+  for (int writes = -1; a.more();) {
+    const std::string& word = a.word();
+    if (word == "reads" || word == "writes") {
+      writes = word == "writes";
+    } else if (writes < 0) {
+      throw Wrong("reads or writes, not " + word);
+    } else {
+      all.push_back({c.world.get<Tensor>(word, kTensor)->own, writes});
+    }
+  }
+  return all;
+}
+
+// As Python does: with the GIL, which the thread may have let go.
+void run_python(void* callback) {
+  auto* own = static_cast<Callback*>(callback);
+  const bool took = own->world.gil_take();
+  run_callback(callback);
+  if (took) own->world.gil_let_go();
 }
 
 void set(Context& c, Arguments& a) {
@@ -194,11 +221,11 @@ void statistic(Context& c, Arguments& a) {
   mpsforge_pool_statistics all{};
   c.world.pool_api().statistics(c.world.pool(), &all);
   const std::map<std::string, uint64_t> named = {
-      {"live", all.live},           {"peak", all.peak},       {"leases", all.leases},
-      {"waits", all.waits},         {"shares", all.shares},   {"hand_over_waits", all.hand_over_waits},
-      {"commits", all.commits},     {"streams", all.streams}, {"reused", all.reused},
-      {"allocated", all.allocated}, {"graphs", all.graphs},   {"kernels", all.kernels},
-      {"profiled", all.profiled}};
+      {"live", all.live},           {"peak", all.peak},           {"leases", all.leases},
+      {"waits", all.waits},         {"shares", all.shares},       {"hand_over_waits", all.hand_over_waits},
+      {"overtakes", all.overtakes}, {"commits", all.commits},     {"streams", all.streams},
+      {"reused", all.reused},       {"allocated", all.allocated}, {"graphs", all.graphs},
+      {"kernels", all.kernels},     {"profiled", all.profiled}};
   const std::string& name = a.word();
   const auto found = named.find(name);
   if (found == named.end()) throw Wrong("no statistic " + name);
@@ -247,6 +274,28 @@ const std::map<std::string, Verb>& pool_verbs() {
       {"increment", increment},
       {"read", read},
       {"write", write},
+      {"guard",
+       [](Context& c, Arguments& a) {
+         auto* block = c.world.callback(a.word());
+         const auto all = uses(c, a);
+         check(c, c.world.pool_api().guard(c.world.pool(), all.data(), all.size(), run_callback, block));
+       }},
+      {"fallback",
+       [](Context& c, Arguments& a) {
+         auto* block = c.world.callback(a.word());
+         const auto all = uses(c, a);
+         check(c, c.world.pool_api().fallback(c.world.pool(), all.data(), all.size(), run_python, block));
+       }},
+      {"python",
+       [](Context& c, Arguments& a) {
+         check(c, c.world.pool_api().suspended(c.world.pool(), run_python, c.world.callback(a.word())));
+       }},
+      {"stall",
+       [](Context& c, Arguments& a) {
+         auto* buffer = c.world.pool_api().command_buffer(c.world.pool(), stream(c, a));
+         auto* until = c.world.get<mpsforge_metal_event>(a.word(), "shared event");
+         c.world.metal().encode_wait(buffer, until, a.number());
+       }},
       {"current", [](Context& c, Arguments& a) { c.observe(a, c.world.pool_api().current_stream(c.world.pool())); }},
       {"working",
        [](Context& c, Arguments& a) {

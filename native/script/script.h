@@ -22,6 +22,9 @@
 //   release NAME              releases an object early
 //   leak NAME                 never releases an object
 //   gil                       in the set-up: a lock that threads hold but where the pool blocks
+//   no_python                 the thread is none of Python's: it lets that lock go for good
+//   with_gil BLOCK            runs the block with that lock, as a deleter of a Python object does
+//   await_with_gil NAME       waits with that lock held, as an extension in C may
 //   fork BLOCK                runs the block in a forked child, whose failures count
 // clang-format on
 // Metal: verbs of metal_verbs.cc. Pool: "pool NAME=VALUE..." in the set-up makes one; verbs of pool_verbs.cc.

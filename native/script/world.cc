@@ -147,10 +147,12 @@ void World::fail(const std::string& text) {
   failures.push_back(text);
 }
 
-void World::gil_take() {
-  if (!gil) return;
+bool World::gil_take() {
+  if (!gil || holds_gil) return false;
+  sync::note("for-gil");
   gil_mutex_.lock();
   holds_gil = true;
+  return true;
 }
 
 bool World::gil_let_go() {
@@ -287,6 +289,14 @@ bool World::control(Context& context, const Line& line, Arguments& arguments) {
   } else if (verb == "gil") {
     gil = true;
     gil_take();
+  } else if (verb == "no_python") {
+    gil_let_go();
+  } else if (verb == "with_gil") {
+    const bool took = gil_take();
+    run_block(arguments.word());
+    if (took) gil_let_go();
+  } else if (verb == "await_with_gil") {
+    await(arguments.word(), 1);
   } else if (verb == "barrier" || verb == "post" || verb == "await" || verb == "pause") {
     const bool held = gil_let_go();
     if (verb == "barrier") barrier(arguments.word());

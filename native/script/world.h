@@ -111,7 +111,7 @@ class World {
   mpsforge_metal_config configuration{};
   // The GIL of a program that asked for one ("gil" in its set-up). Held by a thread but where it blocks.
   bool gil = false;
-  void gil_take();
+  bool gil_take();                    // false if there is none, or the calling thread holds it
   bool gil_let_go();                  // whether the calling thread held it
   std::atomic<uint64_t> progress{0};  // rises with every step
 

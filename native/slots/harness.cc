@@ -96,6 +96,20 @@ class History {
     workers_[thread].ended.store(true);
   }
 
+  // Reads the numbers and a text while the workers change them, until they have ended or are given up.
+  void read() {
+    char text[256];
+    for (size_t ended = 0; ended < workers_.size() && !abandoned_;) {
+      ended = 0;
+      for (const auto& worker : workers_) ended += worker.ended.load(std::memory_order_relaxed);
+      mpsforge_slots_statistics seen;
+      api_->statistics(slots_, &seen);
+      torn_.fetch_add(!possible(seen), std::memory_order_relaxed);
+      api_->message(slots_, MPSFORGE_SLOTS_SHARE_WARNING, text, sizeof text);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
   // Returns false if nothing moved for the time given.
   bool wait_for_end() {
     size_t seen = 0;
@@ -135,6 +149,7 @@ class History {
       }
     }
     result->overlaps = overlaps_.load();
+    result->torn = torn_.load();
     result->stalled = stalled;
     if (stalled) {
       std::strncpy(result->stuck, stuck.c_str(), sizeof result->stuck - 1);
@@ -145,6 +160,13 @@ class History {
 
  private:
   int64_t now() const { return std::chrono::nanoseconds(Clock::now() - base_).count(); }
+
+  // Whether an allocator can have had these numbers at one moment.
+  bool possible(const mpsforge_slots_statistics& seen) const {
+    return seen.live <= seen.peak && seen.peak <= seen.leases && seen.peak <= options_.config.worker_slots &&
+           seen.exhausted + seen.waiting <= seen.waits &&
+           (seen.waiting == 0 || seen.live == options_.config.worker_slots);
+  }
 
   void finish(uint32_t thread, const mpsforge_history_record& record) {
     Worker& worker = workers_[thread];
@@ -218,6 +240,7 @@ class History {
   std::atomic<uint32_t> full_{0};  // threads that have leased what they may, half way
   std::atomic<bool> abandoned_{false};
   std::atomic<uint64_t> overlaps_{0};
+  std::atomic<uint64_t> torn_{0};
 };
 
 int run(const mpsforge_slots_api* api, const mpsforge_history_options& options, mpsforge_history_record* records,
@@ -229,6 +252,7 @@ int run(const mpsforge_slots_api* api, const mpsforge_history_options& options, 
   for (uint32_t thread = 0; thread < options.threads; ++thread) {
     threads.emplace_back([history, thread] { history->work(thread); });
   }
+  threads.emplace_back([history] { history->read(); });
   const bool ended = history->wait_for_end();
   for (auto& thread : threads) ended ? thread.join() : thread.detach();
   history->report(records, !ended, result);

@@ -1,5 +1,6 @@
-// Drives a slot allocator from many C++ threads and records what happened. C++ threads, because Go's race detector and
-// scheduler see nothing of C++ memory, and because a sanitizer build must run without Go.
+// Drives a slot allocator from many C++ threads and records what happened, while another reads its statistics. C++
+// threads, because Go's race detector and scheduler see nothing of C++ memory, and because a sanitizer build must run
+// without Go.
 #ifndef MPSFORGE_NATIVE_SLOTS_HARNESS_H
 #define MPSFORGE_NATIVE_SLOTS_HARNESS_H
 
@@ -37,6 +38,7 @@ typedef struct {
 typedef struct {
   size_t records;
   uint64_t overlaps;                     // times that a slot had two holders
+  uint64_t torn;                         // statistics read meanwhile that are of no single moment
   uint32_t stalled;                      // 1: see stuck; the records are those of finished operations
   mpsforge_slots_statistics statistics;  // after all threads have ended; zero if stalled
   char stuck[512];                       // who was inside which operation when nothing moved any more

@@ -1,5 +1,6 @@
-// The reference slot allocator: the plainest code that satisfies rules 2, 7 and 8. One mutex guards everything. It is
-// the judge of lock-free subjects, so it shares no code with them.
+// The reference slot allocator: the plainest code that satisfies rules 2, 7 and 8. It judges PyTorch's, so it shares no
+// code with it. Here each change looks for all free slots and wakes all waiters; there a returned slot goes straight to
+// the first waiter.
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>

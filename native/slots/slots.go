@@ -179,6 +179,7 @@ func (s *Subject) RunHistory(options HistoryOptions) (History, error) {
 	history := History{
 		Records:    make([]Record, result.records),
 		Overlaps:   uint64(result.overlaps),
+		Torn:       uint64(result.torn),
 		Statistics: goStatistics(result.statistics),
 	}
 	if result.stalled != 0 {

@@ -75,7 +75,7 @@ typedef struct {
   // Returns 1 if the lease was live and is now ended, 0 if it was refused. Never blocks on other threads' leases.
   int (*release)(mpsforge_slots* self, uint32_t slot, uint64_t generation);
 
-  // Fills *statistics: one consistent picture if no thread is inside acquire or release.
+  // Fills *statistics: all of one moment during the call.
   void (*statistics)(mpsforge_slots* self, mpsforge_slots_statistics* statistics);
 
   // Writes one of the texts above to buffer, cut to size bytes with the null byte. Returns its full length in bytes

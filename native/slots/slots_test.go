@@ -72,8 +72,8 @@ func TestRunHistoryRecordsEveryOperation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if history.Stuck != "" || history.Overlaps != 0 {
-		t.Fatalf("stuck %q, overlaps %d", history.Stuck, history.Overlaps)
+	if history.Stuck != "" || history.Overlaps != 0 || history.Torn != 0 {
+		t.Fatalf("stuck %q, overlaps %d, torn statistics %d", history.Stuck, history.Overlaps, history.Torn)
 	}
 	var leases, refused uint64
 	for _, record := range history.Records {

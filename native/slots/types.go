@@ -103,6 +103,7 @@ type Record struct {
 type History struct {
 	Records    []Record
 	Overlaps   uint64 // times that a slot had two holders
+	Torn       uint64 // statistics read meanwhile that are of no single moment
 	Stuck      string // not empty: nothing moved any more, and who was inside what
 	Statistics Statistics
 }

@@ -38,7 +38,7 @@ func CheckSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, 
 		err error
 	}{{cxx.ThreadSanitizer, tools.Thread}, {cxx.AddressSanitizer, tools.Address}} {
 		started := time.Now()
-		check := reports.Check{Name: s.Name, Subject: c.Subject, Rule: "2, 8, 27"}
+		check := reports.Check{Name: s.Name, Subject: c.Subject, Rule: "2, 8, 26"}
 		c.Begin(check.Name)
 		finish := func(verdict reports.Verdict, detail string) {
 			check.Verdict, check.Detail, check.Seconds = verdict, detail, time.Since(started).Seconds()
@@ -97,9 +97,9 @@ func CheckSchedules(ctx context.Context, c *stage.Checker, builder cxx.Builder, 
 	started := time.Now()
 	check := reports.Check{Name: "schedule search", Subject: c.Subject, Rule: "2, 8, 26", Verdict: reports.Failed}
 	c.Begin(check.Name)
-	preemptions := "2"
+	preemptions := "3"
 	if !c.Quick {
-		preemptions = "3"
+		preemptions = "4"
 	}
 	finish := func(detail string) []reports.Check {
 		check.Detail, check.Seconds = detail, time.Since(started).Seconds()

@@ -126,6 +126,9 @@ func judge(ctx context.Context, c *stage.Checker, check *reports.Check, options 
 	case history.Overlaps > 0:
 		fail("two live leases shared a slot %d times", history.Overlaps)
 		return
+	case history.Torn > 0:
+		fail("statistics read meanwhile were %d times of no single moment", history.Torn)
+		return
 	case wrong != "":
 		fail("%s", wrong)
 		return

@@ -21,28 +21,37 @@ import (
 
 // plantedBug names the checks that must find a bug every time. Others may, too.
 type plantedBug struct {
-	program  string // of the compiled programs
+	program  string // of the compiled programs; empty if none can
 	scenario string // of the scripted scenarios; empty if none can for sure
 	crashes  bool   // the bug spoils memory, so the library must not be called from the test
 }
 
 // plantedBugs has an entry for each patch in testdata/planted.
 var plantedBugs = map[string]plantedBug{
-	"barging":                {program: "schedule search"},
-	"double-release":         {program: "schedule search", scenario: "a second return is refused"},
-	"early-look":             {program: "schedule search"},
-	"generation-unchecked":   {program: "schedule search", scenario: "a stale return is refused while the slot is leased again"},
-	"last-come":              {program: "schedule search", scenario: "wait: first come, first served"},
-	"late-waiter":            {program: "schedule search"},
-	"left-behind":            {program: "schedule search", crashes: true},
-	"no-notify":              {program: "schedule search", scenario: "wait: first come, first served"},
-	"no-version":             {program: "schedule search"},
-	"non-atomic-claim":       {program: "schedule search"},
-	"not-lowest":             {program: "schedule search", scenario: "the lowest free slot is taken"},
-	"one-look":               {program: "schedule search"},
-	"share-count":            {program: "schedule search", scenario: "share: a full pool answers at once, the first time marked"},
-	"slot-before-generation": {program: "schedule search"},
-	"unordered":              {program: "ThreadSanitizer"},
+	"barging":              {program: "schedule search"},
+	"cap-minus-one":        {program: "schedule search", scenario: "the pool grows to its cap and back: 31 slots, the default"},
+	"cap-plus-one":         {program: "schedule search", crashes: true},
+	"double-release":       {program: "schedule search", scenario: "a second return is refused"},
+	"error-waits":          {program: "schedule search", scenario: "error: after 100 ms there is none"},
+	"generation-unchecked": {program: "schedule search", scenario: "a stale return is refused while the slot is leased again"},
+	"last-come":            {program: "schedule search", scenario: "wait: first come, first served"},
+	"late-notify":          {program: "schedule search", crashes: true},
+	"late-waiter":          {program: "schedule search"},
+	"left-behind":          {program: "schedule search", crashes: true},
+	"lost-lease":           {program: "schedule search"},
+	"no-notify":            {program: "schedule search", scenario: "wait: first come, first served"},
+	"non-atomic-claim":     {program: "schedule search"},
+	"not-lowest":           {program: "schedule search", scenario: "the lowest free slot is taken"},
+	"overflow":             {scenario: "wait: the longest limit is not an early end"},
+	"peak-falls":           {program: "schedule search"},
+	"refused-uncounted":    {program: "schedule search", scenario: "the statistics are exact"},
+	"same-lease":           {program: "schedule search", scenario: "wait: the lease handed to a waiter is a lease like any other"},
+	"share-count":          {program: "schedule search", scenario: "share: a full pool answers at once, the first time marked"},
+	"torn-statistics":      {program: "schedule search"},
+	"trailing-text":        {scenario: "bad settings give one warning and the default"},
+	"unlocked-release":     {program: "ThreadSanitizer", crashes: true},
+	"unlocked-statistics":  {program: "ThreadSanitizer"},
+	"waits-served":         {program: "schedule search", scenario: "wait: time is up at the limit and leaves nobody behind"},
 }
 
 // A verifier that finds nothing proves nothing: each planted bug must fail the stage, by the checks that are there for

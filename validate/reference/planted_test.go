@@ -55,54 +55,111 @@ const (
 	missing script.Kind = "missing finding"   // the program is there to be found wrong, and is not in every run
 )
 
-// faults has one for each clause of the hand-over protocol but one, and for what else keeps the pool right. The clause
-// that is missing is that a stream closes its own earlier work before it waits: leaving it out breaks nothing, because a
-// wait names a signal that is committed already. It keeps others from waiting for more than they need.
+// faults has one for each clause of the guard protocol (docs/spec/guard.md) but one, and for what else keeps the pool
+// right. The clause that is missing is that a stream closes its own earlier work before it waits: leaving it out breaks
+// nothing, because a wait names a signal that is committed already. It keeps others from waiting for more than they need.
 var faults = []fault{
-	{name: "hand-over: no order at entry", file: "pool/hand_over.cc",
+	{name: "guard: no order at entry", file: "pool/guard.cc",
 		old: "if (needed.empty()) return;", new: "return;",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* on queue stream 2, .* and the write by dispatch pool_fill, `}},
-	{name: "hand-over: no stamp of writes", file: "pool/hand_over.cc",
-		old: "block->written = stamp;", new: "(void)stamp;",
+	{name: "guard: no record of writes", file: "pool/guard.cc",
+		old: "block.written = stamp;", new: "",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* on queue stream 2, .* and the write by dispatch pool_increment, `}},
-	{name: "hand-over: no stamp of uses", file: "pool/hand_over.cc",
-		old: "raise(block->used, stamp);", new: "",
+	{name: "guard: no record of uses", file: "pool/guard.cc",
+		old: "raise(block.used, stamp);", new: "",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread B, and the write by dispatch pool_fill, .* encoded by thread C$`}},
-	{name: "hand-over: a write waits for the last write only", file: "pool/hand_over.cc",
-		old: "for (const auto& [id, position] : block->used) raise(needed, {id, position});", new: "",
+	{name: "guard: a write waits for the last write only", file: "pool/guard.cc",
+		old: "for (const auto& [id, position] : block.used) raise(needed, {id, position});", new: "",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread A, and the write by dispatch pool_fill, .* encoded by thread C$`}},
-	{name: "hand-over: the other stream is not closed", file: "pool/hand_over.cc",
+	{name: "guard: the other stream is not closed", file: "pool/guard.cc",
 		old: "other.run([&, position = position] { other.close_up_to(position); });", new: "(void)other, (void)position;",
-		want: sighting{kind: stuck, text: `; 2: lock wait; 1: .*; 5: lock lock lock wait$`}},
-	{name: "hand-over: waits are noted, not encoded", file: "pool/stream.cc",
+		want: sighting{kind: stuck, text: `; 2: lock wait; 1: .*; 5: lock wait$`}},
+	{name: "guard: waits are noted, not encoded", file: "pool/stream.cc",
 		old: "backend_.metal.encode_wait(buffer, other.event_.get(), position);", new: "(void)buffer;",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* on queue stream 0, .* and the write by dispatch pool_increment, `}},
-	{name: "hand-over: what was seen is not noted", file: "pool/stream.cc",
+	{name: "guard: what was seen is not noted", file: "pool/stream.cc",
 		old: "seen_[other.id_] = position;", new: "",
 		want: sighting{kind: unmet, text: `^A, line 11: is 10, not 1$`}},
-	{name: "hand-over: a block without a stamp counts as unused", file: "pool/hand_over.cc",
-		old: "block->written = Stamp{block->owner, streams_.enqueued(block->owner)};", new: "block->written = Stamp{block->owner, 0};",
+	{name: "guard: a block without a record counts as unused", file: "pool/guard.cc",
+		old: "block.written = Stamp{block.owner, pool_.streams.enqueued(block.owner)};", new: "block.written = Stamp{block.owner, 0};",
 		want: sighting{kind: unmet, text: `^A, line 9: is 0, not 6$`}},
-	{name: "hand-over: operators in flight are not waited for", file: "pool/hand_over.cc",
-		old: "exited_.wait(lock, [&] { return !conflicts(stream, uses); });", new: "",
+	{name: "guard: no lock", file: "pool/guard.cc",
+		old: "while (!block.lock.may_enter(ticket, hold.writes)) {", new: "while (false) {",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_add, .* encoded by thread B, and the write by dispatch pool_increment, .* encoded by thread A$`}},
-	{name: "hand-over: no second look when the second stream comes to life", file: "pool/hand_over.cc",
-		old: "if (streams_.tracking()) return;", new: "",
+	{name: "guard: a birth does not wait for guards in flight", file: "pool/announcements.cc",
+		old: "ended_.wait(lock);", new: "break;",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* on queue stream 1, .* and the read by dispatch pool_copy, .* on queue stream 0, `}},
-	{name: "hand-over: the second stream is announced off the default stream's queue", file: "pool/streams.cc",
-		old: "table_[0].load()->run([&] { tracking_ = true; });", new: "tracking_ = true;",
+	{name: "guard: announced after the look for a second stream", file: "pool/guard.cc",
+		old: "first.announced_ = announcements.announce();\n  const bool several = announcements.several();", new: "const bool several = announcements.several();\n  sync::point(\"the store comes late\");\n  first.announced_ = announcements.announce();",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* on queue stream 1, .* and the write by dispatch pool_increment, .* on queue stream 0, `}},
-	{name: "hand-over: inside a block it takes part", file: "pool/hand_over.cc",
-		old: "if (Stream::here()) {", new: "if (false) {",
+	{name: "guard: on a queue it takes part", file: "pool/guard.cc",
+		old: "on_queue_(Stream::here() != nullptr)", new: "on_queue_(false)",
 		want: sighting{kind: script.Deadlock, text: `thread A is in serial_sync on serial queue stream 2, held by thread B`}},
+	{name: "guard: locks are not taken in the order of addresses", file: "pool/guard.cc",
+		old: "return a.second->use->block->address < b.second->use->block->address;", new: "return (void)a, (void)b, false;",
+		want: sighting{kind: stuck, text: `for-buffer wait.* for-buffer wait`}},
+	{name: "guard: an inner guard waits with the outer ones' locks held", file: "pool/guard.cc",
+		old: "suspend(outer);\n    suspended_ = std::move(outer);", new: "",
+		want: sighting{kind: stuck, text: `for-buffer wait.* for-buffer wait`}},
+	{name: "guard: an outer guard is not resumed", file: "pool/guard.cc",
+		old: "if (!suspended_.empty()) enter(suspended_);", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
+	{name: "guard: an outer guard on another stream counts as cover", file: "pool/guard.cc",
+		old: "if (hold && &guard->stream_ == &stream_) same_stream = hold;", new: "if (hold) same_stream = hold;",
+		want: sighting{kind: unmet, text: `^main, line 8: is 102, not 112$`}},
+	{name: "guard: Python runs inside the guards around it", file: "pool/guard.cc",
+		old: "const Group group = Stream::here() ? Group{} : active_guards();", new: "const Group group;",
+		want: sighting{kind: stuck, text: `for-buffer wait`}},
+	{name: "guard: suspended without a record", file: "pool/guard.cc",
+		old: "guard->drop_all(guard->stream_.enqueued(), false);", new: "guard->drop_all(0, false);",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
+	{name: "guard: not resumed after Python", file: "pool/guard.cc",
+		old: "const Blocking gil(pool.config);\n  enter(group);", new: "for (Guard* guard : group) guard->active_ = true;",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
+	{name: "guard: the CPU's kernel runs inside a guard", file: "pool/pool.cc",
+		old: "    fallback,\n", new: "    guard,\n",
+		want: sighting{kind: stuck, text: `for-buffer wait`}},
+	{name: "guard: an item is waited for with the locks held", file: "pool/operators.cc",
+		old: "Guard::suspended(pool, [&] { stream.wait_for(position); });", new: "stream.wait_for(position);",
+		want: sighting{kind: script.Deadlock, text: `thread A is in event_wait, .* waits for event e value 1, now 0`}},
+	{name: "guard: an item is waited for inside the guard that a birth waits for", file: "pool/operators.cc",
+		old: "Guard::suspended(pool, [&] { stream.wait_for(position); });", new: "stream.wait_for(position);",
+		want: sighting{kind: script.Deadlock, text: `thread A is in event_wait, .* waits for event e value 1, now 0`}},
+	{name: "guard: a birth inside an operator is not refused", file: "pool/streams.cc",
+		old: "if (Guard::here()) throw", new: "if (false) throw",
+		want: sighting{kind: stuck, text: `birth wait`}},
+	{name: "guard: a free inside takes effect at once", file: "pool/memory.cc",
+		old: "if (block->pins > 0) {", new: "if (false) {",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* and the read by `}},
+	{name: "guard: allocation keeps the records", file: "pool/memory.cc",
+		old: "block.written.reset();\n  block.used.clear();", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* and the read by `}},
+	{name: "guard: a fence orders nothing", file: "pool/guard.cc",
+		old: "raise(needed, {other->id(), other->enqueued()});\n  order(stream, needed);", new: "(void)other;",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* and the read by dispatch pool_copy, `}},
+	{name: "guard: a fence leaves no unknown use", file: "pool/guard.cc",
+		old: "fences_.open(stream.id());", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* and the read by dispatch pool_copy, `}},
+	{name: "guard: an unknown use is forgotten at the thread's next guard", file: "pool/fences.h",
+		old: "unknown.position = std::max(unknown.position, streams_.enqueued(id));", new: "",
+		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* and the read by dispatch pool_copy, `}},
+	{name: "guard: the GIL is taken back before the locks are released", file: "pool/guard.cc",
+		old: "leave();\n  innermost = outer_;\n  gil_.reset();", new: "gil_.reset();\n  leave();\n  innermost = outer_;",
+		want: sighting{kind: stuck, text: `for-buffer wait`}},
+	{name: "guard: the GIL is held while a lock is waited for", file: "pool/guard.cc",
+		old: ": gil_(std::in_place, pool.config),", new: ":",
+		want: sighting{kind: stuck, text: `for-gil`}},
+	{name: "guard: readers overtake a waiting writer", file: "pool/buffer_lock.h",
+		old: "return ticket == serving_ && ", new: "(void)ticket;\n    return ",
+		want: sighting{kind: unmet, text: `^main, line \d+: is \d+, not 0$`}},
 	{name: "a commit does not signal", file: "pool/stream.cc",
 		old: "metal.encode_signal(open_.get(), event_.get(), position);", new: "",
-		want: sighting{kind: script.Deadlock, text: `thread A is in wait_until_completed, for command buffer \d+ of queue stream 1, which comes after command buffer 2 of queue stream 1, at command 1; the GPU, `}},
+		want: sighting{kind: script.Deadlock, text: `thread A is in event_wait, for event stream 1 value 2, now 0, signalled by nobody committed; the GPU, `}},
 	{name: "memory: other streams' uses are ignored", file: "pool/memory.cc",
 		old: "if (completed[id] >= position || (own && !for_cpu && id == stream.id())) continue;", new: "continue;",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread B, and the write by dispatch pool_fill, .* encoded by thread A$`}},
 	{name: "memory: the owner's use is not noted at the free", file: "pool/memory.cc",
-		old: "raise(block->used, {block->owner, now});", new: "(void)now;",
+		old: "raise(block->used, {block->owner, streams_.enqueued(block->owner)});", new: "",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* encoded by thread A, and the write by dispatch pool_fill, .* encoded by thread main$`}},
 	{name: "memory: record_stream is ignored", file: "pool/memory.cc",
 		old: "block->recorded.insert(stream);", new: "(void)block, (void)stream;",
@@ -110,6 +167,9 @@ var faults = []fault{
 	{name: "memory: the CPU writes what the GPU still reads", file: "pool/memory.cc",
 		old: "(own && !for_cpu && id == stream.id())", new: "(own && id == stream.id())",
 		want: sighting{kind: unmet, text: `^main, line 10: is 4, not 3$`}},
+	{name: "memory: work outside of operators is ignored", file: "pool/memory.cc",
+		old: "for (const Fences::Work& work : fences_.all()) raise(block->used, {work.stream, work.position});", new: "",
+		want: sighting{kind: unmet, text: `^main, line 13: is 4, not 3$`}},
 	{name: "handlers are attached while an encoder is open", file: "pool/stream.cc",
 		old: "handlers_.push_back(std::move(function));\n", new: "handlers_.push_back(function);\n    attach_handlers();\n    handlers_.push_back(std::move(function));\n",
 		want: sighting{kind: script.Violation, text: `^completed handler added while a command encoder is open`}},
@@ -248,6 +308,28 @@ func TestCorpusNamesThePlantedFaults(t *testing.T) {
 	for _, fault := range faults {
 		if n := named[fault.name]; n != 1 {
 			t.Errorf("%q is found by %d programs, want 1", fault.name, n)
+		}
+	}
+}
+
+// The rules of the guard protocol name the faults that prove them: all of them, and no others.
+func TestGuardRulesNameTheirFaults(t *testing.T) {
+	page, err := os.ReadFile("../../docs/spec/guard.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cited []string
+	for _, found := range regexp.MustCompile("`((?:guard|memory): [^`]+)`").FindAllSubmatch(page, -1) {
+		cited = append(cited, string(found[1]))
+	}
+	for _, name := range cited {
+		if !slices.ContainsFunc(faults, func(f fault) bool { return f.name == name }) {
+			t.Errorf("docs/spec/guard.md names the fault %q, which nobody plants", name)
+		}
+	}
+	for _, fault := range faults {
+		if strings.HasPrefix(fault.name, "guard: ") && !slices.Contains(cited, fault.name) {
+			t.Errorf("no rule of docs/spec/guard.md names the fault %q", fault.name)
 		}
 	}
 }

@@ -45,6 +45,10 @@ type answered struct {
 	thread int
 }
 
+// fenced is the order that work outside of guards gets before its block (docs/spec/guard.md): a command that is on the stream by
+// itself, and may be complete before the block begins.
+const fenced = "fence"
+
 const (
 	historyEvents = 3
 	historySlots  = 3
@@ -183,15 +187,22 @@ func judgeHistory(ctx context.Context, c *stage.Checker, shape poolHistory, text
 	if problem := corpus.Clean.Problem(result); problem != "" {
 		return 0, problem
 	}
-	var history []porcupine.Operation
+	var history, fences []porcupine.Operation
 	for _, record := range result.Records {
 		if operation, ok := made[record.Line]; ok && !strings.HasPrefix(record.Thread, "block") {
-			history = append(history, porcupine.Operation{ClientId: operation.thread, Input: operation, Call: record.Start, Output: record.Value, Return: record.End})
+			one := porcupine.Operation{ClientId: operation.thread, Input: operation, Call: record.Start, Output: record.Value, Return: record.End}
+			history = append(history, one)
+			if operation.verb == "enqueue" {
+				operation.verb = fenced
+				one.Input = operation
+				fences = append(fences, one)
+			}
 		}
 	}
 	if len(history) != len(made) {
 		return len(history), fmt.Sprintf("%d of %d operations were recorded", len(history), len(made))
 	}
+	history = append(history, fences...)
 	switch porcupine.CheckOperationsTimeout(shape.model, history, allocator.DecideLimit) {
 	case porcupine.Ok:
 		return len(history), ""
@@ -257,6 +268,10 @@ func completionModel(start, query, synchronize string) porcupine.Model {
 			switch {
 			case operation.verb == start:
 				*of = pending
+			case operation.verb == fenced:
+				without := states
+				*of = pending
+				return []any{without, states}
 			case operation.verb == synchronize && *of == pending:
 				*of = complete
 			case operation.verb == query && answer == 1 && *of == pending:

@@ -192,6 +192,12 @@ var poolShapes = []struct {
 	{"anything, with threads that share the default stream", func(seed uint64, size int) string {
 		return randomPoolProgram(seed, size, "PYTORCH_MPS_STREAM_POOL_SIZE=2")
 	}},
+	{"operators inside operators, in any order", func(seed uint64, size int) string {
+		return nestedPoolProgram(seed, size, "PYTORCH_MPS_STREAM_POOL_SIZE=4")
+	}},
+	{"operators inside operators while the second stream comes to life", func(seed uint64, size int) string {
+		return nestedPoolProgram(seed, size, "PYTORCH_MPS_STREAM_POOL_SIZE=2")
+	}},
 }
 
 func randomPoolProgram(seed uint64, size int, environment string) string {

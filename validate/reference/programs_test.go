@@ -173,6 +173,7 @@ func TestPoolHistoryModelsJudge(t *testing.T) {
 	lease := func(thread int, verb string, answer, start, end int64) porcupine.Operation {
 		return porcupine.Operation{ClientId: thread, Input: answered{historyOperation{verb: verb}, thread}, Output: answer, Call: start, Return: end}
 	}
+	twice := []porcupine.Operation{lease(0, "enqueue", 0, 0, 9), lease(1, "query", 0, 1, 2), lease(1, "synchronize", 0, 3, 4), lease(1, "query", 1, 5, 6), lease(1, "query", 0, 10, 11)}
 	for _, test := range []struct {
 		name    string
 		model   porcupine.Model
@@ -187,6 +188,8 @@ func TestPoolHistoryModelsJudge(t *testing.T) {
 		{"incomplete, then complete", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.query", 0, 2, 3), lease(0, "event.query", 1, 4, 5)}, true},
 		{"complete, then incomplete", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.query", 1, 2, 3), lease(0, "event.query", 0, 4, 5)}, false},
 		{"incomplete after synchronize", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.synchronize", 0, 2, 3), lease(0, "event.query", 0, 4, 5)}, false},
+		{"a fence completes before its block begins", shapes[2].model, append(slices.Clone(twice), lease(0, fenced, 0, 0, 9)), true},
+		{"incomplete twice without a fence", shapes[2].model, twice, false},
 		{"incomplete, never recorded", shapes[1].model, []porcupine.Operation{lease(0, "event.query", 0, 0, 1)}, false},
 	} {
 		if legal := porcupine.CheckOperations(test.model, test.history); legal != test.legal {

@@ -53,14 +53,14 @@ func checkReference(ctx context.Context, o stage.CheckOptions, report *reports.S
 		func() []reports.Check { return checkEngineSanitizers(ctx, c, tools, programs) },
 		func() []reports.Check { return checkMetal(ctx, c, programs) },
 		func() []reports.Check { return checkPool(ctx, c, programs) },
-		func() []reports.Check { return checkHandOver(ctx, c) },
+		func() []reports.Check { return checkGuards(ctx, c) },
 		func() []reports.Check { return checkPoolSchedules(ctx, c, programs) },
 		func() []reports.Check { return checkPoolHistories(ctx, c) })
 }
 
-// checkHandOver is the first half of the hand-over protocol's proof: random programs that pass tensors around. None may
+// checkGuards is the first half of the guard protocol's proof: random programs that pass tensors around. None may
 // deadlock, have a race or a wrong value.
-func checkHandOver(ctx context.Context, c *stage.Checker) []reports.Check {
+func checkGuards(ctx context.Context, c *stage.Checker) []reports.Check {
 	programs, size := 200, 8
 	runs := runsOf{free: 4, drawn: 20}
 	if c.Quick {
@@ -69,7 +69,7 @@ func checkHandOver(ctx context.Context, c *stage.Checker) []reports.Check {
 	var checks []reports.Check
 	for _, shape := range poolShapes {
 		started := time.Now()
-		check := reports.Check{Name: "hand-over: " + shape.name, Subject: c.Subject, Rule: "16, 17", Verdict: reports.Passed}
+		check := reports.Check{Name: "guards: " + shape.name, Subject: c.Subject, Rule: "16, 17", Verdict: reports.Passed}
 		c.Begin(check.Name)
 		for i := range programs {
 			if ctx.Err() != nil || check.Verdict == reports.Failed {
@@ -86,7 +86,7 @@ func checkHandOver(ctx context.Context, c *stage.Checker) []reports.Check {
 		check.Seconds = time.Since(started).Seconds()
 		checks = append(checks, c.Progress(ctx, check))
 	}
-	c.Count("hand-over programs", int64(programs*len(checks)))
+	c.Count("guard programs", int64(programs*len(checks)))
 	return checks
 }
 
