@@ -18,6 +18,8 @@ type HostFacts struct {
 	Schema int `json:"schema"` // always 1
 	// Sources are the folders whose .mm and .cpp files are compiled, without those below them.
 	Sources []string `json:"sources"`
+	// OptionalSources are folders that belong to them, and that a checkout which is a part of PyTorch's tree may lack.
+	OptionalSources []string `json:"optional_sources,omitempty"`
 	// Core are those that the scenarios of the stage runtime need, by path: builds with a sanitizer can do without the others, and a
 	// checkout that lacks one of them is a part of PyTorch's tree.
 	Core []string `json:"core"`
@@ -25,12 +27,12 @@ type HostFacts struct {
 	Excluded map[string]string `json:"excluded"`
 	// Unregistered gives, by operator, the reason why a host build does not register its kernel for MPS although torchgen does.
 	Unregistered map[string]string `json:"unregistered"`
-	// WithoutAssertions are compiled with NDEBUG, since a release libtorch lacks what their assertions call.
-	WithoutAssertions []string `json:"without_assertions"`
 	// LayoutHeaders declare the classes that extensions outside PyTorch's tree are built with, as include writes them;
 	// LayoutClasses are those classes (series rule 15).
 	LayoutHeaders []string `json:"layout_headers"`
 	LayoutClasses []string `json:"layout_classes"`
+	// LostSymbols gives, by name, the reason why the library does not export a symbol any more that stock exports.
+	LostSymbols map[string]string `json:"lost_symbols"`
 	// QueueUses are the folders that are searched for encoders and command buffers fetched off their queue.
 	QueueUses []string `json:"queue_uses"`
 }

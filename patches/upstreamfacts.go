@@ -19,6 +19,9 @@ type UpstreamFacts struct {
 	UnexpectedSuccesses map[string][]string `json:"unexpected_successes"`
 	// Flaky are tests that end now so, now otherwise, on stock sources, too, by what was seen.
 	Flaky map[string][]string `json:"flaky"`
+	// LeftOut are tests of files that were written for another device, by the reason why device mps cannot take its place in them. They do
+	// not run.
+	LeftOut map[string][]string `json:"left_out,omitempty"`
 }
 
 // UpstreamFacts reads those of the series' baseline; a baseline without any has empty ones.
@@ -35,7 +38,7 @@ func (s *Series) UpstreamFacts() (UpstreamFacts, error) {
 		err = fmt.Errorf("%s of %s: schema %d; this mpsforge reads schema 1", UpstreamFile, s.Baseline.Name, facts.Schema)
 	}
 	seen := map[string]string{}
-	for section, groups := range map[string]map[string][]string{"failures": facts.Failures, "unexpected_successes": facts.UnexpectedSuccesses, "flaky": facts.Flaky} {
+	for section, groups := range map[string]map[string][]string{"failures": facts.Failures, "unexpected_successes": facts.UnexpectedSuccesses, "flaky": facts.Flaky, "left_out": facts.LeftOut} {
 		for reason, tests := range groups {
 			for _, test := range tests {
 				where := section + ", " + reason
