@@ -16,7 +16,7 @@ import (
 
 // snapshotPaths are what a host build takes of a checkout, and the tests that the series adds. A tree that is only a part
 // of PyTorch's may lack what follows the first two.
-var snapshotPaths = []string{"aten/src/ATen", "torchgen", "version.txt", "caffe2/core", "torch/csrc/mps", "torch/mps", "test/test_mps_parallel.py", "test/test_mps_streams.py"}
+var snapshotPaths = []string{"aten/src/ATen", "torchgen", "version.txt", "caffe2/core", "torch/csrc/mps", "torch/mps", "torch/library.py", "test/test_mps_parallel.py", "test/test_mps_streams.py"}
 
 // Snapshot is a commit's sources, as far as a host build needs them, in a folder of their own.
 type Snapshot struct {

@@ -85,6 +85,7 @@ func hashFile(hash io.Writer, name, path string) error {
 const (
 	PythonBindings = "torch/csrc/mps/Module.cpp"
 	PythonPackage  = "torch/mps"
+	PythonLibrary  = "torch/library.py"
 )
 
 func Exists(path string) bool {

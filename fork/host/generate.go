@@ -18,10 +18,21 @@ import (
 // generated is what torchgen made for the MPS dispatch key.
 type generated struct {
 	include      string // folder to search for headers
-	registration string // folder with RegisterMPS*.cpp
+	registration string // folder with what registrationFiles match
 }
 
-// generate runs PyTorch's own torchgen for the MPS key: a libtorch built without MPS lacks those headers and the
+// registrationFiles match what torchgen writes for each of the keys whose kernels are MPS's; versions have one to three of them.
+var registrationFiles = []string{"RegisterMPS*.cpp", "RegisterSparseMPS*.cpp", "RegisterSparseCsrMPS*.cpp"}
+
+// isRegistration tells whether a file's name is one of those.
+func isRegistration(name string) bool {
+	return slices.ContainsFunc(registrationFiles, func(pattern string) bool {
+		matched, err := filepath.Match(pattern, name)
+		return matched && err == nil
+	})
+}
+
+// generate runs PyTorch's own torchgen for the keys of MPS: a libtorch built without MPS lacks those headers and the
 // registration. The operators, the templates and torchgen itself come from the checkout where it holds them, as a patch may
 // change them, else from the copies of the libtorch. The result is kept in the cache under the digest of all that goes in.
 func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache string, sink events.Sink) (*generated, error) {
@@ -67,7 +78,7 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 	// Besides what goes into the folder that it is given, torchgen writes torch/csrc/inductor/... where it runs.
 	command := run.Command{Name: root.Tool("python3"), Dir: temporary,
 		Args: []string{"-m", "torchgen.gen", "--source-path", source, "--install-dir", filepath.Join(made, "ATen"),
-			"--mps", "--per-operator-headers", "--backend-whitelist", "MPS", "--generate", "headers", "sources"},
+			"--mps", "--per-operator-headers", "--backend-whitelist", "MPS", "SparseMPS", "SparseCsrMPS", "--generate", "headers", "sources"},
 		Env: run.Environment([]string{"PYTHONPATH=" + torch.pythonPath}, nil)}
 	if _, err := command.Run(ctx); err != nil {
 		return nil, fmt.Errorf("torchgen: %w", err)
@@ -79,7 +90,7 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 		return nil, err
 	}
 	for _, path := range sources {
-		if base := filepath.Base(path); !strings.HasPrefix(base, "RegisterMPS") || strings.HasSuffix(base, "Everything.cpp") {
+		if base := filepath.Base(path); !isRegistration(base) || strings.HasSuffix(base, "Everything.cpp") {
 			if err := os.Remove(path); err != nil {
 				return nil, err
 			}

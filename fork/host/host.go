@@ -79,6 +79,9 @@ var commonFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-pthread", "-fc
 // that Apple documents is declared by hand.
 var bareFolders = []string{"metal/", "schedule/", "objc/runtime/", "objc/engine.cc", "objc/system/mutex_order.cc"}
 
+// seriesDrivers are the sources of the program scenarios that use what only the series declares.
+var seriesDrivers = []string{"benchmarks.cc", "extensions.cc"}
+
 // dispatchStub is the source in native/torch whose function must be found before libtorch's own.
 const dispatchStub = "dispatch_stub.cc"
 
@@ -207,9 +210,6 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	}
 	for _, path := range compiled {
 		u := unit{dir: h.Checkout, path: path, flags: torchFlags, prefix: prefix, object: filepath.Join(objects, path+".o")}
-		if slices.Contains(h.Facts.WithoutAssertions, path) {
-			u.flags, u.prefix = slices.Concat(torchFlags, []string{"-DNDEBUG"}), nil
-		}
 		foreign = append(foreign, u)
 	}
 	// Only what is part of the backend sees the checkout; the rest is the same for all checkouts, and compiled once.
@@ -220,6 +220,9 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		u := unit{dir: glue, path: path, flags: glueFlags, object: filepath.Join(objects, "hostmps", path+".o")}
 		switch folder, _, _ := strings.Cut(path, "/"); folder {
 		case "scenarios":
+			if slices.Contains(seriesDrivers, filepath.Base(path)) {
+				u.flags = backendFlags
+			}
 			drivers = append(drivers, u)
 		case "tests":
 			tests = append(tests, u)
@@ -354,9 +357,16 @@ func (h *builder) registration(ctx context.Context, generated *generated, object
 		}
 	}
 	has := kernelSymbols(symbols)
-	files, err := filepath.Glob(filepath.Join(generated.registration, "RegisterMPS*.cpp"))
-	if err != nil || len(files) == 0 {
-		return nil, kernels, fmt.Errorf("torchgen wrote no RegisterMPS*.cpp into %s: %w", generated.registration, err)
+	var files []string
+	for _, pattern := range registrationFiles {
+		more, err := filepath.Glob(filepath.Join(generated.registration, pattern))
+		if err != nil {
+			return nil, kernels, err
+		}
+		files = append(files, more...)
+	}
+	if len(files) == 0 {
+		return nil, kernels, fmt.Errorf("torchgen wrote none of %s into %s", strings.Join(registrationFiles, ", "), generated.registration)
 	}
 	var units []unit
 	for _, file := range files {

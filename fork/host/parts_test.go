@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,6 +83,21 @@ func TestRegistrationKeepsOperatorsWithKernels(t *testing.T) {
 	}
 }
 
+// Sparse tensors have keys of their own from some version on; an operator may have a kernel for one key and not for another.
+func TestSparseKernelsAreRegistered(t *testing.T) {
+	text := strings.NewReplacer("MPS", "SparseMPS", "relu_mps", "relu_sparse").Replace(registrationText)
+	filtered, found, err := filterRegistration([]byte(text), func(symbol string) bool { return symbol == "relu_sparse" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, dropped := strings.Join(found.kept, ", "), strings.Join(found.dropped, ", "); kept != "relu (SparseMPS)" || dropped != "sort (SparseMPS), add.Tensor (SparseMPS), erf (SparseMPS)" {
+		t.Errorf("kept %s; dropped %s", kept, dropped)
+	}
+	if strings.Contains(string(filtered), "wrapper_SparseMPS__sort") {
+		t.Errorf("the wrapper of what has no kernel is still there:\n%s", filtered)
+	}
+}
+
 // Another version of torchgen may write another shape; that must not give a library without operators.
 func TestRegistrationOfAnotherShapeIsRefused(t *testing.T) {
 	if _, _, err := filterRegistration([]byte("namespace at {\n}\n"), func(string) bool { return true }); err == nil {
@@ -106,20 +122,27 @@ func TestKernelSymbols(t *testing.T) {
 	}
 }
 
+// treeWith makes a folder with these files, which are empty.
+func treeWith(t *testing.T, paths ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, path := range paths {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, path), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // A tree that is only a part of PyTorch's builds; what it lacks is said, not passed over.
 func TestSourcesLeftOutHaveReasons(t *testing.T) {
 	const operations = "aten/src/ATen/native/mps/operations"
 	facts := patches.HostFacts{Sources: []string{"aten/src/ATen/mps", operations}, Core: []string{operations + "/Linear.mm", operations + "/ReduceOps.mm"},
 		Excluded: map[string]string{"aten/src/ATen/mps/EmptyTensor.cpp": "a reason"}}
-	checkout := t.TempDir()
-	for _, path := range []string{"aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/mps/EmptyTensor.cpp", "aten/src/ATen/mps/MPSStream.h", operations + "/Linear.mm", operations + "/Pooling.mm"} {
-		if err := os.MkdirAll(filepath.Join(checkout, filepath.Dir(path)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(checkout, path), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	checkout := treeWith(t, "aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/mps/EmptyTensor.cpp", "aten/src/ATen/mps/MPSStream.h", operations+"/Linear.mm", operations+"/Pooling.mm")
 	leftOut := []Excluded{{"aten/src/ATen/mps/EmptyTensor.cpp", "a reason"}, {operations + "/ReduceOps.mm", NotThere}}
 	for _, c := range []struct {
 		core               bool
@@ -132,6 +155,24 @@ func TestSourcesLeftOutHaveReasons(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(compiled, c.compiled) || !reflect.DeepEqual(excluded, c.excluded) {
 			t.Errorf("core %v: compiled %v, left out %v, %v; want %v, %v", c.core, compiled, excluded, err, c.compiled, c.excluded)
 		}
+	}
+}
+
+// A folder that only some trees have is compiled where it is, and named where it is not; one that all have must be there.
+func TestFoldersOfSourcesThatMayBeMissing(t *testing.T) {
+	const mps, sparse = "aten/src/ATen/mps", "aten/src/ATen/native/sparse/mps"
+	facts := patches.HostFacts{Sources: []string{mps}, OptionalSources: []string{sparse}}
+	whole, part := treeWith(t, mps+"/MPSStream.mm", sparse+"/SparseMPSTensor.mm"), treeWith(t, mps+"/MPSStream.mm")
+	compiled, excluded, err := backendSources(whole, facts, false)
+	if err != nil || !slices.Equal(compiled, []string{mps + "/MPSStream.mm", sparse + "/SparseMPSTensor.mm"}) || len(excluded) > 0 {
+		t.Errorf("with the folder: compiled %v, left out %v, %v", compiled, excluded, err)
+	}
+	compiled, excluded, err = backendSources(part, facts, false)
+	if err != nil || !slices.Equal(compiled, []string{mps + "/MPSStream.mm"}) || !slices.Equal(excluded, []Excluded{{sparse, NotThere}}) {
+		t.Errorf("without it: compiled %v, left out %v, %v", compiled, excluded, err)
+	}
+	if _, _, err = backendSources(treeWith(t, sparse+"/SparseMPSTensor.mm"), facts, false); !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), mps) {
+		t.Errorf("without a folder that all trees have: %v", err)
 	}
 }
 

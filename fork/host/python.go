@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,11 +88,14 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 	}
 	// Hidden, as libtorch_python has functions of the same names; NDEBUG, as RecordFunction has a member more without it, and
 	// no libtorch that is installed has that.
-	flags := slices.Concat([]string{"-x", "c++", "-fblocks", "-fvisibility=hidden"}, commonFlags, h.Torch.flags, p.flags,
+	common := slices.Concat([]string{"-fvisibility=hidden"}, commonFlags, h.Torch.flags, p.flags,
 		[]string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-DNDEBUG", "-idirafter", "."}, include)
+	flags := slices.Concat([]string{"-x", "c++", "-fblocks"}, common)
+	fieldFlags := slices.Concat(objcFlags, []string{"-include", "mpsforge/integers.h"}, common) // the backend's own headers need it
 	units := []unit{
 		{dir: h.Checkout, path: builds.PythonBindings, flags: flags, object: filepath.Join(objects, builds.PythonBindings+".o")},
 		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
+		{dir: glue, path: "python/field.mm", flags: fieldFlags, object: filepath.Join(objects, "hostmps/python/field.mm.o")},
 	}
 	if err := h.compiler.compile(ctx, units); err != nil {
 		return "", "", err
@@ -118,6 +123,13 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 	packaged, err := builds.FilesBelow(filepath.Join(h.Checkout, builds.PythonPackage))
 	if err != nil {
 		return "", "", err
+	}
+	library, err := os.ReadFile(filepath.Join(h.Checkout, builds.PythonLibrary))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", err
+	}
+	if library != nil {
+		texts = append(texts, struct{ path, text string }{filepath.Join(dir, builds.PythonLibrary), string(library)})
 	}
 	key, err := builds.FilesDigest([]string{fmt.Sprint(texts), extension}, append(packaged, objectsOf(units)...)...)
 	if err != nil {

@@ -18,16 +18,17 @@ import (
 // classes begin in the first column and end with a closing brace in the first column.
 
 var (
-	wrapperStart    = regexp.MustCompile(`^\S.*\b(wrapper_MPS_\w+)\(`)
+	wrapperStart    = regexp.MustCompile(`^\S.*\b(wrapper_(?:Sparse|SparseCsr)?MPS_\w+)\(`)
 	structuredStart = regexp.MustCompile(`^struct (structured_\w+) final : public at::native::(structured_\w+) \{`)
 	plainStart      = regexp.MustCompile(`^(?:at::|::std|void|bool|int64_t|double)[^{]*\) \{$`)
-	wrapperUse      = regexp.MustCompile(`\b(wrapper_MPS_\w+)\(`)
+	wrapperUse      = regexp.MustCompile(`\b(wrapper_(?:Sparse|SparseCsr)?MPS_\w+)\(`)
 	kernelCall      = regexp.MustCompile(`at::native::(\w+)\(`)
 	structuredUse   = regexp.MustCompile(`^(structured_\w+) op`)
-	registration    = regexp.MustCompile(`m\.impl\("([^"]+)",\s*TORCH_FN\((wrapper_MPS_\w+)\)\);`)
+	registration    = regexp.MustCompile(`m\.impl\("([^"]+)",\s*TORCH_FN\((wrapper_(?:Sparse|SparseCsr)?MPS_\w+)\)\);`)
+	libraryStart    = regexp.MustCompile(`^TORCH_LIBRARY_IMPL\(aten, (\w+), m\)`)
 )
 
-// registered is what filterRegistration kept and dropped: operator names.
+// registered is what filterRegistration kept and dropped: names of operators, with the key behind them where that is not MPS.
 type registered struct{ kept, dropped []string }
 
 // checkDropped holds what was kept and dropped against the baseline's list of operators that host builds do not register, unless
@@ -65,15 +66,19 @@ func filterRegistration(text []byte, has func(symbol string) bool) ([]byte, regi
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
 		line := lines.Text()
-		if strings.HasPrefix(line, "TORCH_LIBRARY_IMPL(") {
+		if library := libraryStart.FindStringSubmatch(line); library != nil {
+			key := ""
+			if library[1] != "MPS" {
+				key = " (" + library[1] + ")"
+			}
 			body := line + "\n" + untilBrace(lines)
 			out.WriteString(registration.ReplaceAllStringFunc(body, func(entry string) string {
 				match := registration.FindStringSubmatch(entry)
 				if missing[match[2]] != "" {
-					result.dropped = append(result.dropped, match[1])
+					result.dropped = append(result.dropped, match[1]+key)
 					return ""
 				}
-				result.kept = append(result.kept, match[1])
+				result.kept = append(result.kept, match[1]+key)
 				return entry
 			}))
 			continue

@@ -1,16 +1,20 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"mpsforge/patches"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"mpsforge/fork/builds"
+	"mpsforge/patches"
 )
 
-// Excluded is a source file of the backend that a host build does not compile.
+// Excluded is a source file of the backend, or a folder of such files, that a host build does not compile.
 type Excluded struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
@@ -31,10 +35,14 @@ func backendSources(checkout string, facts patches.HostFacts, core bool) (compil
 	for _, path := range facts.Core {
 		coreFolders[filepath.Dir(path)] = true
 	}
-	for _, folder := range facts.Sources {
+	for _, folder := range slices.Concat(facts.Sources, facts.OptionalSources) {
 		entries, err := os.ReadDir(filepath.Join(checkout, folder))
+		if errors.Is(err, fs.ErrNotExist) && slices.Contains(facts.OptionalSources, folder) {
+			excluded = append(excluded, Excluded{folder, NotThere})
+			continue
+		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("sources of the MPS backend: %w", err)
+			return nil, nil, fmt.Errorf("%w: a folder of the MPS backend's sources: %w; is %s a checkout of the baseline whose host.json names it?", builds.ErrSources, err, checkout)
 		}
 		for _, entry := range entries {
 			path := folder + "/" + entry.Name()
