@@ -45,6 +45,7 @@ func scenarios() []scenario {
 		{name: "kernels-cold-start", patches: []string{"shader-library-locks", "graph-and-kernel-cache", "profiler-streams"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
 		// cold, because on stock the graphs of a run before are all that this one needs
 		{name: "graph-cache", patches: []string{"graph-and-kernel-cache"}, stock: process.StockFails, least: 1, cold: true, iterations: 3, environment: []string{"PYTORCH_MPS_GRAPH_CACHE_SIZE=2"}},
+		{name: "graphs-in-turn", patches: []string{"graph-and-kernel-cache"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
 		// release_buffer() gives the mutex up in the middle of its callers' iteration
 		{name: "empty-cache", patches: []string{"allocator-streams"}, stock: process.StockMay, least: 2, iterations: 12},
 		{name: "matrix-kernels", patches: []string{"matrix-kernel-locks"}, stock: process.StockMay, least: 2, iterations: 10, environment: []string{"MPSFORGE_METAL_MODELS=7"}},
@@ -69,7 +70,17 @@ func scenarios() []scenario {
 		{name: "hand-over-freed", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 20},
 		{name: "hand-over-random", patches: []string{"hand-over"}, stock: process.StockLives, iterations: 40},
 		{name: "first-use", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, cold: true, iterations: 40},
-		{name: "stream-per-thread", patches: []string{"thread-leases"}, stock: process.StockFails, least: 1, iterations: 4},
+		{name: "pollers", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, iterations: 5},
+		{name: "birth", patches: []string{"hand-over"}, stock: process.StockMay, least: 1, cold: true, iterations: 40},
+		{name: "strided-first", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, cold: true, iterations: 8},
+		{name: "running-mean", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, iterations: 12},
+		{name: "freed-inside", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, iterations: 12},
+		{name: "encode-beside-wait", patches: discipline, stock: process.StockMay, least: 2, iterations: 3},
+		{name: "sparse-parts", patches: []string{"hand-over"}, stock: process.StockFails, least: 1, iterations: 8},
+		{name: "nested-try", patches: []string{"hand-over"}, stock: process.StockFails, least: 1, iterations: 20},
+		{name: "nested-covered", patches: []string{"hand-over"}, stock: process.StockFails, least: 1, iterations: 20},
+		{name: "raw-work", patches: []string{"fences"}, stock: process.StockMay, least: 2, iterations: 12},
+		{name: "stream-per-thread", patches: []string{"op-guards", "thread-leases"}, stock: process.StockFails, least: 1, iterations: 4},
 		{name: "release-slot", patches: []string{"thread-leases"}, stock: process.StockFails, least: 1, iterations: 10},
 		{name: "training-main", patches: []string{"thread-leases"}, stock: process.StockFails, least: 1, iterations: 10, notThread: engineUnseen},
 		// One thread more than the pool has worker streams.

@@ -24,13 +24,13 @@ using Versions = std::unordered_map<std::string, unsigned>;
 
 // By type, then by selector. Used with the runtime's lock alone. Never destroyed, as classes are not.
 const Versions* versions_of(const char* type) {
-  static const auto& made = [] {
-    auto& all = *new std::unordered_map<std::string, Versions>;
-    for (const Since& each : kSince) all[each.type].emplace(each.selector, each.version);
-    return static_cast<const std::unordered_map<std::string, Versions>&>(all);
+  static const auto* const made = [] {
+    auto* all = new std::unordered_map<std::string, Versions>;
+    for (const Since& each : kSince) (*all)[each.type].emplace(each.selector, each.version);
+    return all;
   }();
-  const auto found = made.find(type);
-  return found == made.end() ? nullptr : &found->second;
+  const auto found = made->find(type);
+  return found == made->end() ? nullptr : &found->second;
 }
 
 unsigned newer(const char* type, const std::string& selector) {

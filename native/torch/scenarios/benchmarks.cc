@@ -6,6 +6,10 @@
 #include <mutex>
 
 #include "scenarios.h"
+#if __has_include(<ATen/mps/MPSOpGuard.h>)
+#include <ATen/mps/MPSOpGuard.h>
+#define MPSFORGE_HAS_GUARDS 1
+#endif
 
 namespace mpsforge::hostmps {
 namespace {
@@ -49,13 +53,36 @@ void operators_under_a_lock(Run& run) {
 
 void operators_of_main_thread(Run& run) { chain(run, 0, at_once); }
 
-void operators_beside_a_stream(Run& run) {
+void make_second_stream() {
   const c10::impl::VirtualGuardImpl guard(at::kMPS);
-  {
-    const c10::StreamGuard on_other(guard.getNewStream(at::Device(at::kMPS, 0)));
-    at::zeros({8}, kMPS);
-  }
+  const c10::StreamGuard on_other(guard.getNewStream(at::Device(at::kMPS, 0)));
+  at::zeros({8}, kMPS);
+}
+
+void operators_beside_a_stream(Run& run) {
+  make_second_stream();
   chain(run, 0, at_once);
+}
+
+// What a kernel's guard costs by itself, with so many buffers of this stream that nobody else uses.
+void guards(Run& run, int buffers, bool several_streams) {
+#ifdef MPSFORGE_HAS_GUARDS
+  if (several_streams) make_second_stream();
+  std::vector<at::Tensor> tensors;
+  for (int i = 0; i < buffers; ++i) tensors.push_back(at::zeros({8}, kMPS));
+  for (int i = 0; i < run.iterations; ++i) {
+    // kernels take tensors one by one, the largest of them here
+    if (buffers == 1) {
+      const at::mps::MPSOpGuard guard({{tensors[0]}});
+    } else if (buffers == 4) {
+      const at::mps::MPSOpGuard guard({{tensors[0]}, {tensors[1]}, {tensors[2]}, {tensors[3], true}});
+    } else {
+      const at::mps::MPSOpGuard guard({{at::TensorList(tensors)}});
+    }
+  }
+#else
+  run.expect(false, "these sources have guards");
+#endif
 }
 
 }  // namespace
@@ -67,6 +94,11 @@ const std::vector<Scenario>& benchmarks() {
       {"bench-operators-main", "the same on the main thread alone", operators_of_main_thread},
       {"bench-operators-beside", "the same once there is a second stream, which does nothing",
        operators_beside_a_stream},
+      {"bench-guard-alone", "guards of one buffer, with one stream", [](Run& run) { guards(run, 1, false); }},
+      {"bench-guard-1", "guards of one buffer, with several streams", [](Run& run) { guards(run, 1, true); }},
+      {"bench-guard-4", "guards of four buffers, with several streams", [](Run& run) { guards(run, 4, true); }},
+      {"bench-guard-32", "guards of a list of 32 buffers, with several streams",
+       [](Run& run) { guards(run, 32, true); }},
   };
   return all;
 }

@@ -29,7 +29,8 @@ std::string identity() {
 }
 
 const Scenario* find(const char* name) {
-  for (const auto* table : {&scenarios(), &stream_scenarios(), &operation_tests(), &benchmarks()}) {
+  for (const auto* table : {&scenarios(), &stream_scenarios(), &guard_scenarios(), &extension_scenarios(),
+                            &operation_tests(), &benchmarks()}) {
     for (const Scenario& scenario : *table) {
       if (std::strcmp(scenario.name, name) == 0) return &scenario;
     }
@@ -39,7 +40,8 @@ const Scenario* find(const char* name) {
 
 int list() {
   std::string text;
-  for (const auto* table : {&scenarios(), &stream_scenarios(), &operation_tests()}) {
+  for (const auto* table :
+       {&scenarios(), &stream_scenarios(), &guard_scenarios(), &extension_scenarios(), &operation_tests()}) {
     for (const Scenario& scenario : *table) {
       text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quoted(scenario.name) +
               ",\"about\":" + quoted(scenario.about) +

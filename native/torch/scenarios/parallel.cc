@@ -147,8 +147,8 @@ void kernels_cold_start(Run& run) {
   });
 }
 
-// Graphs compiled by a thread are its own: they go at its end, at its first operation after empty_cache(), and beyond
-// the bound that the environment sets.
+// Graphs compiled by a thread are its own: they go to the next thread at its end, and are freed at its first operation
+// after empty_cache(), and beyond the bound that the environment sets.
 void graph_cache(Run& run) {
   at::globalContext().hasMPS();
   const char* bound = std::getenv("PYTORCH_MPS_GRAPH_CACHE_SIZE");
@@ -172,8 +172,39 @@ void graph_cache(Run& run) {
     }
     run.meet();
   });
+  const uint64_t once = mpsforge_host_live_graphs() - before;
+  for (int i = 0; i < 8; ++i) {
+    std::thread next([&] { at::relu(at::ones({2, 3}, kMPS)).cpu(); });
+    next.join();
+    const uint64_t left = mpsforge_host_live_graphs() - before;
+    run.expect(left > 0 && left <= once + 2,
+               "graphs after threads in turn: " + std::to_string(left) + ", and " + std::to_string(once) + " before");
+  }
+  hooks().emptyCache();
   const uint64_t left = mpsforge_host_live_graphs() - before;
-  run.expect(left == 0, "graphs of threads that have ended: " + std::to_string(left));
+  run.expect(left == 0, "graphs of threads that have ended, after empty_cache: " + std::to_string(left));
+}
+
+// Threads that come and go run one model, as a server's may: they take over the graphs of those before them. With
+// several at once each has graphs of its own.
+void graphs_in_turn(Run& run) {
+  at::globalContext().hasMPS();
+  at::Generator generator = run.generator(0);
+  const Model here(8, 16, 4, generator), there = here.on(at::kMPS);
+  const at::Tensor input = random({2, 8}, generator);
+  const uint64_t before = mpsforge_host_live_graphs();
+  const auto body = [&](int) { run.expect_close("model", there(input.to(at::kMPS)), here(input)); };
+  std::thread first(body, 0);
+  first.join();
+  const uint64_t once = mpsforge_host_live_graphs() - before;
+  run.expect(once > 0, "no graph is kept after the thread that compiled it");
+  for (int turn = 0; turn < 200 / run.threads; ++turn) {
+    run.in_parallel(body);
+    const uint64_t kept = mpsforge_host_live_graphs() - before;
+    run.expect(kept >= once && kept <= once * static_cast<uint64_t>(run.threads),
+               "graphs after turn " + std::to_string(turn) + ": " + std::to_string(kept) +
+                   ", one thread's: " + std::to_string(once));
+  }
 }
 
 // Kernels of MetalPerformanceShaders, which open encoders of their own, while other threads' kernels leave theirs open.
@@ -441,6 +472,7 @@ const std::vector<Scenario>& scenarios() {
       {"cold-start", "the first use of mps by all threads at once", cold_start},
       {"kernels-cold-start", "the first use of Metal kernels by all threads at once", kernels_cold_start},
       {"graph-cache", "graphs compiled by threads that end, empty the cache or have a bound", graph_cache},
+      {"graphs-in-turn", "one model run by 200 threads that come and go", graphs_in_turn},
       {"matrix-kernels", "matrix kernels of MetalPerformanceShaders in each thread", matrix_kernels},
       {"synchronize-encode", "some threads synchronise the device while others encode", synchronize_while_encoding},
       {"commit-encode", "torch::mps::commit while other threads encode", commit_while_encoding},

@@ -63,6 +63,8 @@ struct Scenario {
 // All scenarios, in the order of the table in validate/runtime/scenarios.go.
 const std::vector<Scenario>& scenarios();
 const std::vector<Scenario>& stream_scenarios();
+const std::vector<Scenario>& guard_scenarios();
+const std::vector<Scenario>& extension_scenarios();
 const std::vector<Scenario>& operation_tests();
 // What make bench times.
 const std::vector<Scenario>& benchmarks();

@@ -36,7 +36,9 @@ void explicit_streams(Run& run) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     const c10::Stream before = current_stream(), own = new_stream(), other = new_stream();
-    run.expect(own.id() != 0 && own != other, "a new stream is the default one, or the one before");
+    run.expect(own.id() != 0, "a new stream is the default one");
+    // 32 are handed out in turn, so that more callers at once may see one again
+    if (2 * run.threads <= 32) run.expect(own != other, "a new stream is the one before");
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor input = at::randn({16, 16}, generator);
       at::Tensor output;

@@ -1,0 +1,236 @@
+// Scenarios of what extensions do: work that they encode themselves, with and without guards of their own.
+#include <ATen/SparseCsrTensorImpl.h>
+#include <ATen/SparseTensorImpl.h>
+#include <ATen/detail/MPSHooksInterface.h>
+#import <Metal/Metal.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dispatch/dispatch.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "scenarios.h"
+#if __has_include(<ATen/mps/MPSOpGuard.h>)
+#include <ATen/mps/MPSOpGuard.h>
+#define MPSFORGE_HAS_GUARDS 1
+#endif
+
+namespace mpsforge::hostmps {
+namespace {
+
+const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
+
+// Copies memory on the queue of the thread's stream, and names no tensor to anybody.
+void copy_by_hand(const at::Tensor& to, const at::Tensor& from) {
+  const auto& hooks = at::detail::getMPSHooks();
+  hooks.commitStream();  // no encoder is open then
+  const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+  const auto source = static_cast<id<MTLBuffer>>(from.storage().mutable_data());
+  const auto copy = static_cast<id<MTLBuffer>>(to.storage().mutable_data());
+  const size_t size = from.nbytes();
+  dispatch_sync(queue, ^() {
+    id<MTLBlitCommandEncoder> blit = [static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()) blitCommandEncoder];
+    [blit copyFromBuffer:source sourceOffset:0 toBuffer:copy destinationOffset:0 size:size];
+    [blit endEncoding];
+  });
+}
+
+// No guard covers the copies.
+void raw_work(Run& run) {
+  const size_t count = static_cast<size_t>(run.threads);
+  std::vector<at::Tensor> from(count), to(count);
+  for (at::Tensor& tensor : to) tensor = at::zeros({64, 64}, kMPS);
+  run.in_parallel([&](int number) {
+    const size_t own = static_cast<size_t>(number), next = (own + 1) % count;
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor value = at::full({64, 64}, number + i + 1.0, kMPS);
+      from[own] = at::div(at::mm(value, at::ones({64, 64}, kMPS)), 64.0);
+      run.meet();
+      copy_by_hand(to[next], from[next]);
+      run.meet();
+      run.expect_close("copy", at::add(to[own], 1.0), at::full({64, 64}, number + i + 2.0));
+      run.meet();
+    }
+  });
+}
+
+// One thread waits for the device, whose work waits for an event; the others encode on the same stream meanwhile, and
+// the last of them gives the event. If the wait held the stream's queue, they would wait for each other.
+void encode_beside_wait(Run& run) {
+  const auto& hooks = at::detail::getMPSHooks();
+  const id<MTLSharedEvent> event = [MTLCreateSystemDefaultDevice() newSharedEvent];
+  const c10::impl::VirtualGuardImpl streams(at::kMPS);
+  for (int i = 0; i < run.iterations; ++i) {
+    const uint64_t given = static_cast<uint64_t>(i) + 1;
+    std::atomic<int> left{run.threads - 1};
+    run.in_parallel([&](int number) {
+      const c10::StreamGuard on_default(streams.getDefaultStream(at::Device(at::kMPS, 0)));
+      if (number == 0) {
+        hooks.commitStream();  // no encoder is open then
+        const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+        dispatch_sync(queue, ^() {
+          [static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()) encodeWaitForEvent:event value:given];
+        });
+        run.meet();
+        std::atomic<bool> returned{false};
+        std::thread patience([&] {
+          for (int waited = 0; waited < 5000 && left > 0 && !returned; ++waited) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+          run.expect(left <= 0, "threads could not encode while another waited for the device");
+          event.signaledValue = given;
+        });
+        hooks.deviceSynchronize();
+        returned = true;
+        patience.join();
+        return;
+      }
+      run.meet();
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(5));  // the first thread waits by then; a hope, and no order
+      const at::Tensor sum = at::add(at::full({64}, number, kMPS), 1.0);
+      --left;
+      run.expect_close("sum", sum, at::full({64}, number + 1.0));
+    });
+  }
+}
+
+#ifdef MPSFORGE_HAS_GUARDS
+using at::mps::MPSOpGuard;
+
+struct SparseTensor {
+  at::Tensor whole;
+  std::vector<at::Tensor> parts;
+};
+
+SparseTensor coordinates() {
+  const at::Tensor indices = at::zeros({1, 64}, kMPS.dtype(at::kLong)), values = at::zeros({64}, kMPS);
+  auto whole = c10::make_intrusive<at::SparseTensorImpl>(c10::DispatchKeySet(c10::DispatchKey::SparseMPS),
+                                                         caffe2::TypeMeta::Make<float>());
+  whole->raw_resize_(/*sparse_dim=*/1, /*dense_dim=*/0, {64});
+  whole->set_indices_and_values_unsafe(indices, values);
+  return {at::Tensor(std::move(whole)), {indices, values}};
+}
+
+// PyTorch 2.6.0 makes compressed tensors on other devices only, so it begins as one of the CPU.
+struct CompressedOnMPS : at::SparseCsrTensorImpl {
+  CompressedOnMPS()
+      : SparseCsrTensorImpl(c10::DispatchKeySet(c10::DispatchKey::SparseCsrCPU), at::kCPU, at::kSparseCsr,
+                            caffe2::TypeMeta::Make<float>()) {
+    key_set_ = c10::DispatchKeySet(c10::DispatchKey::SparseCsrMPS);
+    device_opt_ = at::Device(at::kMPS, 0);
+  }
+};
+
+SparseTensor compressed() {
+  const at::Tensor rows = at::zeros({65}, kMPS.dtype(at::kInt)), columns = at::zeros({64}, kMPS.dtype(at::kInt));
+  const at::Tensor values = at::zeros({64}, kMPS);
+  auto whole = c10::make_intrusive<CompressedOnMPS>();
+  whole->set_member_tensors(rows, columns, values, at::IntArrayRef{64, 64});
+  return {at::Tensor(std::move(whole)), {rows, columns, values}};
+}
+
+// Each thread writes a part of its sparse tensor, and then copies that of its neighbour's under a guard that names the
+// whole. One part at a time: what is ordered for one part would be for another that the same stream wrote before.
+void sparse_parts(Run& run) {
+  const size_t count = static_cast<size_t>(run.threads);
+  for (SparseTensor (*make)() : {&coordinates, &compressed}) {
+    std::vector<SparseTensor> tensors(count);
+    run.in_parallel([&](int number) {
+      const size_t own = static_cast<size_t>(number), next = (own + 1) % count;
+      tensors[own] = make();
+      for (int i = 0; i < run.iterations; ++i) {
+        const size_t index = static_cast<size_t>(i) % tensors[own].parts.size();
+        tensors[own].parts[index].fill_(number + i + 1);
+        run.meet();
+        const at::Tensor& part = tensors[next].parts[index];
+        const at::Tensor copy = at::zeros_like(part);
+        {
+          const MPSOpGuard guard({{tensors[next].whole}, {copy, /*writes=*/true}});
+          copy_by_hand(copy, part);
+        }
+        run.expect_close("part of a sparse tensor", copy,
+                         at::full(copy.sizes(), static_cast<int64_t>(next) + i + 1, copy.dtype()));
+        run.meet();
+      }
+    });
+  }
+}
+
+// The tensor whose lock a guard takes first, and then the other: locks are taken in the order of addresses.
+std::pair<at::Tensor, at::Tensor> in_order_of_locks() {
+  const at::Tensor one = at::zeros({64, 64}, kMPS), other = at::zeros({64, 64}, kMPS);
+  return one.storage().data() < other.storage().data() ? std::pair(one, other) : std::pair(other, one);
+}
+
+// A guard that writes two tensors stands in one that reads the second of them, so that it gets the first one's lock
+// without waiting, fails to get the second's, and begins again. The other threads have just read the first tensor.
+void nested_try(Run& run) {
+  const auto pair = in_order_of_locks();
+  const at::Tensor &first = pair.first, &second = pair.second;
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      at::Tensor seen;
+      if (number > 0 || run.threads == 1) seen = at::add(first, 1.0);
+      run.meet();
+      if (number == 0) {
+        const MPSOpGuard outer({{second}});
+        const MPSOpGuard nested({{first, /*writes=*/true}, {second, /*writes=*/true}});
+        first.add_(1.0);
+        second.add_(first);
+      }
+      run.meet();
+      if (seen.defined()) run.expect_close("what was read before", seen, at::full({64, 64}, i + 1.0));
+    }
+  });
+  run.expect_close("first", first, at::full({64, 64}, static_cast<double>(run.iterations)));
+  run.expect_close("second", second, at::full({64, 64}, run.iterations * (run.iterations + 1) / 2.0));
+}
+
+// A guard that covers one of a nested guard's tensors and reads the other, which the nested one writes: so it is
+// suspended, and the nested one must lock both. Odd threads write another number to the covered tensor meanwhile.
+void nested_covered(Run& run) {
+  const at::Tensor covered = at::ones({64, 64}, kMPS), other = at::ones({64, 64}, kMPS);
+  const auto check = [&] {
+    run.expect(at::min(other).item<float>() > 0, "a number came between a guard's two copies");
+  };
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::full({64, 64}, number + 1.0, kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number % 2 == 1) {
+        covered.fill_(-1.0);
+        check();
+        continue;
+      }
+      const MPSOpGuard outer({{covered, /*writes=*/true}, {other}});
+      const MPSOpGuard nested({{own}, {covered, /*writes=*/true}, {other, /*writes=*/true}});
+      copy_by_hand(covered, own);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));  // others come to their turn, if nothing stops them
+      copy_by_hand(other, covered);
+    }
+  });
+  check();
+}
+#else
+void sparse_parts(Run& run) { run.expect(false, "these sources have no guards"); }
+void nested_try(Run& run) { run.expect(false, "these sources have no guards"); }
+void nested_covered(Run& run) { run.expect(false, "these sources have no guards"); }
+#endif
+
+}  // namespace
+
+const std::vector<Scenario>& extension_scenarios() {
+  static const std::vector<Scenario> all = {
+      {"raw-work", "copies that an extension encodes itself, between other threads' tensors", raw_work},
+      {"encode-beside-wait", "threads encode on the stream for whose work another waits", encode_beside_wait},
+      {"sparse-parts", "the parts of sparse tensors under a guard that names the whole", sparse_parts},
+      {"nested-try", "a nested guard that gets one of its two locks and begins again", nested_try},
+      {"nested-covered", "a nested guard of two tensors, of which the outer one covers one", nested_covered},
+  };
+  return all;
+}
+
+}  // namespace mpsforge::hostmps
