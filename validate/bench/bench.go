@@ -41,7 +41,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	patched, _, err := pytests.Proven(ctx, env, report)
+	patched, stock, err := pytests.Proven(ctx, env, report)
 	if err != nil {
 		return err
 	}
@@ -71,6 +71,16 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	add("processes", r.ThreadsOf(processes), iterations)
 	batching, _ := pytests.Named("batching")
 	add("batching", []int{1}, r.IterationsOf(batching))
+	for _, t := range all {
+		switch {
+		case slices.Contains(stepTests, t.Name):
+			jobs = append(jobs, stepJobs(r, t, patched, stock)...)
+		case t.Name == "cpu-cost" && patched.Device == "mps":
+			job := r.Job(t, patched, 1, false)
+			job.Run.More = append(slices.Clone(job.Run.More), "MPSFORGE_METAL_MAX_DELAY_US=0")
+			jobs = append(jobs, job)
+		}
+	}
 	if len(jobs) == 0 {
 		return stage.Skipf("no test of this stage matches %q", env.Python.Only)
 	}
@@ -78,13 +88,15 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	for _, name := range append(slices.Clone(names), "processes", "batching") {
-		of := pytests.JobsWhere(found, func(o pytests.Job) bool { return o.Test.Name == name })
-		if len(of) == 0 {
-			continue
-		}
-		if err := r.Judge(of[0].Test, of); err != nil {
-			return err
+	for _, name := range slices.Concat(names, []string{"processes", "batching", "cpu-cost"}, stepTests) {
+		for _, s := range []*pytests.Subject{patched, stock} {
+			of := pytests.JobsWhere(found, func(o pytests.Job) bool { return o.Test.Name == name && o.Subject == s })
+			if len(of) == 0 {
+				continue
+			}
+			if err := r.Judge(of[0].Test, of); err != nil {
+				return err
+			}
 		}
 	}
 	note := "Operations a second, median; efficiency is that of one thread times their number. Nothing is promised: there is no bound."
@@ -92,6 +104,11 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
 	}
 	report.Tables = append(report.Tables, scalingTable(found, names, note), batchingTable(found, note))
+	for _, table := range []reports.Table{stepsTable(found, patched, stock, note), cpuTable(found)} {
+		if len(table.Rows) > 0 {
+			report.Tables = append(report.Tables, table)
+		}
+	}
 	report.Plots = append(report.Plots, scalingPlots(found, names)...)
 	if plot := batchingPlot(found); len(plot.Bars) > 0 {
 		report.Plots = append(report.Plots, plot)

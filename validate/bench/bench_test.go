@@ -30,3 +30,26 @@ func TestScalingPlots(t *testing.T) {
 		t.Errorf("%+v", processes)
 	}
 }
+
+// Each patched run is compared with the stock run beside it; a run that failed counts, as one of speed 0.
+func TestStepsTable(t *testing.T) {
+	patched, stock := &pytests.Subject{Name: "patched"}, &pytests.Subject{Name: "stock"}
+	var all []pytests.Job
+	add := func(s *pytests.Subject, speed float64, problem string) {
+		o := pytests.Job{Test: pytests.Test{Name: "steps-16"}, Subject: s, Run: pytests.Run{Threads: 4}}
+		o.Counted.Facts, o.End.Problem = map[string]float64{stepsFact: speed}, problem
+		all = append(all, o)
+	}
+	for _, pair := range [][2]float64{{300, 100}, {90, 100}, {260, 100}} {
+		add(patched, pair[0], "")
+		add(stock, pair[1], "")
+	}
+	rows := stepsTable(all, patched, stock, "").Rows
+	if len(rows) != 1 || !slices.Equal(rows[0], []string{"steps-16", "4 threads", "260", "100", "2.60", "0.90", "3"}) {
+		t.Errorf("%q", rows)
+	}
+	all[0].End.Problem = "hung"
+	if rows = stepsTable(all, patched, stock, "").Rows; rows[0][5] != "0.00" {
+		t.Errorf("a hung run does not show: %q", rows)
+	}
+}

@@ -4,6 +4,7 @@ package pytests
 
 import (
 	"slices"
+	"time"
 
 	"mpsforge/validate/process"
 )
@@ -28,6 +29,10 @@ type Test struct {
 	environment []string
 	// Noisy tests use all processors; nothing else runs beside them.
 	Noisy bool
+	// extension: it needs the functions that a host build's Python has; on another torch it skips itself.
+	extension bool
+	// deadline ends a process that has done nothing for so long; 0 is that of all tests.
+	deadline time.Duration
 }
 
 // Section groups tests as the report's tables do.
@@ -38,6 +43,7 @@ const (
 	limitSection   Section = "thread limit"
 	streamSection  Section = "streams"
 	memorySection  Section = "hand-over and memory"
+	fieldSection   Section = "programs of the field"
 	ProcessSection Section = "processes"
 	ColdSection    Section = "cold and warm"
 	BenchSection   Section = "bench"
@@ -58,7 +64,7 @@ func Tests() []Test {
 		return Test{Name: name, About: about, Section: limitSection, Class: class, patches: discipline, stock: process.StockFails, threads: limitThreads, quick: []int{4},
 			iterations: 20, quickIterations: 8, Graph: graph}
 	}
-	return []Test{
+	return append([]Test{
 		{Name: "basic", About: "randn, mm and relu", Section: BasicSection, Class: "raw tensor operations", patches: discipline, stock: process.StockFails, threads: limitThreads, quick: []int{4}, iterations: 10, quickIterations: 10},
 		{Name: "stress", About: "the same, many threads for long", Section: BasicSection, Class: "raw tensor operations", patches: discipline, stock: process.StockFails, threads: []int{8, 16}, quick: []int{8}, iterations: 50, quickIterations: 50},
 		{Name: "large", About: "products of 1024x1024 matrices", Section: BasicSection, patches: discipline, stock: process.StockFails, threads: []int{4}, quick: []int{2}, iterations: 20, quickIterations: 1, Noisy: true},
@@ -95,7 +101,10 @@ func Tests() []Test {
 		{Name: "cold-start", About: "all threads use everything for the first time at once", Section: ColdSection, patches: []string{"shader-library-locks", "graph-and-kernel-cache"}, stock: process.StockMay, threads: []int{2, 8, 16}, quick: []int{8}, iterations: 1, quickIterations: 1},
 		{Name: "empty-cache", About: "the graph cache emptied while in use", Section: ColdSection, patches: []string{"graph-and-kernel-cache"}, stock: process.StockMay, threads: []int{4}, quick: []int{4}, iterations: 20, quickIterations: 10},
 		{Name: "batching", About: "one thread, batches of several sizes", Section: BenchSection, stock: process.StockLives, threads: []int{1}, quick: []int{1}, iterations: 40, quickIterations: 10, Noisy: true},
-	}
+		{Name: "steps-16", About: "small steps of a model by threads that share its weights", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 300, quickIterations: 100, Noisy: true},
+		{Name: "steps-512", About: "larger steps", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 150, quickIterations: 50, Noisy: true},
+		{Name: "cpu-cost", About: "operators of the CPU beside several streams", Section: BenchSection, stock: process.StockLives, threads: []int{1}, quick: []int{1}, iterations: 15, quickIterations: 5, Noisy: true},
+	}, fieldTests()...)
 }
 
 // upTo lists the numbers from 1.

@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <torch/csrc/python_headers.h>
 
+#include "field.h"
+
 extern "C" const char mpsforge_stamp[];
 
 // As the checkout's torch/csrc/mps/Module.h declares them.
@@ -32,10 +34,20 @@ PyObject* identity(PyObject*, PyObject*) {
   return Py_BuildValue("(ss)", known ? info.dli_fname : "", mpsforge_stamp);
 }
 
+namespace field = mpsforge::field;
+
 // NOLINTNEXTLINE(*-c-arrays): Python's own form
 PyMethodDef functions[] = {
     {"install", install, METH_O, "install(torch._C): put the checkout's bindings over the prebuilt ones."},
     {"identity", identity, METH_NOARGS, "The path of the loaded libhostmps.so, and its stamp."},
+    {"hold_queue", field::hold_queue, METH_NOARGS, "Stay on the queue of the current stream until let_go()."},
+    {"wait_until_held", field::wait_until_held, METH_NOARGS, "Wait until another thread is in hold_queue()."},
+    {"let_go", field::let_go, METH_NOARGS, "End hold_queue()."},
+    {"foreign", field::foreign, METH_O, "foreign(n): n floats on mps in a buffer that is not the allocator's."},
+    {"encode_copy", field::encode_copy, METH_VARARGS, "encode_copy(to, from): on the current stream, by no operator."},
+    {"encode_copy_on", field::encode_copy_on, METH_VARARGS,
+     "encode_copy_on(to, from, id): the same on the stream of that id, which nothing orders."},
+    {"run_shader", field::run_shader, METH_VARARGS, "run_shader(to, from): exp, by runCommandBlock and no operator."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -27,6 +27,14 @@ def load():
     )
     torch.mps = sys.modules["torch.mps"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(torch.mps)
+    library = folder.parent / "library.py"
+    if library.exists():
+        # How kernels in Python are registered is the checkout's, too; what is registered stays where it is.
+        spec = importlib.util.spec_from_file_location("torch.library", library)
+        ours = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(ours)
+        ours.fallthrough_kernel, ours._impls = torch.library.fallthrough_kernel, torch.library._impls
+        torch.library.Library.impl, torch.library.Library.fallback = ours.Library.impl, ours.Library.fallback
     # torch's own import has called it already, and registered nothing, since its build has no MPS. torch.backends.mps
     # gives the device its group normalisation.
     torch.backends.mps._init()

@@ -4,11 +4,13 @@ A test is a method test_NAME of a ParallelTest. It may be run by unittest alone 
 folder); mpsforge runs each in a process of its own through child.py, and judges by the counts.
 """
 
+import ctypes
 import dataclasses
 import threading
 import time
 import unittest
 
+import identity
 import torch
 
 
@@ -107,6 +109,23 @@ class ParallelTest(unittest.TestCase):
         if self.settings.device != "mps":
             self.skipTest(f"speaks of device mps; this is {self.settings.device}")
 
+    def need_extension(self):
+        """The functions that a host build of mpsforge has for these tests; skips the test on another torch."""
+        try:
+            import _mpsforge_hostmps
+        except ImportError:
+            self.skipTest("needs the extension of a host build (mpsforge build --host)")
+        return _mpsforge_hostmps
+
+    def has_callbacks(self):
+        """Whether PyTorch has a callback that every operator of every device calls (at::hasGlobalCallbacks)."""
+        for path in identity.images():
+            ask = identity.symbol(path, "_ZN2at18hasGlobalCallbacksEv", None) if "libtorch_cpu." in path else None
+            if ask is not None:
+                ask.restype = ctypes.c_bool
+                return ask()
+        raise AssertionError("no loaded libtorch_cpu has at::hasGlobalCallbacks")
+
     def synchronize(self):
         if self.settings.device == "mps":
             torch.mps.synchronize()
@@ -139,6 +158,17 @@ class ParallelTest(unittest.TestCase):
         for thread in started:
             thread.join()
         self.counts.add(seconds=time.perf_counter() - begin)
+
+    def in_turn(self, work):
+        """Calls work(i) on one thread after the other: the next starts when the one before has ended. Stock is right here."""
+        for i in range(self.settings.threads):
+            self.together(lambda _, i=i: work(i), operations=1, threads=1)
+
+    def busy(self):
+        """Gives the calling thread's stream work for some hundredths of a second, on Apple's GPUs for less. What the thread enqueues next is
+        done late, so that who does not wait for it sees what was there before."""
+        square = torch.ones(512, 512, device=self.settings.device)
+        torch.mm(square, square)
 
     def done(self):
         self.counts.add(operations=1)

@@ -1,12 +1,22 @@
-"""What is gained by batches: the bench stage's counterpart to threads."""
+"""What the stage bench measures beside the tests' own speeds: batches, steps against a lock, and what operators of the CPU pay."""
 
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import threading
 import time
+import timeit
 
 import operations
 import torch
 from harness import ParallelTest, numbers
 
 BATCHES = (1, 8, 64, 256)
+WARM_STEPS = 5
+STEPS_FACT = "steps a second"
+CPU_COSTS = ("add_", "view")
 
 
 class Throughput(ParallelTest):
@@ -29,3 +39,106 @@ class Throughput(ParallelTest):
                 self.counts.facts[f"samples/s in batches of {batch}"] = batch * self.settings.iterations / seconds
                 for result in results:
                     self.compare(result, on_cpu(x), f"batch of {batch}", 1e-4)
+
+    def test_steps_16(self):
+        """Small steps of a model by each thread: the host's work counts."""
+        self.steps(16)
+
+    def test_steps_512(self):
+        """Larger ones."""
+        self.steps(512)
+
+    def steps(self, width: int):
+        """Each thread has its own input and all have the same weights. With MPSFORGE_ONE_AT_A_TIME=1 a lock of the program's own lets
+        one thread do a step at a time, without which stock dies. The steps a second of all threads, once all are warm, are a fact."""
+        device, iterations = self.settings.device, self.settings.iterations
+        lock = threading.Lock() if os.environ.get("MPSFORGE_ONE_AT_A_TIME") == "1" else contextlib.nullcontext()
+        threads = self.settings.threads
+        meet, found, times = threading.Barrier(threads), {}, {}
+
+        def step(x, weight):
+            y = torch.relu(torch.mm(x, weight)) + x
+            return torch.nn.functional.layer_norm(y, (width,)).abs().sum().item()
+
+        def work(i):
+            with torch.no_grad():
+                with lock:
+                    x = inputs[i].to(device)
+                for _ in range(WARM_STEPS):
+                    with lock:
+                        step(x, weight)
+                meet.wait()
+                begin = time.perf_counter()
+                found[i] = []
+                for _ in range(iterations):
+                    with lock:
+                        found[i].append(step(x, weight))
+                    self.done()
+                times[i] = (begin, time.perf_counter())
+                with lock:
+                    del x
+
+        with torch.no_grad():
+            inputs, here = [numbers(i, 16, width) for i in range(threads)], numbers(99, width, width) * width**-0.5
+            weight = here.to(device)
+            self.together(work)
+            for i, values in found.items():
+                expected = torch.tensor(step(inputs[i], here)).expand(len(values))
+                self.compare(torch.tensor(values), expected, f"thread {i}", 1e-4)
+                self.counts.add(answers=len(values) - 1)
+        if len(times) == threads:
+            seconds = max(end for _, end in times.values()) - min(begin for begin, _ in times.values())
+            self.counts.facts[STEPS_FACT] = threads * iterations / seconds
+
+    def test_cpu_cost(self):
+        """What operators of the CPU cost in a process whose threads have used MPS, by what they cost in one where only the main
+        thread has: two processes measure in turn, and the median of the blocks' ratios is a fact."""
+        self.need_mps()
+        programs = [subprocess.Popen([sys.executable, __file__, str(streams)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for streams in (0, 1)]
+
+        def block(program):
+            program.stdin.write("\n")
+            program.stdin.flush()
+            return [float(word) for word in program.stdout.readline().split()]
+
+        try:
+            for program in programs:
+                block(program)  # what comes first is slower
+            ratios = []
+            for turn in range(self.settings.iterations):
+                order = programs if turn % 2 == 0 else programs[::-1]
+                times = {program: block(program) for program in order}
+                before, after = times[programs[0]], times[programs[1]]
+                ratios.append([a / b for a, b in zip(after, before, strict=True)])
+                self.compare(torch.tensor(float(len(before))), torch.tensor(float(len(CPU_COSTS))), "measured")
+                self.counts.add(expected=1)
+                self.done()
+            for i, name in enumerate(CPU_COSTS):
+                self.counts.facts[f"{name} on the CPU, several streams by one"] = statistics.median(ratio[i] for ratio in ratios)
+        finally:
+            for program in programs:
+                program.stdin.close()
+                program.wait()
+
+
+def measure_cpu():
+    """The program of test_cpu_cost: for each line of its input it prints microseconds for each of CPU_COSTS."""
+    tensor = torch.zeros(16)
+
+    def use():
+        torch.ones(4, device="mps").add_(1).cpu()
+
+    use()
+    if sys.argv[1] == "1":
+        threads = [threading.Thread(target=use) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+            thread.join()
+    calls = {"add_": lambda: tensor.add_(1), "view": lambda: tensor.view(4, 4)}
+    assert tuple(calls) == CPU_COSTS
+    for _ in sys.stdin:
+        print(*[1e6 * min(timeit.repeat(call, number=2000, repeat=3)) / 2000 for call in calls.values()], flush=True)
+
+
+if __name__ == "__main__":
+    measure_cpu()

@@ -1,0 +1,124 @@
+"""Work that PyTorch's operators do not see: extensions that encode by themselves, and memory that is not the allocator's.
+
+The extension is that of a host build (native/torch/python/field.mm). One thread after the other uses MPS, so stock is right.
+"""
+
+import math
+import threading
+
+import torch
+from harness import ParallelTest
+
+SIZE = 4096
+
+
+class Extensions(ParallelTest):
+    def setUp(self):
+        super().setUp()
+        self.need_mps()
+        self.addCleanup(self.synchronize)
+
+    def test_foreign_buffer(self):
+        """Threads write a tensor over a buffer that another library made, as from_blob and DLPack give it, and the main thread reads it."""
+        extension = self.need_extension()
+        tensors = [extension.foreign(SIZE) for _ in range(self.settings.threads)]
+
+        def work(i):
+            self.compare((tensors[i] + 1).cpu(), torch.full((SIZE,), iteration + 1.0), f"thread {i}, iteration {iteration}")
+            self.busy()
+            tensors[i].add_(1)
+            self.done()
+
+        for tensor in tensors:
+            tensor.zero_()
+        for iteration in range(self.settings.iterations):
+            self.in_turn(work)
+        for i, tensor in enumerate(tensors):
+            self.compare(tensor.cpu(), torch.full((SIZE,), float(self.settings.iterations)), f"tensor {i}", answer=False)
+
+    def unseen(self, copy, value):
+        """A thread writes a tensor late; the next one copies it in a way that is no operator; the main thread reads the copy,
+        and writes both again. Each of the three steps needs the one before."""
+        source, target = torch.zeros(SIZE, device="mps"), torch.zeros(SIZE, device="mps")
+
+        def write(number):
+            self.busy()
+            source.fill_(number)
+
+        def encode():
+            self.busy()
+            copy(target, source)
+
+        for iteration in range(self.settings.iterations):
+            for i in range(self.settings.threads):
+                number = (iteration + i) % 7 + 1.0
+                self.together(lambda _, number=number: write(number), operations=0, threads=1)
+                self.together(lambda _: (encode(), self.done()), operations=1, threads=1)
+                source.zero_()  # not before it is copied
+                self.compare(target.cpu(), torch.full((SIZE,), value(number)), f"iteration {iteration}, turn {i}", 1e-6)
+                target.fill_(-1)
+
+    def test_raw_encoding(self):
+        """An extension takes the thread's stream and encodes on its command buffer."""
+        self.unseen(self.need_extension().encode_copy, lambda number: number)
+
+    def test_raw_encoding_first(self):
+        """The same by a thread that does nothing else with MPS."""
+        encode_copy = self.need_extension().encode_copy
+        source, target = torch.zeros(SIZE, device="mps"), torch.zeros(SIZE, device="mps")
+        for iteration in range(self.settings.iterations):
+            for i in range(self.settings.threads):
+                self.busy()
+                source.fill_(iteration + i + 1.0)
+                self.together(lambda _: (encode_copy(target, source), self.done()), operations=1, threads=1)
+                self.compare(target.cpu(), torch.full((SIZE,), iteration + i + 1.0), f"iteration {iteration}, turn {i}")
+
+    def test_command_block(self):
+        """What a model compiled ahead of time does: MetalKernelFunction::runCommandBlock, and no operator around it."""
+        self.unseen(self.need_extension().run_shader, math.exp)
+
+    def test_compiled_shader(self):
+        """A shader of the program's own, by torch.mps: threads read one tensor of weights and write one after the other."""
+        self.unseen(self.compiled_exp(), math.exp)
+
+    def compiled_exp(self):
+        self.need(torch.mps, "_compile_shader")
+        library = torch.mps._compile_shader(
+            "#include <metal_stdlib>\n"
+            "kernel void exp_kernel( device float *to [[buffer(0)]], device float *from [[buffer(1)]], uint place [[thread_position_in_grid]]) {\n"
+            "  to[place] = metal::exp(from[place]);\n}"
+        )
+        return library.exp_kernel
+
+    def test_compiled_shader_waits(self):
+        """Threads read one tensor of weights, by an operator and by a shader of the program's own. How often a stream waits for
+        another one for it are facts: readers need not, but PyTorch takes each tensor that a shader is given as written."""
+        self.need(torch.mps, "stream_pool_stats")
+        shader, weights = self.compiled_exp(), torch.ones(SIZE, device="mps")
+        kernels = {"operator": lambda to: torch.exp(weights, out=to), "shader": lambda to: shader(to, weights)}
+        meet = threading.Barrier(self.settings.threads)
+
+        def waits():
+            return torch.mps.stream_pool_stats()["hand_over_waits"]
+
+        def work(i):
+            own = torch.zeros(SIZE, device="mps")
+            for name, kernel in kernels.items():
+                kernel(own)  # the first use waits for who made the weights
+                meet.wait()
+                before = waits()
+                meet.wait()
+                for _ in range(self.settings.iterations):
+                    kernel(own)
+                    self.done()
+                    meet.wait()  # so that they come by turns
+                if i == 0:
+                    counted[name] = (waits() - before) / (self.settings.iterations * self.settings.threads)
+                self.compare(own.cpu(), torch.full((SIZE,), math.e), f"thread {i}, {name}", 1e-6)
+                self.counts.add(answers=self.settings.iterations - 1)
+
+        counted = {}
+        self.together(work, operations=2 * self.settings.iterations)
+        for name, number in counted.items():
+            self.counts.facts[f"waits for another stream by {name} that reads shared weights"] = number
+        self.assertEqual(counted.get("operator"), 0, "operators that only read waited for each other")

@@ -1,0 +1,122 @@
+"""Threads that wait: they let others pass, in turn, and they do not hold the interpreter lock."""
+
+import statistics
+import threading
+import time
+
+import torch
+from harness import ParallelTest
+
+MOST_POLLS = 10  # by each thread, while one addition waits; without fairness it is thousands, or no end
+
+
+class Waiting(ParallelTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.synchronize)
+
+    def test_pollers(self):
+        """All threads but one poll a number; that one adds to it. Who polls later does not pass it: of each thread that is the poll in
+        flight, and those before the writer was scheduled. Each of them sees the last number."""
+        device, last = self.settings.device, float(self.settings.iterations)
+        flag, polls, passed = torch.zeros(1, device=device), [0] * self.settings.threads, []
+
+        def work(i):
+            if i == 0:
+                for _ in range(self.settings.iterations):
+                    before = sum(polls)
+                    flag.add_(1)
+                    passed.append(sum(polls) - before)
+                    self.done()
+                self.compare(flag.cpu(), torch.tensor([last]), "the writer")
+                self.counts.add(answers=self.settings.iterations - 1)
+                return
+            seen = 0.0
+            while seen < last:
+                seen, before = flag.item(), seen
+                polls[i] += 1
+                if seen < before:
+                    raise AssertionError(f"{seen} after {before}")
+            self.compare(torch.tensor(seen), torch.tensor(last), f"thread {i}")
+            for _ in range(self.settings.iterations):
+                self.done()
+            self.counts.add(answers=self.settings.iterations - 1)
+
+        self.together(work)
+        # The median, as the writer may lose its processor before it comes to the tensor.
+        self.counts.facts["polls while it wrote, by each thread"] = each = statistics.median(passed) / (self.settings.threads - 1)
+        self.assertLessEqual(each, MOST_POLLS, f"polls that each thread did while the writer waited: {passed}, of all of them")
+
+    def test_exhausted_indexing(self):
+        """More threads than streams, which wait for one; the first thing that each does is to index or to assign a number."""
+        self.need(torch.mps, "release_stream_slot")
+        device = self.settings.device
+        here = torch.arange(64.0)
+        there = [here.to(device) for _ in range(self.settings.threads)]
+
+        def work(i):
+            if i % 2:
+                value = there[i][i]
+                self.compare(value.cpu(), here[i], f"thread {i}")
+            else:
+                there[i][0] = 5.0
+                self.compare(there[i][:2].cpu(), torch.tensor([5.0, 1.0]), f"thread {i}")
+            self.done()
+
+        self.together(work, operations=1, stay=False)
+
+    def test_no_global_callback(self):
+        """Several streams cost the operators of other devices nothing: no callback of all operators is there."""
+        self.need_mps()
+        self.assertFalse(self.has_callbacks(), "before any stream")
+
+        def work(i):
+            self.compare((torch.ones(4, device="mps") * i).cpu(), torch.full((4,), float(i)), f"thread {i}")
+            self.assertFalse(self.has_callbacks(), f"thread {i}, which has a stream")
+            self.done()
+
+        self.together(work, operations=1)
+        self.assertFalse(self.has_callbacks(), "after the threads")
+
+    def test_synchronize_together(self):
+        """Two threads of one stream wait for the device. What the second waits for is committed already, and the first waits for it."""
+        device, size = self.settings.device, 1 << 12
+        weights = torch.full((600, 600), 1 / 600, device=device)
+        self.synchronize()
+        self.counts.add(expected=self.settings.iterations)
+
+        def begin(_):
+            value = weights
+            for _ in range(6):
+                value = value @ weights
+            here.copy_((value[0, :1] * 0 + iteration + 1).expand(size).contiguous(), non_blocking=True)
+            given.set()
+            self.synchronize()
+
+        def join(_):
+            given.wait()
+            time.sleep(0.002)  # so that the other thread waits already; a hope, and no order
+            self.synchronize()
+            self.compare(here.clone(), torch.full((size,), iteration + 1.0), f"iteration {iteration}")
+            self.done()
+
+        for iteration in range(self.settings.iterations):
+            here, given = torch.zeros(size), threading.Event()
+            threads = [threading.Thread(target=target, args=(0,)) for target in (begin, join)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+    def test_sub_interpreter(self):
+        """Once there is a sub-interpreter, Python no longer says of each thread whether it holds the interpreter lock."""
+        try:
+            import _interpreters as interpreters  # 3.13
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        interpreters.create()
+        self.counts.add(expected=self.settings.iterations)
+        for iteration in range(self.settings.iterations):
+            value = torch.full((8,), float(iteration), device=self.settings.device)
+            self.compare((value + 1).cpu(), torch.full((8,), iteration + 1.0), f"iteration {iteration}")
+            self.done()
