@@ -28,14 +28,15 @@ func Stage() stage.Stage {
 	}
 }
 
-// protecting are the patches without which operators must go wrong, and in which forms.
+// protecting are the patches without which operators must go wrong, and in which forms. Where leases go with a patch, threads have
+// streams of their own in forms with the word streams alone.
 var protecting = []struct {
 	patch string
 	forms []string
 }{
 	{"thread-leases", []string{"basic"}},
-	{"hand-over", []string{"made-elsewhere", "handed-on"}},
-	{"allocator-streams", []string{"handed-on", "streams+made-elsewhere"}},
+	{"hand-over", []string{"streams+made-elsewhere", "streams+handed-on"}},
+	{"allocator-streams", []string{"streams+made-elsewhere"}},
 }
 
 const (
@@ -106,6 +107,18 @@ func (r *stormRun) pool(s *pytests.Subject) *pool {
 
 // everything is the long form, and the short one.
 func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests.Subject) error {
+	canBuild := r.env.Checkout != nil && r.env.Python.Interpreter == "" && patched.subject.Device == "mps"
+	if flavours := r.env.Host.Flavours; canBuild && len(flavours) > 0 && !slices.Contains(flavours, builds.Plain) {
+		r.skip("without a sanitizer", "--flavours names none that is plain")
+		if !slices.Contains(flavours, builds.Thread) {
+			return nil
+		}
+		builder, err := hosts.New(ctx, r.env, r.report)
+		if err != nil {
+			return err
+		}
+		return r.sanitized(ctx, builder, r.entries)
+	}
 	ends, err := r.run(ctx, patched, r.plan.knownJobs(r.known))
 	if err != nil {
 		return err
@@ -134,7 +147,7 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 	if err := r.controls(ctx, patched, stock, ends); err != nil {
 		return err
 	}
-	if r.env.Checkout == nil || r.env.Python.Interpreter != "" || patched.subject.Device != "mps" {
+	if !canBuild {
 		r.skip("ablations", "the torch given with --python cannot be built without a patch")
 		return nil
 	}
@@ -336,8 +349,8 @@ func (r *stormRun) hostBuilds(ctx context.Context, ends []outcome) error {
 			return err
 		}
 	}
-	builder.AllSources = true // every entry is to run
-	return r.sanitized(ctx, builder, ends)
+	names := running(r.entries, ends)
+	return r.sanitized(ctx, builder, slices.DeleteFunc(slices.Clone(r.entries), func(e entry) bool { return !slices.Contains(names, e.Name) }))
 }
 
 // ablate runs operators in the forms that a patch protects, without it. Some must go wrong: else a pass with it shows nothing.
@@ -356,11 +369,6 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 	if err != nil {
 		return fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)
 	}
-	if patch != "thread-leases" && slices.Contains(source.LeftOut, "thread-leases") {
-		// All threads have one stream then: each job would be noticed, and for another reason.
-		r.skip("without "+patch, "thread-leases does not apply or compile without it, so that threads have no streams that it could order; the stage runtime leaves it out")
-		return nil
-	}
 	var jobs []job
 	for _, name := range running(r.entries, ends) {
 		e := r.entries[slices.IndexFunc(r.entries, func(e entry) bool { return e.Name == name })]
@@ -369,6 +377,9 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 		}
 	}
 	p := r.pool(s)
+	if patch != "thread-leases" && slices.Contains(source.LeftOut, "thread-leases") {
+		p.leases = false // that threads have one stream must not be what is noticed
+	}
 	found, err := r.run(ctx, p, r.plan.some(jobs, quickSome))
 	if err = errors.Join(err, p.close()); err != nil {
 		return err
@@ -397,8 +408,9 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 	return nil
 }
 
-// sanitized runs every entry once under ThreadSanitizer.
-func (r *stormRun) sanitized(ctx context.Context, builder *hosts.Builder, ends []outcome) error {
+// sanitized runs each of the entries once under ThreadSanitizer; the short form, some of them.
+func (r *stormRun) sanitized(ctx context.Context, builder *hosts.Builder, entries []entry) error {
+	builder.AllSources = true // every entry is to run
 	source, err := r.env.Checkout.Patched(ctx, r.env.Series, r.env.Cache)
 	if err != nil {
 		return err
@@ -407,14 +419,9 @@ func (r *stormRun) sanitized(ctx context.Context, builder *hosts.Builder, ends [
 	if err != nil {
 		return err
 	}
-	short := r.plan
-	short.quick = true
-	var jobs []job
-	for _, name := range running(r.entries, ends) {
-		e := r.entries[slices.IndexFunc(r.entries, func(e entry) bool { return e.Name == name })]
-		j := short.job(name, e.mainType(), "basic", defaultThreads)
-		j.Samples, j.Seconds = 2, slowSeconds
-		jobs = append(jobs, j)
+	jobs := r.plan.sanitized(entries)
+	if r.env.Quick {
+		jobs = r.plan.some(jobs, quickSome)
 	}
 	p := r.pool(s)
 	found, err := r.run(ctx, p, jobs)

@@ -153,6 +153,21 @@ func (p plan) sample(entries []entry) []job {
 	return jobs
 }
 
+// sanitized are the jobs of every entry under ThreadSanitizer: once, in its main type, with fewer rounds and samples.
+func (p plan) sanitized(entries []entry) []job {
+	p.quick = true
+	var jobs []job
+	for _, e := range entries {
+		if e.mainType() == "" {
+			continue
+		}
+		j := p.job(e.Name, e.mainType(), "basic", defaultThreads)
+		j.Samples, j.Seconds = 2, slowSeconds
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
 // some draws so many of the jobs.
 func (p plan) some(jobs []job, count int) []job {
 	drawn := slices.Clone(jobs)

@@ -49,6 +49,18 @@ func TestEveryEntryRunsInEveryForm(t *testing.T) {
 	}
 }
 
+// ThreadSanitizer runs each entry that has a possible type once.
+func TestEveryEntryRunsOnceUnderThreadSanitizer(t *testing.T) {
+	var have []string
+	for _, j := range (plan{seed: 1}).sanitized(someEntries) {
+		have = append(have, j.cell.String())
+	}
+	want := []string{"add, float32, basic, 4 threads, seed 1", "bitwise_not, int64, basic, 4 threads, seed 1", "view, float32, basic, 4 threads, seed 1"}
+	if !slices.Equal(have, want) {
+		t.Errorf("%q", have)
+	}
+}
+
 // The short form has each entry once, and what it draws depends on the seed and the entry alone.
 func TestSampleIsDrawnBySeed(t *testing.T) {
 	one, again, other := (plan{seed: 1}).sample(someEntries), (plan{seed: 1}).sample(slices.Clone(someEntries)[1:]), (plan{seed: 2}).sample(someEntries)

@@ -27,7 +27,7 @@ class Form:
     source: str = "own"  # each thread makes its inputs; shared: the main thread made them; maker: another thread makes them
     layout: str = "dense"  # strided: every input is a view with an offset and stride 2
     thread: str = "long"  # fresh: the operator is the first that its thread does on the device
-    stream: str = "thread"  # the thread's own; explicit: under torch.mps.stream(torch.mps.Stream())
+    stream: str = "thread"  # the thread's own; explicit: one that the thread makes
     delivery: str = "self"  # neighbour: another thread reads the result, with no synchronisation
     partner: str = ""  # the entry that runs beside it
 
@@ -56,6 +56,6 @@ def why_not(form, entry, has_streams):
         return "no in-place variant"
     if form.call == "backward" and not entry.supports_autograd:
         return "no backward"
-    if form.stream == "explicit" and not has_streams:
-        return "this torch has no torch.mps.Stream"
+    if form.stream == "explicit" and not has_streams():
+        return "this torch makes no streams for mps"
     return ""

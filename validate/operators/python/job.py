@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 RANGE_RUNS = 6  # of a random operator alone, for the range of its values
 GENERATOR_SEED = 20
+FREE_BLOCKS = [256 << power for power in range(8)]  # bytes
 HAND_OVER_SECONDS = 60  # what a thread waits for its neighbour at most
 UNDEFINED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided")
 
@@ -99,7 +100,7 @@ REASONS = (  # words in an exception's text, and what they mean; the first that 
 
 
 class NotDeterministic(Exception):
-    """Twice alone gave two answers, though nothing in it draws random numbers."""
+    """Twice alone gave two answers, though nothing in it draws random numbers: mostly it reads memory that nobody wrote."""
 
 
 def why(error):
@@ -153,6 +154,9 @@ def run_alone(program, case):
     inputs = program.inputs(case)
     if program.form.call == "in-place" and not isinstance(inputs.first, torch.Tensor):
         raise NotApplicable("no tensor to write into")
+    if program.form.call == "in-place" and case.sample.broadcasts_input:
+        # logical_and_ of 2.6.0 makes its argument larger there and reads memory that was never written, where the CPU refuses
+        raise NotApplicable("the result is larger than what it is to be written into")
     if program.form.call == "out":
         case.out = case.entry(inputs.first, *inputs.rest, **inputs.keywords)
         if not all(isinstance(leaf, torch.Tensor) for leaf in values.tensors_of(case.out)):
@@ -166,7 +170,10 @@ def run_alone(program, case):
         raise NotApplicable("it does nothing on the device")
     after = values.read(inputs.tensors())
     case.changed = frozenset(i for i in range(len(before)) if values.difference([after[i]], [before[i]]))
-    answers = [values.read(program.compute(case, program.inputs(case))) for _ in range(2)]
+    answers = []
+    for byte in (85, 170):
+        fill_free_memory(program.device, byte)
+        answers.append(values.read(program.compute(case, program.inputs(case))))
     differs = values.difference(*answers)
     if case.random:
         answers = with_generator(program, case) or [values.read(program.compute(case, program.inputs(case))) for _ in range(RANGE_RUNS)]
@@ -175,6 +182,14 @@ def run_alone(program, case):
     else:
         answers = answers[:1]
     case.alone = answers
+
+
+def fill_free_memory(device, byte):
+    """Fills the memory that the allocator gives out next: an operator that reads what nobody wrote gives another answer for another byte."""
+    blocks = [torch.full((size,), byte, dtype=torch.uint8, device=device) for size in FREE_BLOCKS for _ in range(8)]
+    if device == "mps":
+        torch.mps.synchronize()
+    del blocks
 
 
 def with_generator(program, case):
@@ -188,6 +203,31 @@ def with_generator(program, case):
         pass
     case.generator = False
     return []
+
+
+def new_stream():
+    """A stream that no other thread has; None where this torch makes none."""
+    if hasattr(torch.mps, "Stream"):
+        return torch.mps.Stream()
+    try:
+        return torch.Stream(device="mps")
+    except RuntimeError:
+        return None
+
+
+@contextlib.contextmanager
+def on_stream(stream):
+    """What the thread does inside is on the stream. PyTorch's own functions for all devices serve where a patch less is applied."""
+    if hasattr(torch.mps, "stream"):
+        with torch.mps.stream(stream):
+            yield
+        return
+    before = torch.accelerator.current_stream()
+    torch.accelerator.set_stream(stream)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_stream(before)
 
 
 class Storm:
@@ -247,7 +287,7 @@ class Storm:
                 makers[thread].put(error)
 
         def work(thread):
-            stream = torch.mps.stream(torch.mps.Stream()) if form.stream == "explicit" else contextlib.nullcontext()
+            stream = on_stream(new_stream()) if form.stream == "explicit" else contextlib.nullcontext()
             barrier.wait()
             with stream:
                 for i in orders[thread]:
@@ -256,9 +296,10 @@ class Storm:
                         self.step(thread, case, i, shared, makers, handed)
                     except Exception as error:  # noqa: BLE001 whatever it raises is a result
                         self.problem("error", case, f"{case.title()}, thread {thread}: {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}")
-                if self.program.device == "mps" and hasattr(torch.mps, "current_stream"):
+                current_stream = getattr(torch.mps, "current_stream", torch.accelerator.current_stream if form.stream == "explicit" else None)
+                if self.program.device == "mps" and current_stream:
                     with self.lock:
-                        self.streams.add(torch.mps.current_stream().stream_id)
+                        self.streams.add(current_stream().stream_id)
             end.wait()  # a thread that ends early would give its stream to another
 
         started = [threading.Thread(target=make, args=(i,), name=f"maker {i}") for i in range(len(makers))]
@@ -319,12 +360,17 @@ def synchronize(program):
         torch.mps.synchronize()
 
 
+def fences():
+    """How often work was given to a stream outside of every guard: no operator of PyTorch's may."""
+    return torch.mps.stream_pool_stats().get("fences", 0) if hasattr(torch.mps, "stream_pool_stats") else 0
+
+
 def run(job, entries, findings, tell):
     """Runs the job and gives its result as a dictionary; tell reports how far it got, for the case that the process dies."""
     started = time.monotonic()
     form, dtype = forms.parse(job["form"]), getattr(torch, job["dtype"])
     entry = entries[job["operator"]]
-    missing = forms.why_not(form, entry, hasattr(torch.mps, "Stream"))
+    missing = forms.why_not(form, entry, lambda: new_stream() is not None)
     if missing:
         return {"status": "does not apply", "reason": missing}
     program = Program(form, job["device"], job.get("without", ()))
@@ -368,6 +414,8 @@ def run(job, entries, findings, tell):
     elif found:
         status = "race" if found[0]["kind"] == 1 else "violation"
         text = f"{found[0]['message']} ({found[0]['first']}; {found[0]['second']})"
+    elif program.device == "mps" and fences():
+        status, text = "violation", f"{fences()} times work was given to a stream outside of every guard"
     return {
         "status": status, "text": text, "sample": sample, "case": title, "problems": len(storm.problems), "findings": found[:3], "found": len(found),
         "samples": [case.number for case in cases], "not_alone": reasons, "calls": storm.calls, "values": storm.compared, "streams": len(storm.streams),

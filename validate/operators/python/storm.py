@@ -133,6 +133,8 @@ def main():
     parser.add_argument("--events", type=int, default=1)
     parser.add_argument("--job")
     arguments = parser.parse_args()
+    # a buffer that other streams use and no guard covers is an error; what has no guards does not look
+    os.environ.setdefault("PYTORCH_MPS_SANITIZE", "error")
 
     import identity
 

@@ -28,12 +28,14 @@ def shared_state(x):
 
 
 def unordered(x):
-    """Reads what another stream has written, with nothing that orders the two."""
-    torch.autograd._enable_record_function(False)
-    try:
+    """Reads what another stream has written, with nothing that orders the two: as an extension that keeps a stream's pointer."""
+    if x.device.type != "mps":
         return x * 2
-    finally:
-        torch.autograd._enable_record_function(True)
+    import _mpsforge_hostmps
+
+    copy = torch.empty_like(x)
+    _mpsforge_hostmps.encode_copy_on(copy, x, torch.mps.current_stream().stream_id)
+    return copy * 2
 
 
 def raises(x):
@@ -71,6 +73,10 @@ def not_deterministic(x):
     return x * last["calls"]
 
 
+def reads_unwritten(x):
+    return x + torch.empty_like(x)
+
+
 def uniform(x):
     return torch.rand_like(x)
 
@@ -87,5 +93,5 @@ def samples(op, device, dtype, requires_grad, **kwargs):
 
 entries = [
     OpInfo("planted_" + op.__name__, op=op, dtypes=_dispatch_dtypes((torch.float32,)), sample_inputs_func=samples, supports_out=False, supports_autograd=False)
-    for op in (right, shared_state, unordered, raises, dies, hangs, dies_alone, absent, unlike_cpu, not_deterministic, uniform, changes_argument)
+    for op in (right, shared_state, unordered, raises, dies, hangs, dies_alone, absent, unlike_cpu, not_deterministic, reads_unwritten, uniform, changes_argument)
 ]
