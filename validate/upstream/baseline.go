@@ -12,7 +12,7 @@ import (
 
 // listed is a baseline's upstream.json, by test.
 type listed struct {
-	failures, successes, flaky map[string]string // to the cause or reason
+	failures, successes, flaky, leftOut map[string]string // to the cause or reason
 }
 
 func list(facts patches.UpstreamFacts) listed {
@@ -25,7 +25,7 @@ func list(facts patches.UpstreamFacts) listed {
 		}
 		return all
 	}
-	return listed{byTest(facts.Failures), byTest(facts.UnexpectedSuccesses), byTest(facts.Flaky)}
+	return listed{byTest(facts.Failures), byTest(facts.UnexpectedSuccesses), byTest(facts.Flaky), byTest(facts.LeftOut)}
 }
 
 // empty says that nothing is listed: the version has no upstream.json yet.
@@ -38,7 +38,7 @@ func written(facts patches.UpstreamFacts) ([]byte, error) {
 	for _, section := range []struct {
 		name   string
 		groups map[string][]string
-	}{{"unexpected_successes", facts.UnexpectedSuccesses}, {"flaky", facts.Flaky}, {"failures", facts.Failures}} {
+	}{{"unexpected_successes", facts.UnexpectedSuccesses}, {"flaky", facts.Flaky}, {"left_out", facts.LeftOut}, {"failures", facts.Failures}} {
 		fmt.Fprintf(&out, ",\n  %q: {", section.name)
 		for i, reason := range slices.Sorted(maps.Keys(section.groups)) {
 			name, err := text(reason)

@@ -32,11 +32,12 @@ const (
 	unexpectedSuccess kind = "unexpected success"
 	foreignSkip       kind = "skipped from outside"         // by a condition that is not in the test's file
 	foreignFailure    kind = "expected failure, host build" // it fails as expected, but for a reason that a Mac does not have
+	offDevice         kind = "did not use mps"              // a test of another device that was to be pointed at mps
 	found             kind = "finding"                      // it ended as expected, and the software Metal found something
 )
 
 // kinds in the order of tables.
-var kinds = []kind{passed, expectedFailure, skipped, foreignSkip, foreignFailure, unexpectedSuccess, failed, raised, crashed, hung, tooMuchMemory, found}
+var kinds = []kind{passed, expectedFailure, skipped, foreignSkip, foreignFailure, unexpectedSuccess, failed, raised, crashed, hung, tooMuchMemory, offDevice, found}
 
 // expected tells whether the suite expects this end on a Mac.
 func (e end) expected() bool {
@@ -88,6 +89,9 @@ var causes = []struct {
 // judge says what an end means. onMac are the operators that have a kernel for MPS on a Mac.
 func judge(e ended, onMac map[string]bool) end {
 	judged := judgeOutcome(e, onMac)
+	if e.Unused && (judged.kind == passed || judged.kind == expectedFailure) {
+		return end{offDevice, string(offDevice)}
+	}
 	if judged.expected() && len(e.Findings) > 0 {
 		return end{found, findingCause(e.Findings[0])}
 	}

@@ -78,7 +78,7 @@ func TestOperatorsOfAMacAreThoseThatPyTorchRegistersForMPS(t *testing.T) {
 
 // A list is written in one form, which reads back as it was.
 func TestAListOfFailuresReadsBack(t *testing.T) {
-	facts := patches.UpstreamFacts{Schema: 1, Failures: map[string][]string{"crash: <a & \"b\">": {"f:A.b", "f:A.c"}, "a": {"f:A.d"}}, Flaky: map[string][]string{}, UnexpectedSuccesses: map[string][]string{"why": {"f:B.a"}}}
+	facts := patches.UpstreamFacts{Schema: 1, Failures: map[string][]string{"crash: <a & \"b\">": {"f:A.b", "f:A.c"}, "a": {"f:A.d"}}, Flaky: map[string][]string{}, LeftOut: map[string][]string{"two devices": {"g:A.e"}}, UnexpectedSuccesses: map[string][]string{"why": {"f:B.a"}}}
 	text, err := written(facts)
 	if err != nil {
 		t.Fatal(err)

@@ -80,6 +80,11 @@ func (r *runner) verdicts() verdicts {
 				}
 			}
 		}
+		for id := range r.listed.leftOut {
+			if !r.names[id] {
+				v.stale = append(v.stale, id)
+			}
+		}
 		slices.Sort(v.stale)
 	}
 	return v
@@ -198,7 +203,7 @@ func (r *runner) propose(v verdicts) (string, error) {
 	if !r.complete() || r.onlyCompared() || len(v.mended)+len(v.stale) == 0 && !r.listed.empty() && !r.otherCauses() {
 		return "", nil
 	}
-	now := patches.UpstreamFacts{Failures: map[string][]string{}, UnexpectedSuccesses: r.facts.UnexpectedSuccesses, Flaky: r.facts.Flaky}
+	now := patches.UpstreamFacts{Failures: map[string][]string{}, UnexpectedSuccesses: r.facts.UnexpectedSuccesses, Flaky: r.facts.Flaky, LeftOut: r.facts.LeftOut}
 	for _, t := range r.all {
 		_, known := r.listed.failures[t.id()]
 		last := t.patched[len(t.patched)-1]
@@ -255,7 +260,7 @@ func (r *runner) write(name string, data []byte) (string, error) {
 func (r *runner) count(v verdicts) {
 	ends := map[string]map[kind]int{}
 	causes, groups := map[string]int{}, map[string]int{}
-	expected := 0
+	expected, own, kernels := 0, 0, 0
 	for _, t := range r.all {
 		for name, all := range map[string][]end{"stock": t.stock, "patched": t.patched} {
 			if len(all) > 0 {
@@ -265,11 +270,19 @@ func (r *runner) count(v verdicts) {
 				ends[name][all[0].kind]++
 			}
 		}
-		if e := t.patched[0]; e.expected() {
-			expected++
-		} else {
+		e := t.patched[0]
+		if !e.expected() {
 			causes[e.cause]++
 			groups[group(e.cause)]++
+		}
+		if t.pointed {
+			continue
+		}
+		own++
+		if e.expected() {
+			expected++
+		} else if group(e.cause) == missingKernel {
+			kernels++
 		}
 	}
 	r.report.Count("tests", int64(len(r.all)))
@@ -277,7 +290,9 @@ func (r *runner) count(v verdicts) {
 	r.report.Count("need a missing Metal kernel", int64(groups[missingKernel]))
 	r.report.Count("flaky", int64(len(v.flaky)))
 	share := func(of int) string { return fmt.Sprintf("%.1f %%", 100*float64(expected)/float64(max(1, of))) }
-	r.fact("end as PyTorch expects on a Mac", fmt.Sprintf("%d of %d, %s; of those that need no missing Metal kernel %s (the aim is 95 %%)", expected, len(r.all), share(len(r.all)), share(len(r.all)-groups[missingKernel])))
+	if own > 0 {
+		r.fact("end as PyTorch expects on a Mac", fmt.Sprintf("of the tests of MPS %d of %d, %s; of those that need no missing Metal kernel %s (the aim is 95 %%)", expected, own, share(own), share(own-kernels)))
+	}
 
 	outcomes := reports.Table{Title: "How PyTorch's tests end", Note: "The first three are what the suite expects on a Mac. Each test ran in a process of its own.", Columns: []string{"end", "stock", "patched"}}
 	for _, k := range kinds {
@@ -286,8 +301,49 @@ func (r *runner) count(v verdicts) {
 		}
 	}
 	r.report.Tables = append(r.report.Tables, outcomes, counted("Why the others end otherwise", "kind of cause", groups, len(groups)), counted("The most frequent causes", "cause", causes, 40))
+	r.byFile(v)
+	r.leftOut()
 	r.named("Pass on the patched sources alone", "What the patches are for. Each ran a second time.", v.better)
 	r.named("Ended now so, now otherwise", "Each ran a second time because its first end was to be reported.", v.flaky)
+}
+
+// byFile adds a table of the files, if there are several.
+func (r *runner) byFile(v verdicts) {
+	table := reports.Table{Title: "By file", Columns: []string{"file", "tests", "end as PyTorch expects", "pass on the patched sources alone"}}
+	for tests := r.all; len(tests) > 0; { // they are in the order of the files
+		file, expected, better := tests[0].file, 0, 0
+		last := slices.IndexFunc(tests, func(t *test) bool { return t.file != file })
+		if last < 0 {
+			last = len(tests)
+		}
+		for _, t := range tests[:last] {
+			if t.patched[0].expected() {
+				expected++
+			}
+			if slices.Contains(v.better, t) {
+				better++
+			}
+		}
+		table.Rows = append(table.Rows, []string{file, fmt.Sprint(last), fmt.Sprint(expected), fmt.Sprint(better)})
+		tests = tests[last:]
+	}
+	if len(table.Rows) > 1 {
+		r.report.Tables = append(r.report.Tables, table)
+	}
+}
+
+// leftOut adds a table of the tests that do not run, with the reasons, for the files that this run has read.
+func (r *runner) leftOut() {
+	table := reports.Table{Title: "Left out by name", Note: "Tests of another device for which mps cannot stand. They do not run.", Columns: []string{"reason", "tests"}}
+	for _, reason := range slices.Sorted(maps.Keys(r.facts.LeftOut)) {
+		names := slices.DeleteFunc(slices.Sorted(slices.Values(r.facts.LeftOut[reason])), func(id string) bool { return !r.names[id] })
+		if len(names) > 0 {
+			table.Rows = append(table.Rows, []string{reason, strings.Join(names, ", ")})
+		}
+	}
+	if len(table.Rows) > 0 {
+		r.report.Tables = append(r.report.Tables, table)
+	}
 }
 
 // named adds a table of tests with their ends, if there are any.

@@ -3,8 +3,10 @@ package upstream
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"strings"
@@ -66,7 +68,7 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	r := &runner{env: env, report: report, scripts: scripts, patched: side("patched"), stock: side("stock"), limits: limits{seconds: 12, memory: 700 << 20},
 		facts: facts, listed: list(facts), operators: map[string]bool{"aten::exp.out": true}, pattern: regexp.MustCompile(tests)}
 	env.Upstream.Tests = tests
-	return planted{r, suiteFile{name: "test_planted", path: path}, folder}
+	return planted{r, suiteFile{name: "test_planted", path: path, quick: 400}, folder}
 }
 
 // run runs and judges, and gives the checks that failed, by name.
@@ -91,7 +93,7 @@ func TestEveryEndIsToldByItsName(t *testing.T) {
 	p := plant(t, patches.UpstreamFacts{}, "(?:passes|expected|expected_values|wraps|has|package|kernel|sub_test|skips.*|unexpectedly|aborts|quietly|exit|hangs|child|memory|mac|see|test)$")
 	p.stock = nil
 	p.run(t)
-	if last := p.report.Facts[len(p.report.Facts)-2]; !strings.HasSuffix(last.Value, "macOS 15.2") { // the file asks for what is newer than 15.1
+	if last := p.report.Facts[len(p.report.Facts)-2]; !strings.HasSuffix(last.Value, "macOS 15.2; run: 23") { // the file asks for what is newer than 15.1
 		t.Errorf("the tests were told of another macOS: %v", last)
 	}
 	ends := map[string]end{}
@@ -184,11 +186,95 @@ func TestWhatFailsTheStage(t *testing.T) {
 	}
 }
 
+// standin has the run's file be another planted one, pointed by a planted stand-in.
+func (p *planted) standin(t *testing.T, file, module string) {
+	t.Helper()
+	source, err := os.ReadFile("testdata/planted/" + module + ".py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.scripts, module+".py"), source, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.file.name, p.file.path, p.file.standins = file, filepath.Join(filepath.Dir(p.file.path), file+".py"), []string{module}
+}
+
+// ends are the first ends on the patched sources, by the test's name without its class.
+func (p *planted) ends() map[string]end {
+	ends := map[string]end{}
+	for _, test := range p.all {
+		_, name, _ := strings.Cut(test.name, ".test_")
+		ends[name] = test.patched[0]
+	}
+	return ends
+}
+
+// A test of another device counts as passed only if it used the device that it was pointed at, and as skipped only if PyTorch
+// marks it for MPS. What cannot be pointed is left out by name, with the reason.
+func TestOfAnotherDeviceOnlyWhatUsesThisOneCounts(t *testing.T) {
+	id := "test_pointed:Pointed.test_"
+	p := plant(t, patches.UpstreamFacts{LeftOut: map[string][]string{"needs two": {id + "cannot_be_pointed", id + "was_deleted"}}}, "")
+	p.stock = nil
+	p.standin(t, "test_pointed", "elsewhere_is_here")
+	p.file.about = regexp.MustCompile(`^Pointed\.`)
+	failed := p.run(t)
+	if got, want := p.ends(), map[string]end{
+		"uses_the_device":                {kind: passed},
+		"names_no_device":                {offDevice, "did not use mps"},
+		"fails_as_expected_on_no_device": {offDevice, "did not use mps"},
+		"skips_by_its_own_condition":     {foreignSkip, "skipped by a condition outside the test's file: fewer than N devices"},
+		"skips_as_marked_for_mps":        {kind: skipped},
+	}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if detail := failed["names that no test has"]; !strings.HasSuffix(detail, id+"was_deleted") {
+		t.Errorf("a name that is left out and that no test has: %q", detail)
+	}
+	for _, table := range p.report.Tables {
+		if table.Title == "Left out by name" && reflect.DeepEqual(table.Rows, [][]string{{"needs two", id + "cannot_be_pointed"}}) {
+			return
+		}
+	}
+	t.Errorf("what is left out is not told: %v", p.report.Tables)
+}
+
+// The real stand-ins, with a device that every torch has.
+func TestStandInsReachTestsAndTheirThreads(t *testing.T) {
+	p := plant(t, patches.UpstreamFacts{}, "")
+	p.stock = nil
+	p.standin(t, "test_standins", "meta_is_cuda")
+	p.run(t)
+	for name, got := range p.ends() {
+		want := end{kind: passed}
+		if name == "a_missing_stream_is_named" {
+			want = end{raised, "AttributeError: module 'torch.mps' has no attribute 'Stream'"}
+		}
+		if got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if len(p.all) != 13 {
+		t.Errorf("%d tests ran", len(p.all))
+	}
+}
+
+// A file whose tests unittest cannot gather is an error: it has no tests to end well.
+func TestAFileThatCannotBeReadFails(t *testing.T) {
+	p := plant(t, patches.UpstreamFacts{}, "")
+	p.file.path = filepath.Join(p.folder, "test_broken.py")
+	if err := os.WriteFile(p.file.path, []byte("def load_tests(*_):\n    raise ValueError('no tests here')\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.runFile(t.Context(), p.file); err == nil || !strings.Contains(err.Error(), "no tests here") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A long run that was stopped goes on: what has ended is not run again, and what was under way is.
 func TestALongRunGoesOnWhereItWasStopped(t *testing.T) {
 	p := plant(t, patches.UpstreamFacts{}, "")
 	p.stock, p.limits.seconds = nil, 60
-	p.file.tests = []string{"Planted.test_counts_its_runs", "Planted.test_waits_for_the_end_of_the_run"}
+	p.file.about = regexp.MustCompile("counts_its_runs|waits_for_the_end_of_the_run")
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
 		for range 600 {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"mpsforge/internal/events"
@@ -35,6 +36,7 @@ type runner struct {
 	done  int64
 	ran   int
 	all   []*test
+	names map[string]bool // of all tests that the files have
 }
 
 // test is one test of PyTorch's and how it ended, first and in the runs after that.
@@ -43,6 +45,7 @@ type test struct {
 	stock, patched []end
 	last           ended // on patched, or on stock where there is no other
 	seconds        float64
+	pointed        bool // at mps, by stand-ins: it was written for another device
 }
 
 // id is how the test is named to a user and in upstream.json.
@@ -72,7 +75,6 @@ func (r *runner) runFile(ctx context.Context, file suiteFile) (err error) {
 		}
 	}()
 	first := sides[0].suite
-	r.fact(file.name, fmt.Sprintf("%d tests, told that they run on macOS %s", len(first.names), orNone(first.macos)))
 	for _, s := range sides[1:] {
 		if !slices.Equal(s.suite.names, first.names) {
 			return fmt.Errorf("%s has %d tests on %s and %d on %s: they must be the same; something on the two sides differs that decides which tests there are",
@@ -80,13 +82,14 @@ func (r *runner) runFile(ctx context.Context, file suiteFile) (err error) {
 		}
 	}
 	chosen := r.choose(file, first.names)
+	r.about(file, first, len(chosen))
 	tests := map[string]*test{}
 	for _, name := range chosen {
-		tests[name] = &test{file: file.name, name: name}
+		tests[name] = &test{file: file.name, name: name, pointed: file.standins != nil}
 		r.all = append(r.all, tests[name])
 	}
 	r.ran += len(chosen)
-	total := int64(len(chosen) * len(sides))
+	total := r.done + int64(len(chosen)*len(sides))
 	if err := each(sides, func(s *side) error { return r.round(s, file, tests, chosen, total) }); err != nil {
 		return err
 	}
@@ -101,6 +104,24 @@ func (r *runner) runFile(ctx context.Context, file suiteFile) (err error) {
 	return each(sides, func(s *side) error { return r.round(s, file, tests, again, total) })
 }
 
+// about says of a file which of its tests run.
+func (r *runner) about(file suiteFile, s *suite, chosen int) {
+	if r.names == nil {
+		r.names = map[string]bool{}
+	}
+	for _, name := range s.names {
+		r.names[file.name+":"+name] = true
+	}
+	value := fmt.Sprintf("%d tests", len(s.names))
+	if s.macos != "" {
+		value += ", told that they run on macOS " + s.macos
+	}
+	if file.about != nil {
+		value += fmt.Sprintf(", pointed at device mps by %s", strings.Join(file.standins, " and "))
+	}
+	r.fact(file.name, fmt.Sprintf("%s; run: %d", value, chosen))
+}
+
 // open starts the process of one side, and opens the results that a longer run before this one has kept.
 func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (err error) {
 	// PyTorch's CI runs what it calls slow, too, in jobs of their own.
@@ -110,11 +131,15 @@ func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (e
 	if r.env.Quick || r.env.Upstream.Tests != "" {
 		return nil
 	}
-	depends, err := digests(file.path, filepath.Join(r.scripts, "suite.py"), filepath.Join(r.scripts, "standins.py"))
+	paths := []string{file.path}
+	for _, name := range append([]string{"suite", "standins"}, file.standins...) {
+		paths = append(paths, filepath.Join(r.scripts, name+".py"))
+	}
+	depends, err := digests(paths...)
 	if err != nil {
 		return err
 	}
-	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.tests, file.options, r.limits, s.suite.names), s.suite.macos, fmt.Sprint(s.suite.packages))
+	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.standins, r.limits, s.suite.names), s.suite.macos, fmt.Sprint(s.suite.packages))
 	s.kept, err = openKept(filepath.Join(r.env.Cache, "upstream"), depends...)
 	if err == nil && len(s.kept.ends) > 0 {
 		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends), s.kept.Begun.Format("2006-01-02 15:04 MST"), s.kept.Path))
@@ -222,11 +247,4 @@ func digests(paths ...string) ([]string, error) {
 		all = append(all, hex.EncodeToString(sum[:]))
 	}
 	return all, nil
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "(none)"
-	}
-	return text
 }

@@ -22,13 +22,23 @@ type ended struct {
 	Name    string  `json:"name"`    // Class.method
 	Outcome string  `json:"outcome"` // one of unittest's, or crash, hang, memory
 	Type    string  `json:"type,omitempty"`
-	Text    string  `json:"text,omitempty"` // of the exception that began it, or of the skip
-	Own     bool    `json:"own,omitempty"`  // a skip that the test's file makes itself
+	Text    string  `json:"text,omitempty"`   // of the exception that began it, or of the skip
+	Own     bool    `json:"own,omitempty"`    // a skip that the test's file makes itself
+	Unused  bool    `json:"unused,omitempty"` // stand-ins were to point the test at the device, and it used none
 	Seconds float64 `json:"seconds"`
 	Memory  int64   `json:"memory"` // peak, in KiB
 	Output  string  `json:"output,omitempty"`
 
 	Findings []script.Finding `json:"findings,omitempty"`
+}
+
+// options of suite.py.
+func (f suiteFile) options() []string {
+	var all []string
+	for _, standin := range f.standins {
+		all = append(all, "--standin", standin)
+	}
+	return all
 }
 
 // limits of a test's process.
@@ -88,7 +98,7 @@ func openSuite(ctx context.Context, subject *pytests.Subject, scripts string, fi
 	}
 	ctx, stop := context.WithCancel(ctx)
 	s := &suite{subject: subject, limits: l, stdin: stdin, events: make(chan message), done: make(chan struct{}), stop: stop}
-	args := append([]string{filepath.Join(scripts, "suite.py"), file.path, "--jobs", fmt.Sprint(jobs), "--limit", fmt.Sprint(l.seconds), "--memory", fmt.Sprint(l.memory), "--events", "3"}, file.options...)
+	args := append([]string{filepath.Join(scripts, "suite.py"), file.path, "--jobs", fmt.Sprint(jobs), "--limit", fmt.Sprint(l.seconds), "--memory", fmt.Sprint(l.memory), "--events", "3"}, file.options()...)
 	command := subject.Program(args, settings)
 	command.Stdin, command.Files = input, []*os.File{writer}
 	command.Started = func(int) {

@@ -1,6 +1,7 @@
-// Package upstream is the stage that runs PyTorch's own test suite on device mps, unchanged, on stock sources and on patched ones. What
-// ends otherwise on the patched ones fails. What fails on both is the host build's debt: it is listed by cause in the baseline's
-// upstream.json, and the list may only shrink. No test of ours belongs in it.
+// Package upstream is the stage that runs PyTorch's own tests on device mps, unchanged, on stock sources and on patched ones: those of
+// MPS, and those of autograd's threads and of streams that were written for other devices. What ends otherwise on the patched ones
+// fails. What fails on both is the host build's debt: it is listed by cause in the baseline's upstream.json, and the list may only
+// shrink. No test of ours belongs in it.
 package upstream
 
 import (
@@ -24,9 +25,6 @@ import (
 //go:embed python/*.py
 var sources embed.FS
 
-// quickTests is how many tests the short form draws.
-const quickTests = 400
-
 // ErrPattern is returned, wrapped, for a pattern that is no regular expression or that no test matches.
 var ErrPattern = errors.New("no such test of PyTorch's")
 
@@ -41,11 +39,27 @@ func Stage() stage.Stage {
 
 // suiteFile is a file of PyTorch's tests.
 type suiteFile struct {
-	name    string   // test_mps
-	path    string   // where the base commit's file is
-	tests   []string // these; nil stands for all
-	options []string // of suite.py
+	name  string         // test_mps
+	path  string         // where the base commit's file is
+	about *regexp.Regexp // the tests that are of the stage's topic, as Class.method; nil is all
+	long  *regexp.Regexp // those of them that run in the long form alone; nil is none
+	quick int            // how many tests the short form draws
+	// standins are modules beside suite.py that point tests of another device at mps. A test that used no mps is no pass then.
+	standins []string
 }
+
+// suites are the files, where the base commit's folder with the tests has them.
+var suites = []suiteFile{
+	{name: "test_mps", quick: 400},
+	// Whatever is computed backward on mps runs on autograd's thread for the device.
+	{name: "test_autograd", quick: 30, standins: []string{"cuda_names", "default_device"}, long: regexp.MustCompile(`checkpoint|deep`),
+		about: regexp.MustCompile(`^(TestMultithreadAutograd\.|TestAutogradDeviceTypeMPS\.|TestAutograd\..*(thread|reentrant|callback|deep|anomaly|hook|checkpoint))`)},
+	{name: "test_cuda", quick: 5, standins: []string{"cuda_names"},
+		about: regexp.MustCompile(`^TestCuda\..*(stream|event|multiple_threads)`), long: regexp.MustCompile(`_oom$`)},
+}
+
+// others are files and folders that the suites import.
+var others = []string{"test/autograd"}
 
 // PyTorch's operators, and which of them have a kernel for MPS.
 const (
@@ -68,13 +82,16 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	folder, err := env.Checkout.Files(ctx, []string{"test/test_mps.py", operatorsFile, pythonFile}, env.Cache)
+	paths := append([]string{operatorsFile, pythonFile}, others...)
+	for _, file := range suites {
+		paths = append(paths, file.inCheckout())
+	}
+	folder, err := env.Checkout.Files(ctx, paths, env.Cache)
 	if err != nil {
 		return err
 	}
-	file := suiteFile{name: "test_mps", path: filepath.Join(folder, "test/test_mps.py")}
-	if _, err := os.Stat(file.path); err != nil {
-		return stage.Skipf("the checkout's base commit has no test/test_mps.py")
+	if _, err := os.Stat(filepath.Join(folder, suites[0].inCheckout())); err != nil {
+		return stage.Skipf("the checkout's base commit has no %s", suites[0].inCheckout())
 	}
 	yaml, err := os.ReadFile(filepath.Join(folder, operatorsFile))
 	if err != nil {
@@ -93,24 +110,48 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	r := &runner{env: env, report: report, scripts: scripts, patched: patched, stock: stock, limits: defaultLimits, facts: facts, listed: list(facts), operators: operatorsOnMac(string(yaml), string(python)), pattern: pattern}
-	if err := r.runFile(ctx, file); err != nil {
-		return err
+	for _, file := range suites {
+		file.path = filepath.Join(folder, file.inCheckout())
+		if _, err := os.Stat(file.path); err != nil {
+			r.fact(file.name, "the checkout's base commit has no "+file.inCheckout())
+			continue
+		}
+		if err := r.runFile(ctx, file); err != nil {
+			return err
+		}
 	}
 	if r.ran == 0 {
-		return fmt.Errorf("%w matches %q; names are FILE:Class.method, such as test_mps:TestMPS.test_exp", ErrPattern, env.Upstream.Tests)
+		return r.noTest()
 	}
 	return r.conclude()
 }
 
-// choose picks the tests of a file that this run is for: those that the pattern names, in the short form a sample by the seed.
+// inCheckout is the file's path there.
+func (f suiteFile) inCheckout() string { return "test/" + f.name + ".py" }
+
+// noTest is the error of a pattern that none of the tests that run matches.
+func (r *runner) noTest() error {
+	for id, reason := range r.listed.leftOut {
+		if r.pattern.MatchString(id) {
+			return fmt.Errorf("%w matches %q: %s leaves %s out (%s)", ErrPattern, r.env.Upstream.Tests, r.file(), id, reason)
+		}
+	}
+	return fmt.Errorf("%w matches %q; names are FILE:Class.method, such as test_mps:TestMPS.test_exp", ErrPattern, r.env.Upstream.Tests)
+}
+
+// choose picks the tests of a file that this run is for: of those of the topic that are not left out the ones that the pattern
+// names, in the short form a sample by the seed.
 func (r *runner) choose(file suiteFile, names []string) []string {
+	drawn := r.env.Quick && r.env.Upstream.Tests == ""
 	chosen := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return file.tests != nil && !slices.Contains(file.tests, name) || !r.pattern.MatchString(file.name+":"+name)
+		id := file.name + ":" + name
+		return file.about != nil && !file.about.MatchString(name) || r.listed.leftOut[id] != "" || !r.pattern.MatchString(id) ||
+			drawn && file.long != nil && file.long.MatchString(name)
 	})
-	if r.env.Quick && r.env.Upstream.Tests == "" && len(chosen) > quickTests {
+	if drawn && len(chosen) > file.quick {
 		random := rand.New(rand.NewPCG(r.env.Seed, 0))
 		random.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-		chosen = chosen[:quickTests]
+		chosen = chosen[:file.quick]
 	}
 	return chosen
 }

@@ -67,3 +67,8 @@ class OwnSkips:
 
     def __call__(self, reason):
         return reason in self._reasons or self._not_implemented and reason.startswith("not_implemented: ")
+
+
+def skips_of_mps(reason):
+    """Whether a test of several devices was skipped by the mark for MPS, skipIfMPS. Any other skip says that it was not pointed there."""
+    return reason == "test doesn't currently work with MPS"

@@ -1,6 +1,6 @@
 """Runs tests of a file of PyTorch's, unchanged, each in a process of its own that is forked from this one.
 
-python3 suite.py FILE [--standin MODULE] [--jobs N] [--limit SECONDS] [--memory BYTES] [--events FD]
+python3 suite.py FILE [--standin MODULE]... [--jobs N] [--limit SECONDS] [--memory BYTES] [--events FD]
 
 This process imports the file and all that it needs, and never uses device mps. It tells, a JSON object a line: identity (which torch
 this is), tests (all names, the macOS that they are told, the operators that have a kernel for MPS). Then it reads names from
@@ -11,6 +11,7 @@ A result's outcome is one of unittest's (passed, failed, error, skipped, expecte
 
 import argparse
 import collections
+import contextlib
 import ctypes
 import faulthandler
 import gc
@@ -43,6 +44,8 @@ def tests_of(suite):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             found.update(tests_of(test))
+        elif exception := getattr(test, "_exception", None):  # what unittest makes of a file whose tests it cannot gather
+            raise exception
         else:
             found[test.id().split(".", 1)[1]] = test
     return found
@@ -51,7 +54,7 @@ def tests_of(suite):
 def load(path):
     """The module of a test file, as its tests find it: its folder is where modules are looked for."""
     sys.path.insert(0, str(path.parent))
-    sys.argv = [path.name]  # PyTorch's test modules read their own arguments
+    sys.argv = [str(path)]  # PyTorch's test modules read their own arguments, and look whether the tests are of the program that runs
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
@@ -114,11 +117,13 @@ def run(test, own):
     return {"outcome": "passed"}
 
 
-def child(test, own, answer):
+def child(test, own, pointed, answer):
     """The whole life of a test's process."""
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     end = run(test, own)
+    if pointed:
+        end["unused"] = not any(standin.used() for standin in pointed)
     del test
     gc.collect()
     torch = sys.modules.get("torch")
@@ -142,7 +147,7 @@ def die_with_parent(parent):
 class Running:
     """A test's process, from its start to its end."""
 
-    def __init__(self, name, test, own, limits):
+    def __init__(self, name, test, own, pointed, limits):
         self.name, self.limits, self.started, self.stopped = name, limits, time.monotonic(), ""
         self.output, parent = tempfile.TemporaryFile(), os.getpid()
         self.answer, write = os.pipe()
@@ -159,7 +164,7 @@ class Running:
                 os.dup2(self.output.fileno(), descriptor)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             try:
-                child(test, own, write)
+                child(test, own, pointed, write)
             finally:
                 os._exit(70)  # an exception must not run the parent's program
         os.close(write)
@@ -247,17 +252,17 @@ def names_from(descriptor, wait):
     return os.read(descriptor, 1 << 16) or None
 
 
-def serve(tests, own, limits, tell):
+def serve(tests, own, pointed, limits, tell):
     """Runs what standard input names until it has ended."""
     running: list[Running] = []
     try:
-        run_all(tests, own, limits, tell, running)
+        run_all(tests, own, pointed, limits, tell, running)
     finally:
         for one in running:  # this process was told to end
             one.kill()
 
 
-def run_all(tests, own, limits, tell, running):
+def run_all(tests, own, pointed, limits, tell, running):
     waiting = collections.deque()
     rest, open_ = b"", True
     while open_ or waiting or running:
@@ -273,7 +278,7 @@ def run_all(tests, own, limits, tell, running):
             if name not in tests:
                 tell("result", name=name, outcome="error", text="there is no such test")
                 continue
-            running.append(Running(name, tests[name], own, limits))
+            running.append(Running(name, tests[name], own, pointed, limits))
         for one in list(running):
             if end := one.end():
                 running.remove(one)
@@ -285,7 +290,7 @@ def run_all(tests, own, limits, tell, running):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=pathlib.Path)
-    parser.add_argument("--standin", help="a module beside this one, whose install() points the tests at device mps")
+    parser.add_argument("--standin", action="append", default=[], help="a module beside this one, which points the tests at device mps")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=120)
     parser.add_argument("--memory", type=int, default=8 << 30)
@@ -304,9 +309,11 @@ def main():
     with standins.install(macos, limits.memory):
         import torch
 
-        if limits.standin:
-            importlib.import_module(limits.standin).install()
-        module = load(path)
+        pointed = [importlib.import_module(name) for name in limits.standin]
+        with contextlib.ExitStack() as importing:
+            for standin in pointed:
+                importing.enter_context(standin.installed())
+            module = load(path)
         tests = tests_of(unittest.defaultTestLoader.loadTestsFromModule(module))
         threads = len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
         if threads != 1:  # a fork has only the one that called it: locks that others held would stay locked for ever
@@ -316,7 +323,8 @@ def main():
         tell("tests", names=list(tests), macos=macos, packages=packages, operators=torch._C._dispatch_get_registrations_for_dispatch_key("MPS"))
         gc.collect()
         gc.freeze()  # or each child would write to, and so copy, all of these objects
-        serve(tests, standins.OwnSkips(source), limits, tell)
+        own = standins.skips_of_mps if pointed else standins.OwnSkips(source)
+        serve(tests, own, pointed, limits, tell)
 
 
 if __name__ == "__main__":
