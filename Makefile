@@ -37,6 +37,7 @@ demo: build
 tools:
 	@sh ci/tool.sh clang-format $(CACHE)
 	@sh ci/tool.sh ruff $(CACHE)
+	@sh ci/tool.sh mypy $(CACHE)
 
 check: build
 	$(call part,gofmt,test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; })

@@ -5,6 +5,8 @@ set -eu
 case $1 in
 clang-format) version=19.1.7 program=clang_format/data/bin/clang-format ;;
 ruff) version=0.15.0 program=bin/ruff ;;
+# For the Python of host builds; at the version that PyTorch 2.6.0 checks itself with.
+mypy) version=1.13.0 program=bin/mypy with="mypy-extensions==1.0.0 typing-extensions==4.12.2 --python-version 3.13" ;;
 *) echo "tool.sh: no tool $1" >&2; exit 2 ;;
 esac
 folder=$2/tools/$1-$version
@@ -12,7 +14,8 @@ if [ ! -x "$folder/$program" ]; then
   mkdir -p "$2/tools"
   new=$(mktemp -d "$2/tools/new-XXXXXX")
   trap 'rm -rf "$new"' EXIT
-  python3 -m pip install --quiet --disable-pip-version-check --no-warn-script-location --root-user-action ignore --no-deps --only-binary :all: --target "$new" "$1==$version" >&2
+  # shellcheck disable=SC2086 # the words of with are several
+  python3 -m pip install --quiet --disable-pip-version-check --no-warn-script-location --root-user-action ignore --no-deps --only-binary :all: --target "$new" "$1==$version" ${with:-} >&2
   rm -rf "$folder"
   mv "$new" "$folder"
 fi

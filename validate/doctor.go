@@ -221,6 +221,7 @@ var variables = []Variable{
 	{Name: "CXX", Meaning: "C++ compiler for the subjects of verify"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_SIZE", Meaning: "patched PyTorch: worker streams and the default one, 2 to 1024, default 32"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_EXHAUSTED", Meaning: "patched PyTorch: share, wait or error when all are taken, default share"},
+	{Name: "PYTORCH_MPS_SANITIZE", Meaning: "patched PyTorch: warn or error, for a buffer that other streams use and nothing orders"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_WAIT_MS", Meaning: "patched PyTorch: longest wait in milliseconds, -1 for ever, default -1"},
 	{Name: "PYTORCH_MPS_STREAM_PER_THREAD", Meaning: "patched PyTorch: 0 makes all threads use the default stream, default 1"},
 	{Name: "PYTORCH_MPS_GRAPH_CACHE_SIZE", Meaning: "patched PyTorch: compiled graphs that each thread keeps, 0 for no bound, default 0"},

@@ -93,9 +93,9 @@ func TestBuildOfPyTorchItself(t *testing.T) {
 		t.Logf("a build with nothing to do took %s of processor time", took)
 	}
 	// The series touches the MPS backend and a header of ATen's: c10 gets its new stamp, compiled and linked, and no more; of
-	// ATen what includes that header.
+	// ATen what includes that header. It touches torchgen, too, so that CMake configures again.
 	call("apply")
-	if built, _ := compile(); built.Compiled < 2 || built.Compiled > 5 {
+	if built, _ := compile(); built.Compiled < 2 || built.Compiled > 10 {
 		t.Errorf("applied; commands run: %d", built.Compiled)
 	}
 	patched := stampOf()

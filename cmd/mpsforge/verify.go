@@ -64,7 +64,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS`, with commas (default: all)"},
 		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES`, with commas (default: float32 where the entry has it)"},
 		&cli.StringFlag{Name: "tests", Usage: "upstream: tests of PyTorch's whose names, FILE:Class.method, match `PATTERN`, a regular expression"},
-		&cli.StringFlag{Name: "flavours", Usage: "runtime: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
+		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
 }
 
 // pythonFlags are of the stages python and bench, and in part of operators.
