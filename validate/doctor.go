@@ -17,8 +17,10 @@ import (
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
 	"mpsforge/fork/host"
+	"mpsforge/fork/mac"
 	"mpsforge/internal/cxx"
 	"mpsforge/native/slots"
+	"mpsforge/patches"
 	"mpsforge/validate/stage"
 )
 
@@ -152,8 +154,13 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	if rootProblem == nil && !haveCache {
 		rootProblem = errNeedsCache
 	}
-	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
+	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages mac, runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
 		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
+	wheels := "downloaded on demand: 150 MB of PyPI's"
+	if haveMacWheels(cache) {
+		wheels = "in the cache"
+	}
+	add("wheels for macOS", nil, wheels, "stage mac: PyTorch's libraries, Apple's open headers and libc++'s", "")
 	found, err := describeCheckout(ctx, checkoutDir)
 	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
 	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {
@@ -243,6 +250,16 @@ func rootCanBeHad(cache string) error {
 		}
 	}
 	return nil
+}
+
+// haveMacWheels tells whether the cache has what the stage mac downloads for the baseline of host builds.
+func haveMacWheels(cache string) bool {
+	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
+	if err != nil {
+		return false
+	}
+	facts, err := series.MacFacts()
+	return err == nil && mac.Have(cache, facts)
 }
 
 func describeCheckout(ctx context.Context, dir string) (string, error) {

@@ -21,7 +21,8 @@ import (
 // its compiler made other choices of what is inline.
 var alsoThere = map[string][]string{
 	"/usr/lib/libobjc.A.dylib": {"_OBJC_CLASS_$_NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache"},
-	"/usr/lib/libc++.1.dylib":  {},
+	// The compiler's own library, which is linked into each: what @available and __builtin_available call.
+	"libclang_rt.osx": {"___isPlatformVersionAtLeast", "___isOSVersionAtLeast"},
 }
 
 // frameworks have the classes of the API table, by how their names begin; the longer beginning counts.

@@ -13,10 +13,9 @@ import (
 	"mpsforge/patches"
 )
 
-// built is what the gates look at: sources compiled and linked. Image is nil where the link failed.
+// built is what the gates look at: sources compiled.
 type built struct {
 	objects map[string]*mac.Image // by source
-	image   *mac.Image
 }
 
 // defines tells whether one of the objects defines a symbol that others can bind to.

@@ -135,21 +135,27 @@ func (r *stageRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.warnings(append(builtStock.Warnings, warningsStock...), append(builtPatched.Warnings, warningsPatched...))
+	builtStock.Warnings = append(builtStock.Warnings, warningsStock...)
+	builtPatched.Warnings = append(builtPatched.Warnings, warningsPatched...)
 	r.layouts(layoutsStock, layoutsPatched)
+	return r.compare(ctx, builtStock, builtPatched)
+}
 
+// compare links both and looks at what came of it.
+func (r *stageRun) compare(ctx context.Context, builtStock, builtPatched *mac.Build) error {
+	r.warnings(builtStock.Warnings, builtPatched.Warnings)
 	one, err := load(builtStock)
 	if err != nil {
 		return err
 	}
-	if one.image, err = r.kit.Link(ctx, "stock", builtStock.Objects); err != nil {
+	if _, err := r.kit.Link(ctx, "stock", builtStock.Objects); err != nil {
 		return fmt.Errorf("stock: %w", err)
 	}
 	other, err := load(builtPatched)
 	if err != nil {
 		return err
 	}
-	if err := r.link(ctx, &other, builtPatched.Objects); err != nil {
+	if err := r.link(ctx, builtPatched.Objects); err != nil {
 		return err
 	}
 	if err := r.exports(ctx, one, other); err != nil {
@@ -226,7 +232,7 @@ func (r *stageRun) layouts(stock, patched []host.Layout) {
 }
 
 // link links the patched objects: what is undefined, and what comes from the wheel's own backend.
-func (r *stageRun) link(ctx context.Context, patched *built, objects map[string]string) error {
+func (r *stageRun) link(ctx context.Context, objects map[string]string) error {
 	image, err := r.kit.Link(ctx, "patched", objects)
 	var missing *mac.UndefinedError
 	switch {
@@ -240,7 +246,6 @@ func (r *stageRun) link(ctx context.Context, patched *built, objects map[string]
 	case err != nil:
 		return err
 	}
-	patched.image = image
 	r.judge("nothing undefined", "patched", nil, "", fmt.Sprintf("%d names bound to other libraries", len(image.Undefined)))
 	names, err := r.demangled(ctx, boundToStock(image))
 	if err != nil {
