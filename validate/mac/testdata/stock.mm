@@ -1,5 +1,5 @@
-// A source as small as one can be that the wheel's backend has something of: a function that it exports, a table of virtual
-// functions, and a name that it gives. Tests change it, each for one check of the stage mac.
+// A source as small as one can be that the wheel's backend has something of: a function that it exports, a table of
+// virtual functions, and a name that it gives. Tests change it, each for one check of the stage mac.
 #include <Foundation/Foundation.h>
 #include <Metal/Metal.h>
 

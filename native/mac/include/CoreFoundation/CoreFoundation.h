@@ -2,9 +2,9 @@
 #ifndef MPSFORGE_MAC_COREFOUNDATION_H
 #define MPSFORGE_MAC_COREFOUNDATION_H
 
+#include_next <CoreFoundation/CoreFoundation.h>
 #include <MacTypes.h>
 #include <mach/mach.h>
-#include_next <CoreFoundation/CoreFoundation.h>
 
 #undef kCFAllocatorDefault
 #undef CFSTR

@@ -2,8 +2,8 @@
 #ifndef MPSFORGE_MAC_NSOBJCRUNTIME_H
 #define MPSFORGE_MAC_NSOBJCRUNTIME_H
 
+#include_next <Foundation/NSObjCRuntime.h>
 #include <objc/NSObjCRuntime.h>
 #include <os/availability.h>
-#include_next <Foundation/NSObjCRuntime.h>
 
 #endif

@@ -1,8 +1,8 @@
 #ifndef MPSFORGE_MAC_IOKITLIB_H
 #define MPSFORGE_MAC_IOKITLIB_H
 
-#include <mach/mach.h>
 #include_next <IOKit/IOKitLib.h>
+#include <mach/mach.h>
 
 #undef kIOMainPortDefault
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-// The unified log, with the functions that clang's builtins of the format feed: Apple's header is not among the open ones.
+// The unified log, with the functions that clang's builtins of the format feed: Apple's header is not among the open
+// ones.
 #ifndef MPSFORGE_MAC_OS_LOG_H
 #define MPSFORGE_MAC_OS_LOG_H
 
@@ -40,15 +41,15 @@ void _os_log_impl(void* dso, os_log_t log, os_log_type_t type, const char* forma
 #endif
 
 #define MPSFORGE_LOG_TEXT __attribute__((section("__TEXT,__oslogstring,cstring_literals")))
-#define os_log_with_type(log, type, format, ...)                                                                     \
-  do {                                                                                                               \
-    os_log_t log_ = (log);                                                                                           \
-    if (os_log_type_enabled(log_, type)) {                                                                           \
-      static const char format_[] MPSFORGE_LOG_TEXT = format;                                                        \
-      uint8_t bytes_[__builtin_os_log_format_buffer_size(format, ##__VA_ARGS__)];                                    \
-      _os_log_impl(&__dso_handle, log_, type, format_, (uint8_t*)__builtin_os_log_format(bytes_, format, ##__VA_ARGS__), \
-                   (uint32_t)sizeof(bytes_));                                                                        \
-    }                                                                                                                \
+#define os_log_with_type(log, type, format, ...)                                                                \
+  do {                                                                                                          \
+    os_log_t log_ = (log);                                                                                      \
+    if (os_log_type_enabled(log_, type)) {                                                                      \
+      static const char format_[] MPSFORGE_LOG_TEXT = format;                                                   \
+      uint8_t bytes_[__builtin_os_log_format_buffer_size(format, ##__VA_ARGS__)];                               \
+      _os_log_impl(&__dso_handle, log_, type, format_,                                                          \
+                   (uint8_t*)__builtin_os_log_format(bytes_, format, ##__VA_ARGS__), (uint32_t)sizeof(bytes_)); \
+    }                                                                                                           \
   } while (0)
 #define os_log(log, format, ...) os_log_with_type(log, OS_LOG_TYPE_DEFAULT, format, ##__VA_ARGS__)
 #define os_log_info(log, format, ...) os_log_with_type(log, OS_LOG_TYPE_INFO, format, ##__VA_ARGS__)
