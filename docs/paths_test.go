@@ -136,16 +136,16 @@ func layoutFolders(table string, exists func(string) bool) (folders, problems []
 	return folders, problems
 }
 
-// README's table of folders is true, and names each folder that holds code, down to the second level.
+// The table of folders is true, and names each folder that holds code, down to the second level.
 func TestLayoutTableIsTrue(t *testing.T) {
 	files := tracked(t)
-	section := layoutSection.FindStringSubmatch(files["README.md"])
+	section := layoutSection.FindStringSubmatch(files["docs/architecture.md"])
 	if section == nil {
-		t.Fatal("README.md has no section Layout")
+		t.Fatal("docs/architecture.md has no section Layout")
 	}
 	named, problems := layoutFolders(section[1], func(folder string) bool { return onDisk(folder + "/") })
 	for _, problem := range problems {
-		t.Errorf("README.md, Layout: %s", problem)
+		t.Errorf("docs/architecture.md, Layout: %s", problem)
 	}
 	missing := map[string]bool{}
 	for file := range files {
@@ -156,7 +156,7 @@ func TestLayoutTableIsTrue(t *testing.T) {
 		}
 	}
 	for folder := range missing {
-		t.Errorf("README.md, Layout: %s is not in the table", folder)
+		t.Errorf("docs/architecture.md, Layout: %s is not in the table", folder)
 	}
 	if folders, problems := layoutFolders("| `a/` | `b/`, `gone/` |", func(folder string) bool { return folder == "a" || folder == "a/b" }); !slices.Equal(folders, []string{"a", "a/b", "gone"}) || len(problems) != 1 {
 		t.Errorf("%q, %q", folders, problems)

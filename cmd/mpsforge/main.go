@@ -31,7 +31,7 @@ import (
 	"mpsforge/validate/repro"
 )
 
-// Exit codes, as README.md lists them.
+// Exit codes, as docs/using.md lists them.
 const (
 	exitOK          = 0
 	exitFailed      = 1

@@ -189,10 +189,19 @@ func bodyAt(text string, i int, stack []opened, closed map[int]opened) opened {
 			before = strings.TrimRight(strings.TrimSuffix(before, word), " \t\n")
 		}
 	}
-	if parameters, ok := closed[len(before)-1]; ok && parameters.bracket == '(' {
-		o.name = parameters.name
+	for {
+		last, ok := closed[len(before)-1]
+		if !ok || last.bracket != '(' {
+			return o
+		}
+		o.name = last.name
+		// A constructor's members stand between its parameters and its body.
+		head := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text[:last.at], " \t\n"), last.name), " \t\n")
+		if !strings.HasSuffix(head, ",") && (!strings.HasSuffix(head, ":") || strings.HasSuffix(head, "::")) {
+			return o
+		}
+		before = strings.TrimRight(head[:len(head)-1], " \t\n")
 	}
-	return o
 }
 
 // nameBefore gives the name, qualified or not, that ends before i.

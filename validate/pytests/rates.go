@@ -39,12 +39,15 @@ func VerdictCell(outcomes []Job) string {
 		}
 		return fmt.Sprintf("pass %d/%d", len(outcomes), len(outcomes))
 	}
-	text := fmt.Sprintf("FAIL %d/%d", len(bad), len(outcomes))
-	what := bad[0].End.Signature
-	if what == "" {
-		what, _, _ = strings.Cut(bad[0].End.Problem, ":")
+	end, word := bad[0].End, "FAIL"
+	if end.Kind == reports.OutcomeCrashed {
+		word = "crashed"
 	}
-	return text + ": " + what
+	_, what, _ := strings.Cut(end.Signature, " ") // without its number, which looks like a count here
+	if what == "" {
+		what, _, _ = strings.Cut(end.Problem, ":")
+	}
+	return fmt.Sprintf("%s %d/%d: %s", word, len(bad), len(outcomes), what)
 }
 
 func JobsWhere(all []Job, holds func(Job) bool) []Job {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/reports"
 	"mpsforge/validate/pytests"
 )
 
@@ -35,11 +36,11 @@ func TestPythonTables(t *testing.T) {
 	for _, row := range [][]string{
 		{"basic", "patched", "4t x 10i", "40", "0", "0", "20", "pass 1/1"},
 		{"raw tensor operations", "", "pass 1/1"},
-		{"nn.Linear (no graph)", "pass 1/1", "FAIL 1/1: died by signal segmentation fault"},
+		{"nn.Linear (no graph)", "pass 1/1", "crashed 1/1: died by signal segmentation fault"},
 		{"nn.Linear (graph)", "", "pass 1/1"},
 		{"32", "pass 1/1", "160"},
-		{"4", "pass 1/1", "20", "FAIL 1/1: died by signal segmentation fault", "-"},
-		{"basic", "4", "FAIL 1/1: 3 double-commit", "pass 1/1"},
+		{"4", "pass 1/1", "20", "crashed 1/1: died by signal segmentation fault", "-"},
+		{"basic", "4", "crashed 1/1: double-commit", "pass 1/1"},
 		{"cold-start", "patched", "8", "FAIL 1/1: wrong values", "pass 1/1"},
 	} {
 		want, err := json.Marshal(row)
@@ -54,6 +55,9 @@ func TestPythonTables(t *testing.T) {
 
 func tableJob(test pytests.Test, subject *pytests.Subject, threads int, problem, signature string) pytests.Job {
 	o := pytests.Job{Test: test, Subject: subject, Run: pytests.Run{Subject: subject, Test: test.Name, Threads: threads, Iterations: 10}}
+	if strings.HasPrefix(problem, "died") {
+		o.End.Kind = reports.OutcomeCrashed
+	}
 	o.End.Threads, o.End.Problem, o.End.Signature = threads, problem, signature
 	o.Counted = pytests.Counts{Operations: int64(threads * 10), Values: 100, Seconds: 2}
 	return o

@@ -276,7 +276,7 @@ class Storm:
         makers = [queue.Queue(2) for _ in range(threads)] if form.source == "maker" else []
         handed = [queue.Queue() for _ in range(threads)] if form.delivery == "neighbour" else []
         barrier = threading.Barrier(threads + len(makers))
-        end = threading.Barrier(threads)
+        end = threading.Barrier(threads + len(makers))  # a thread that ends early would give its stream to another, which orders the two
 
         def make(thread):
             try:
@@ -285,6 +285,7 @@ class Storm:
                     makers[thread].put(self.program.inputs(self.cases[i]))
             except Exception as error:  # noqa: BLE001 the other thread reports it
                 makers[thread].put(error)
+            end.wait()
 
         def work(thread):
             stream = on_stream(new_stream()) if form.stream == "explicit" else contextlib.nullcontext()
@@ -300,7 +301,7 @@ class Storm:
                 if self.program.device == "mps" and current_stream:
                     with self.lock:
                         self.streams.add(current_stream().stream_id)
-            end.wait()  # a thread that ends early would give its stream to another
+            end.wait()
 
         started = [threading.Thread(target=make, args=(i,), name=f"maker {i}") for i in range(len(makers))]
         started += [threading.Thread(target=work, args=(i,), name=f"worker {i}") for i in range(threads)]

@@ -1,0 +1,126 @@
+package checkout
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// function is a function of the backend that has a body.
+type function struct {
+	file  string
+	line  int
+	name  string          // without namespaces and classes; of TORCH_IMPL_FUNC(NAME) the NAME
+	local bool            // declared static: no other file can call it
+	calls map[string]bool // what its body calls, or hands to another function by a name that begins an argument
+}
+
+// macroUse is a macro between functions, in capitals, with its arguments: a registration, or one that defines a function.
+var macroUse = regexp.MustCompile(`(?m)^[ \t]*([A-Z][A-Z0-9_]+)\(\s*&?(\w+)([^()]*)\)`)
+
+// functionsOf finds the functions of one file. REGISTER_DISPATCH(stub, &kernel) and its like count as a function stub that calls kernel;
+// a function in a macro's definition has the macro's name, and is called where the macro is used. What is written is counted in mentioned.
+func functionsOf(file, source string, mentioned map[string]int) (functions []function) {
+	text := blankLiterals(source)
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r > 127 || !isWord(byte(r)) }) {
+		mentioned[word]++
+	}
+	outside := []byte(text)
+	walkBrackets(text, func(open opened, end int) {
+		if open.bracket != '{' || open.name == "" {
+			return
+		}
+		body := text[open.at : end+1]
+		name := open.name[strings.LastIndexByte(open.name, ':')+1:]
+		if macro := macroAt(text, open.at); macro != "" {
+			name = macro
+		}
+		head := text[strings.LastIndexAny(text[:open.at], ";{}")+1 : open.at]
+		functions = append(functions, function{file: file, line: 1 + strings.Count(text[:open.at], "\n"), name: name, local: slices.Contains(strings.Fields(head), "static"), calls: callsIn(body)})
+		for i := open.at; i <= end; i++ {
+			if outside[i] != '\n' {
+				outside[i] = ' '
+			}
+		}
+	})
+	for _, at := range macroUse.FindAllSubmatchIndex(outside, -1) {
+		if strings.HasPrefix(text[at[2]:at[3]], "DECLARE_") {
+			continue
+		}
+		use := function{file: file, line: 1 + strings.Count(text[:at[2]], "\n"), name: text[at[4]:at[5]], calls: map[string]bool{text[at[2]:at[3]]: true}}
+		for _, argument := range strings.FieldsFunc(text[at[6]:at[7]], func(r rune) bool { return r > 127 || !isWord(byte(r)) }) {
+			use.calls[argument] = true
+		}
+		functions = append(functions, use)
+	}
+	return functions
+}
+
+// macroAt names the macro in whose definition a place is, if it is in one.
+func macroAt(text string, at int) string {
+	begin := strings.LastIndexByte(text[:at], '\n') + 1
+	for begin > 1 && strings.HasSuffix(strings.TrimRight(text[:begin-1], " \t"), "\\") {
+		begin = strings.LastIndexByte(text[:begin-1], '\n') + 1
+	}
+	words := strings.FieldsFunc(text[begin:at], func(r rune) bool { return (r > 127 || !isWord(byte(r))) && r != '#' })
+	if len(words) > 1 && words[0] == "#define" {
+		return words[1]
+	}
+	return ""
+}
+
+// walkBrackets calls closed for each pair of brackets, inner pairs first.
+func walkBrackets(text string, closed func(open opened, end int)) {
+	var stack []opened
+	pairs := map[int]opened{} // by the place of the closing bracket
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '(', '[':
+			stack = append(stack, opened{bracket: c, at: i, name: calledAt(text, i, pairs)})
+		case '{':
+			stack = append(stack, bodyAt(text, i, stack, pairs))
+		case ')', ']', '}':
+			if len(stack) > 0 {
+				pairs[i] = stack[len(stack)-1]
+				stack = stack[:len(stack)-1]
+				closed(pairs[i], i)
+			}
+		}
+	}
+}
+
+// calledAt gives the name in front of the bracket at i. A structured kernel is defined by TORCH_IMPL_FUNC(NAME)(parameters).
+func calledAt(text string, i int, pairs map[int]opened) string {
+	before := strings.TrimRight(text[:i], " \t\n")
+	if macro, ok := pairs[len(before)-1]; ok && macro.name == "TORCH_IMPL_FUNC" {
+		return strings.TrimSpace(text[macro.at+1 : len(before)-1])
+	}
+	return nameBefore(text, i)
+}
+
+// callsIn gives the names in front of brackets, template arguments between them or not, and those of which an address is taken.
+func callsIn(text string) map[string]bool {
+	calls := map[string]bool{}
+	for i := 0; i < len(text); i++ {
+		if !isWord(text[i]) {
+			continue
+		}
+		begin := i
+		dispatched := strings.HasSuffix(text[:i], "at::") // by the dispatcher, to a wrapper
+		for i < len(text) && isWord(text[i]) {
+			i++
+		}
+		after := strings.TrimLeft(text[i:], " \t\n")
+		if dispatched {
+			continue
+		}
+		if strings.HasPrefix(after, "(") || strings.HasPrefix(after, "<") || strings.HasPrefix(after, "{") || text[begin-1] == '&' {
+			calls[text[begin:i]] = true
+		}
+		// A guard is the type of a variable; a stub is handed to a template.
+		if text[begin:i] == guardType || strings.HasSuffix(text[begin:i], "_stub") {
+			calls[text[begin:i]] = true
+		}
+	}
+	return calls
+}

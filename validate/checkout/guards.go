@@ -1,0 +1,190 @@
+package checkout
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mpsforge/reports"
+)
+
+// streamFunctions give a stream: who wants to encode needs one, or is given one by a caller that needed one.
+var streamFunctions = []string{"getCurrentMPSStream", "getDefaultMPSStream", "getMPSStreamFromID"}
+
+// guardType is the class of guards.
+const guardType = "MPSOpGuard"
+
+// Where operators are, and where the functions are that they register themselves for.
+const (
+	generatorFile = "torchgen/dest/register_dispatch_key.py"
+	operatorsFile = "aten/src/ATen/native/native_functions.yaml"
+	kernelsFolder = "aten/src/ATen/native"
+)
+
+// operatorFolders hold functions that encode. What holds the stream, the guard and the events themselves, ATen/mps, is not among them.
+var operatorFolders = []string{"aten/src/ATen/native/mps", "aten/src/ATen/native/sparse/mps", "torch/csrc/mps"}
+
+// guarded says how the functions that encode are covered.
+type guarded struct {
+	covered map[string]string // how, by function
+	naked   []function        // nothing covers them
+	fetch   int               // how many ask for a stream by themselves
+}
+
+var (
+	operatorLine = regexp.MustCompile(`^- func: (\S+?)\((.*)\) -> (.*)$`)
+	kernelLine   = regexp.MustCompile(`^    ([A-Za-z, ]*MPS[A-Za-z, ]*): (\w+)`)
+)
+
+// wrappedKernels gives the functions that a generated wrapper with a guard calls, by name. Views that write nothing have no guard.
+func wrappedKernels(dir string) (map[string]bool, error) {
+	file, err := os.Open(filepath.Join(dir, operatorsFile))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	kernels, view := map[string]bool{}, false
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if operator := operatorLine.FindStringSubmatch(lines.Text()); operator != nil {
+			view = strings.Contains(operator[3], "(a") && !strings.Contains(operator[2], "!)")
+		} else if kernel := kernelLine.FindStringSubmatch(lines.Text()); kernel != nil && !view {
+			kernels[kernel[2]] = true
+		}
+	}
+	return kernels, lines.Err()
+}
+
+// guards traces each function that asks for a stream to the guards that cover it, through all that call it.
+func guards(dir string) (*guarded, error) {
+	kernels, err := wrappedKernels(dir)
+	if err != nil {
+		return nil, err
+	}
+	functions, mentioned, err := backendFunctions(dir)
+	if err != nil {
+		return nil, err
+	}
+	g := &guarded{covered: map[string]string{}}
+	registered := map[string]bool{} // stubs that the operators' folders register a function for
+	for _, f := range functions {
+		if inOperatorFolder(f.file) && (f.calls["REGISTER_DISPATCH"] || f.calls["REGISTER_MPS_DISPATCH"]) {
+			registered[f.name] = true
+		}
+	}
+	callers := map[string][]function{}
+	for _, f := range functions {
+		for name := range f.calls {
+			callers[name] = append(callers[name], f)
+		}
+	}
+	// From the functions that ask for a stream to those that call them, up to a guard.
+	var open []function
+	for _, f := range functions {
+		if inOperatorFolder(f.file) && slices.ContainsFunc(streamFunctions, func(name string) bool { return f.calls[name] }) {
+			open = append(open, f)
+			g.fetch++
+		}
+	}
+	seen := map[string]bool{}
+	for len(open) > 0 {
+		f := open[0]
+		open = open[1:]
+		key := f.file + ": " + f.name
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		if f.calls[guardType] {
+			g.covered[key] = "a guard of its own"
+			continue
+		}
+		entry := kernels[f.name]
+		if entry {
+			g.covered[key] = "the guard of its wrapper"
+		}
+		above := slices.DeleteFunc(slices.Clone(callers[f.name]), func(caller function) bool {
+			// Far from the operators a name may mean another function, unless it is one of MPS.
+			near := inOperatorFolder(caller.file) || caller.file == f.file || strings.Contains(f.name, "mps") || registered[f.name]
+			return !near || caller.file == f.file && caller.name == f.name
+		})
+		if !entry && len(above) == 0 {
+			if f.local && mentioned[f.name] == 1 {
+				g.covered[key] = "nothing calls it"
+			} else {
+				g.naked = append(g.naked, f)
+			}
+			continue
+		}
+		if g.covered[key] == "" {
+			g.covered[key] = "those that call it"
+		}
+		open = append(open, above...)
+	}
+	return g, nil
+}
+
+func inOperatorFolder(file string) bool {
+	return slices.ContainsFunc(operatorFolders, func(folder string) bool { return strings.HasPrefix(file, folder+"/") })
+}
+
+// backendFunctions reads the operators and what may call them, and says how often each name is written there.
+func backendFunctions(dir string) (functions []function, mentioned map[string]int, err error) {
+	mentioned = map[string]int{}
+	for _, folder := range []string{kernelsFolder, "torch/csrc/mps"} {
+		err := filepath.WalkDir(filepath.Join(dir, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !slices.Contains([]string{".h", ".mm", ".cpp"}, filepath.Ext(path)) {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(dir, path)
+			if err != nil {
+				return err
+			}
+			found := functionsOf(filepath.ToSlash(relative), string(text), mentioned)
+			functions = append(functions, found...)
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("read the operators of %s: %w", dir, err)
+		}
+	}
+	return functions, mentioned, nil
+}
+
+// checkGuards adds the verdict on a checkout: every function that encodes is covered by a guard, or is on the list of those that a fence covers.
+func checkGuards(dir string, report *reports.Stage) error {
+	const name = "work without a guard"
+	generator, err := os.ReadFile(filepath.Join(dir, generatorFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if !strings.Contains(string(generator), "MPSOpGuard") {
+		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Skipped, Detail: generatorFile + " of the checkout writes no guards: the patch op-guards is not applied"})
+		return nil
+	}
+	g, err := guards(dir)
+	if err != nil {
+		return err
+	}
+	report.Count("functions that ask for a stream", int64(g.fetch))
+	report.Count("functions covered by guards", int64(len(g.covered)))
+	for _, f := range g.naked {
+		report.Add(reports.Check{Name: name, Subject: fmt.Sprintf("%s:%d", f.file, f.line), Verdict: reports.Failed,
+			Detail: f.name + " asks for a stream, or calls a function that does, and neither a wrapper, nor a guard, nor a caller with one is seen: add a guard"})
+	}
+	if len(g.naked) == 0 {
+		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Passed, Detail: "every function of the operators that asks for a stream is reached through guards alone"})
+	}
+	return nil
+}
