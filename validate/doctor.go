@@ -17,6 +17,7 @@ import (
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
 	"mpsforge/fork/host"
+	"mpsforge/fork/shaders"
 	"mpsforge/internal/cxx"
 	"mpsforge/native/slots"
 	"mpsforge/validate/stage"
@@ -154,6 +155,8 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	}
 	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
 		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
+	add("pip", shaders.CanDownload(ctx), "present", "host builds: PyTorch's own Metal kernels, from its wheel for macOS (67 MB to download); without them hand-written ones do the work of some",
+		installer("python3-pip", "none: host builds run on Linux"))
 	found, err := describeCheckout(ctx, checkoutDir)
 	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
 	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {

@@ -45,8 +45,8 @@ type Root struct {
 // Dir is the root's top folder.
 func (r *Root) Dir() string { return r.dir }
 
-// Tool is the path of a script that starts a program of the root: clang, ld.lld, python3, ccache, llvm-nm or
-// llvm-symbolizer.
+// Tool is the path of a script that starts a program of the root: clang, ld.lld, python3, ccache, llvm-link, llvm-nm
+// or llvm-symbolizer.
 func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }
 
 func (r *Root) libraries() string { return filepath.Join(r.dir, "usr/lib", libraryTriplet()) }
@@ -241,6 +241,7 @@ func (r *Root) writeTools() error {
 	scripts := map[string]string{
 		"clang":           r.start(filepath.Join(llvm, "bin/clang"), "") + clang,
 		"ld.lld":          r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor gnu",
+		"llvm-link":       r.start(filepath.Join(llvm, "bin/llvm-link"), ""),
 		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), ""),
 		"llvm-symbolizer": r.start(filepath.Join(llvm, "bin/llvm-symbolizer"), ""),
 		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), ""),

@@ -235,3 +235,8 @@ func runPlainAndSanitized(t *testing.T, names ...string) {
 		t.Logf("%s: %s", kind.Name, result.Stdout)
 	}
 }
+
+// How threads of translated Metal kernels wait for each other, and what is found when they do it wrongly.
+func TestThreadsOfShadersTakeTurns(t *testing.T) {
+	runPlainAndSanitized(t, "shaders/", "programs/shaders_test.cc")
+}
