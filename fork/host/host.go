@@ -63,9 +63,9 @@ type Build struct {
 	Excluded []Excluded   `json:"excluded"`
 	Kernels  int          `json:"kernels"` // registered operators
 	// Shaders is how many Metal kernels of PyTorch's wheel run in it; if none, NoShaders says why.
-	Shaders   int    `json:"shaders"`
-	NoShaders string `json:"no_shaders,omitempty"`
-	Dropped  []string     `json:"dropped"` // operators whose kernels are not among the compiled sources
+	Shaders   int      `json:"shaders"`
+	NoShaders string   `json:"no_shaders,omitempty"`
+	Dropped   []string `json:"dropped"` // operators whose kernels are not among the compiled sources
 	// Layouts are those of the classes that extensions are built with; the plain flavour has them.
 	Layouts []Layout `json:"layouts,omitempty"`
 	// Tests are the test programs by name, if they were asked for.
