@@ -18,6 +18,7 @@ import (
 	"mpsforge/fork/git"
 	"mpsforge/fork/host"
 	"mpsforge/fork/mac"
+	"mpsforge/fork/shaders"
 	"mpsforge/internal/cxx"
 	"mpsforge/native/slots"
 	"mpsforge/patches"
@@ -161,6 +162,8 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		wheels = "in the cache"
 	}
 	add("wheels for macOS", nil, wheels, "stage mac: PyTorch's libraries, Apple's open headers and libc++'s", "")
+	add("pip", shaders.CanDownload(ctx), "present", "host builds: PyTorch's own Metal kernels, from its wheel for macOS (67 MB to download); without them hand-written ones do the work of some",
+		installer("python3-pip", "none: host builds run on Linux"))
 	found, err := describeCheckout(ctx, checkoutDir)
 	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
 	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {

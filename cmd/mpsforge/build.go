@@ -162,6 +162,7 @@ func (c call) buildHost(ctx context.Context) (result, error) {
 	return result{value: built, message: message, text: func(w io.Writer) {
 		fmt.Fprintf(w, "library     %s\nmetal       %s\nscenarios   %s\npython      %s\n", built.Library, built.Metal, built.Driver,
 			cmp.Or(built.Python, "none: "+built.NoPython))
+		fmt.Fprintf(w, "kernels     %s\n", cmp.Or(built.NoShaders, fmt.Sprintf("%d of PyTorch's wheel for macOS", built.Shaders)))
 		fmt.Fprintf(w, "from        %s, tree %s, patches: %s\n", cmp.Or(built.Stamp.Baseline, "unknown"), built.Stamp.Tree, cmp.Or(strings.Join(built.Stamp.Patches, ", "), "none (stock)"))
 		fmt.Fprintf(w, "torch       %s\nsources     %d compiled, %d left out\noperators   %d registered, %d without a compiled kernel\n",
 			built.Stamp.Torch, len(built.Compiled), len(built.Excluded), built.Kernels, len(built.Dropped))

@@ -27,6 +27,8 @@ type Stamp struct {
 	// Sources is the SHA-256 over paths and contents of all files of the backend's folders, compiled or included.
 	Sources string `json:"sources"`
 	Torch   string `json:"torch"`
+	// Shaders is the digest of the Metal kernels of PyTorch's wheel that run in it; empty: there are none.
+	Shaders string `json:"shaders,omitempty"`
 	Native  string `json:"native"` // SHA-256 over the software Metal, the veneer and what stands in for PyTorch
 	// Of a build of PyTorch itself: the digest of what differs from the commit in the work tree (empty for nothing), the
 	// mpsforge that built it, compilers and SDK, and the settings that decide what is built.

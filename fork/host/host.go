@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mpsforge/fork/builds"
+	"mpsforge/fork/shaders"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 	"mpsforge/patches"
@@ -61,7 +62,10 @@ type Build struct {
 	Compiled []string     `json:"compiled"`
 	Excluded []Excluded   `json:"excluded"`
 	Kernels  int          `json:"kernels"` // registered operators
-	Dropped  []string     `json:"dropped"` // operators whose kernels are not among the compiled sources
+	// Shaders is how many Metal kernels of PyTorch's wheel run in it; if none, NoShaders says why.
+	Shaders   int      `json:"shaders"`
+	NoShaders string   `json:"no_shaders,omitempty"`
+	Dropped   []string `json:"dropped"` // operators whose kernels are not among the compiled sources
 	// Layouts are those of the classes that extensions are built with; the plain flavour has them.
 	Layouts []Layout `json:"layouts,omitempty"`
 	// Tests are the test programs by name, if they were asked for.
@@ -153,11 +157,23 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
+	translated, err := h.shaders(ctx, sink)
+	noShaders := ""
+	if errors.Is(err, builds.ErrEnvironment) {
+		noShaders, err = err.Error(), nil
+		sink.Emit(events.Message{Level: events.Warning, Text: "SKIP Metal kernels: PyTorch's own do not run in this build; " + noShaders})
+	}
+	if err != nil {
+		return nil, err
+	}
 	stamp := h.Identity
 	stamp.Format, stamp.Kind, stamp.Flavour, stamp.Torch = builds.StampFormat, "host", h.Flavour, h.Torch.description
 	stamp.Native = builds.Digest(nativeDigest, glueDigest)
 	if stamp.Sources, err = builds.SourcesDigest(h.Checkout); err != nil {
 		return nil, err
+	}
+	if translated != nil {
+		stamp.Shaders = translated.Digest
 	}
 	text, err := stamp.Text()
 	if err != nil {
@@ -168,7 +184,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		return nil, err
 	}
 	built := &Build{Dir: dir, Library: filepath.Join(dir, "libhostmps.so"), Metal: filepath.Join(dir, "libmpsforge_objc.so"),
-		Driver: filepath.Join(dir, "scenarios"), Stamp: stamp, Compiled: compiled, Excluded: excluded}
+		Driver: filepath.Join(dir, "scenarios"), Stamp: stamp, Compiled: compiled, Excluded: excluded, NoShaders: noShaders}
 	objects := filepath.Join(dir, "objects")
 	if err := makeAndDropOld(dir, keptBuilds); err != nil {
 		return nil, err
@@ -282,6 +298,13 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		return nil, err
 	}
 	libraries := append(search, "-L"+dir, "-ltorch_cpu", "-lc10", "-lmpsforge_objc")
+	if translated != nil {
+		built.Shaders = translated.Kernels
+		if err := linkFile(translated.Path, filepath.Join(dir, shaders.FileName)); err != nil {
+			return nil, err
+		}
+		libraries = append(libraries, "-lmpsforge_shaders")
+	}
 	var wraps []string
 	for _, name := range wrappedFunctions {
 		wraps = append(wraps, "-Wl,--wrap="+name)
@@ -303,6 +326,28 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		built.Layouts, err = h.layouts(ctx, torchFlags, dir)
 	}
 	return built, err
+}
+
+// shaders translates the Metal kernels of PyTorch's wheel. Without one, and where it cannot be had (builds.ErrEnvironment), the
+// build does without: hand-written kernels do their work, as far as there are any.
+func (h *builder) shaders(ctx context.Context, sink events.Sink) (*shaders.Built, error) {
+	if h.Facts.Wheel.File == "" {
+		return nil, fmt.Errorf("%w: no wheel is known of this version", builds.ErrEnvironment)
+	}
+	libraries, err := shaders.Fetch(ctx, h.Facts.Wheel, h.Cache, sink)
+	if err != nil {
+		return nil, err
+	}
+	tools := shaders.Tools{Clang: h.Root.Tool("clang"), Link: h.Root.Tool("llvm-link"), Linker: h.Root.Tool("ld.lld")}
+	return shaders.Build(ctx, shaders.Options{Libraries: libraries, Tools: tools, Cache: h.Cache, Native: h.Native, Sink: sink})
+}
+
+// linkFile gives a file a second name.
+func linkFile(from, to string) error {
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Link(from, to)
 }
 
 // linkTests links each NAME_test.* with the other NAME_* and with what serves all of them.

@@ -46,7 +46,7 @@ type Root struct {
 func (r *Root) Dir() string { return r.dir }
 
 // Tool is the path of a script that starts a program of the root: clang, ld.lld, ld64.lld, python3, ccache,
-// llvm-cxxfilt, llvm-nm or llvm-symbolizer.
+// llvm-cxxfilt, llvm-link, llvm-nm or llvm-symbolizer.
 func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }
 
 func (r *Root) libraries() string { return filepath.Join(r.dir, "usr/lib", libraryTriplet()) }
@@ -248,6 +248,7 @@ func (r *Root) writeTools() error {
 		"ld.lld":          r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor gnu",
 		"ld64.lld":        r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor darwin",
 		"llvm-cxxfilt":    r.start(filepath.Join(llvm, "bin/llvm-cxxfilt"), ""),
+		"llvm-link":       r.start(filepath.Join(llvm, "bin/llvm-link"), ""),
 		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), ""),
 		"llvm-symbolizer": r.start(filepath.Join(llvm, "bin/llvm-symbolizer"), ""),
 		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), ""),

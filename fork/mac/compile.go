@@ -47,24 +47,24 @@ type Warning struct{ Source, File, Text string }
 // fewSources are compiled sooner than a header for them is.
 const fewSources = 2
 
-// Compile compiles sources of a checkout. subject names it and its folder in the cache. The caller holds the cache's lock.
+// Compile compiles sources of a checkout. subject names it and its folder in the cache. The caller holds the lock of the cache's Folder.
 func (k *Kit) Compile(ctx context.Context, subject, checkout string, sources []string, facts patches.MacFacts, jobs int, sink events.Sink) (*Build, error) {
 	step := "compile " + subject + " for macOS"
 	finish := events.Step(events.OrDiscard(sink), step)
 	defer finish(events.Failed, "")
-	dir := filepath.Join(k.cache, "mac", subject)
+	dir := filepath.Join(Folder(k.cache), subject)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	objc := k.flags("objective-c++")
 	header := ""
 	if len(sources) > fewSources {
-		header = filepath.Join(k.cache, "mac", "prefix.h")
+		header = filepath.Join(Folder(k.cache), "prefix.h")
 		if err := writeChanged(header, []byte("#include <ATen/native/mps/OperationUtils.h>\n")); err != nil {
 			return nil, err
 		}
 	}
-	job := host.Objects{Root: k.Root, Cache: k.cache, Jobs: jobs, Sink: events.Under(events.OrDiscard(sink), step), Step: step, Checkout: checkout, Header: header, Flags: objc,
+	job := host.Objects{Root: k.Root, Cache: Folder(k.cache), Jobs: jobs, Sink: events.Under(events.OrDiscard(sink), step), Step: step, Checkout: checkout, Header: header, Flags: objc,
 		Sources: map[string][]string{}, Dir: dir}
 	for _, source := range sources {
 		if slices.Contains(facts.PythonSources, source) {
@@ -87,7 +87,7 @@ func (k *Kit) Compile(ctx context.Context, subject, checkout string, sources []s
 
 // Layouts are those of the classes that extensions are built with, and the warnings of their headers.
 func (k *Kit) Layouts(ctx context.Context, subject, checkout string, classes patches.HostFacts) ([]host.Layout, []Warning, error) {
-	dir := filepath.Join(k.cache, "mac", subject)
+	dir := filepath.Join(Folder(k.cache), subject)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, nil, err
 	}

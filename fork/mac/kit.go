@@ -47,12 +47,16 @@ type Kit struct {
 	files             []string // the libraries' paths
 }
 
+// Folder is the part of the cache that compilations for macOS have for themselves, with a lock of its own (host.Lock): host builds and
+// they do not wait for each other.
+func Folder(cache string) string { return filepath.Join(cache, "mac") }
+
 // Have tells whether the cache has what is downloaded.
 func Have(cache string, facts patches.MacFacts) bool {
 	return ziglang.Have(cache, zigParts) && wheels.Wheel(facts.Wheel).Have(cache, torchParts)
 }
 
-// Open gets the wheels and lays out headers. The caller holds the cache's lock.
+// Open gets the wheels and lays out headers. The caller holds the lock of the cache's Folder.
 func Open(ctx context.Context, root *host.Root, cache string, facts patches.MacFacts, sink events.Sink) (*Kit, error) {
 	cache, err := filepath.Abs(cache)
 	if err != nil {
@@ -86,7 +90,7 @@ func (k *Kit) layHeaders() error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(k.cache, "mac")
+	dir := Folder(k.cache)
 	ours, first := filepath.Join(dir, "objc"), filepath.Join(dir, "first")
 	for _, part := range []struct {
 		files    fs.FS

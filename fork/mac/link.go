@@ -102,7 +102,7 @@ var undefinedLine = regexp.MustCompile(`(?m)^.*error: undefined symbol: (.*)$`)
 
 // Link makes one library of the objects and of the wheel's, and reads it.
 func (k *Kit) Link(ctx context.Context, subject string, objects map[string]string) (*Image, error) {
-	dir := filepath.Join(k.cache, "mac", subject)
+	dir := filepath.Join(Folder(k.cache), subject)
 	var python []string
 	for _, object := range objects {
 		image, err := OpenImage(object)

@@ -85,6 +85,25 @@ void* mpsforge_metal_call::address_argument(uint64_t address, size_t length, uin
   return refuse(Rule::NotResident, what, std::to_string(length) + " bytes");
 }
 
+bool mpsforge_metal_call::reach(size_t n, mpsforge_metal_reach& out) const {
+  const auto fill = [&](const std::shared_ptr<Buffer>& memory, size_t offset, uint32_t allowed) {
+    out = {};
+    if (memory) out = {reinterpret_cast<uint64_t>(memory->bytes()) + offset, memory->length() - offset, allowed};
+    return true;
+  };
+  if (n < MPSFORGE_METAL_ARGUMENTS) {
+    if (n >= dispatch.arguments.size()) return fill(nullptr, 0, 0);
+    const Argument& bound = dispatch.arguments[n];
+    return fill(bound.buffer, bound.offset, MPSFORGE_METAL_READ | MPSFORGE_METAL_WRITE);
+  }
+  n -= MPSFORGE_METAL_ARGUMENTS;
+  return n < dispatch.used.size() && fill(dispatch.used[n].buffer, 0, dispatch.used[n].access);
+}
+
+void mpsforge_metal_call::refuse(uint32_t problem, const std::string& what, const std::string& detail) const {
+  refuse(problem == MPSFORGE_METAL_DIVERGENCE ? Rule::Divergence : Rule::OutOfRange, what, detail);
+}
+
 const void* mpsforge_metal_call::bytes(uint32_t index, size_t* length) const {
   if (length) *length = 0;
   if (index >= dispatch.arguments.size() || !dispatch.arguments[index].bytes) return nullptr;

@@ -92,6 +92,8 @@ struct mpsforge_metal_call {
   const void* bytes(uint32_t index, size_t* length) const;
   size_t argument_length(uint32_t index) const;
   void* address_argument(uint64_t address, size_t length, uint32_t access) const;
+  bool reach(size_t n, mpsforge_metal_reach& out) const;
+  void refuse(uint32_t problem, const std::string& what, const std::string& detail) const;
 
  private:
   void* refuse(mpsforge::metal::Rule rule, const std::string& what, const std::string& detail) const;

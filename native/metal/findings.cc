@@ -68,6 +68,8 @@ const Text kTexts[] = {
     // The Metal feature set tables' "Maximum threads per threadgroup".
     {Rule::GroupSize, 0, nullptr, "threadgroup that has not 1 to 1024 threads", 0},
     {Rule::NotResident, 0, nullptr, "address outside of the buffers that the encoder binds or uses", 0},
+    // Metal Shading Language Specification, 6.9.1: all threads of the threadgroup must execute the barrier.
+    {Rule::Divergence, 0, nullptr, "barrier that not all threads of the threadgroup reach", 0},
 };
 
 const Text& text_of(Rule rule) {

@@ -46,6 +46,7 @@ enum class Rule {
   BytesTooLong,
   GroupSize,
   NotResident,
+  Divergence,
 };
 
 class Findings {

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Rises with every change of this header; a caller refuses a table with another number.
-#define MPSFORGE_METAL_ABI 3u
+#define MPSFORGE_METAL_ABI 4u
 
 typedef struct mpsforge_metal_device mpsforge_metal_device;
 typedef struct mpsforge_metal_queue mpsforge_metal_queue;
@@ -142,6 +142,22 @@ typedef struct {
   uint64_t threads[3];
   uint64_t group[3];
 } mpsforge_metal_grid;
+
+// A buffer that a kernel may reach.
+typedef struct {
+  uint64_t address;  // of the first byte
+  size_t length;     // bytes from there to its end
+  uint32_t access;   // bits
+} mpsforge_metal_reach;
+
+// How many buffers can be bound to a kernel's arguments.
+#define MPSFORGE_METAL_ARGUMENTS 31u
+
+// What a kernel's threads may do wrong by themselves.
+enum {
+  MPSFORGE_METAL_OUT_OF_RANGE = 0,
+  MPSFORGE_METAL_DIVERGENCE = 1  // a barrier that not all threads of a threadgroup reach
+};
 
 // When a command buffer was handed to the GPU and when that ran it: seconds of a clock that only rises; 0: not yet.
 typedef struct {
@@ -305,6 +321,11 @@ typedef struct {
   size_t (*argument_length)(mpsforge_metal_call* call, uint32_t index);
   // As argument, of a range that begins at an address of a bound or used buffer.
   void* (*address_argument)(mpsforge_metal_call* call, uint64_t address, size_t length, uint32_t access);
+  // For host functions that check accesses themselves and declare them afterwards. The buffer bound to argument n, or,
+  // from MPSFORGE_METAL_ARGUMENTS on, those that the encoder uses; length 0: none. Returns 0 when there are no more.
+  int (*reach)(mpsforge_metal_call* call, size_t n, mpsforge_metal_reach* out);
+  // Records what they found.
+  void (*refuse)(mpsforge_metal_call* call, uint32_t problem, const char* what, const char* detail);
 } mpsforge_metal_api;
 
 // Runs anywhere.

@@ -416,6 +416,14 @@ void* address_argument(mpsforge_metal_call* call, uint64_t address, size_t lengt
   return call ? call->address_argument(address, length, access) : nullptr;
 }
 
+int reach(mpsforge_metal_call* call, size_t n, mpsforge_metal_reach* out) noexcept {
+  return call && out && call->reach(n, *out) ? 1 : 0;
+}
+
+void refuse(mpsforge_metal_call* call, uint32_t problem, const char* what, const char* detail) noexcept {
+  if (call) call->refuse(problem, what ? what : "", detail ? detail : "");
+}
+
 mpsforge_metal_mps_kernel* mps_create(mpsforge_metal_device* device, uint32_t mps_class, const char* label) noexcept {
   if (!device || mps_class > MPSFORGE_METAL_MPS_OTHER) return nullptr;
   return device->object->handles.add(new mpsforge_metal_mps_kernel(device->object, mps_class, text(label)));
@@ -584,7 +592,9 @@ constexpr mpsforge_metal_api kApi = {MPSFORGE_METAL_ABI,
                                      grid,
                                      threadgroup_memory,
                                      argument_length,
-                                     address_argument};
+                                     address_argument,
+                                     reach,
+                                     refuse};
 
 }  // namespace
 }  // namespace mpsforge::metal

@@ -83,7 +83,7 @@ func open(ctx context.Context, env *stage.Env, name string) (*stageRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.close, err = host.Lock(ctx, env.Cache, env.Sink); err != nil {
+	if r.close, err = host.Lock(ctx, mac.Folder(env.Cache), env.Sink); err != nil {
 		return nil, err
 	}
 	if r.kit, err = mac.Open(ctx, root, env.Cache, r.facts, env.Sink); err != nil {

@@ -36,7 +36,7 @@ func opened(t *testing.T) *stageRun {
 	if r.api, err = apple.Load(); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := host.Lock(t.Context(), cache, events.Discard)
+	unlock, err := host.Lock(t.Context(), mac.Folder(cache), events.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

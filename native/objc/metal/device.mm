@@ -202,9 +202,14 @@ void check_options(MTLResourceOptions options) {
 }
 
 - (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error {
-  (void)data;
   if (error) *error = nil;
-  return [[SoftwareMTLLibrary alloc] initWithSource:nil];
+  // A section that stands for a Metal library holds its own name (native/torch/backend/libraries.cc).
+  const void* bytes = nullptr;
+  size_t size = 0;
+  dispatch_data_t map = data ? dispatch_data_create_map(data, &bytes, &size) : nullptr;
+  const std::string section(size > 0 ? static_cast<const char*>(bytes) : "", size);
+  if (map) dispatch_release(map);
+  return [[SoftwareMTLLibrary alloc] initWithSection:section];
 }
 
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error {

@@ -1,5 +1,6 @@
 #include "host_kernel.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "../engine.h"
+#include "translated.h"
 
 namespace mpsforge::objc {
 namespace {
@@ -18,6 +20,8 @@ struct Entry {
   std::string function;
   std::string source;
   HostKernel kernel;
+  const shaders::Kernel* translated;
+  std::atomic<bool> ran{false};
 };
 
 struct Registry {
@@ -48,7 +52,12 @@ HostKernel find(const Registry& all, const std::string& function) {
 }
 
 void run(mpsforge_metal_call* call) {
-  const auto* entry = static_cast<const Entry*>(api().context(call));
+  auto* entry = static_cast<Entry*>(api().context(call));
+  if (entry->translated) {
+    entry->ran.store(true, std::memory_order_relaxed);
+    run_translated(*entry->translated, call);
+    return;
+  }
   entry->kernel(KernelCall(entry->function, entry->source, call));
 }
 
@@ -81,14 +90,15 @@ std::vector<std::string> host_kernel_names() {
   return names;
 }
 
-const char* engine_kernel(uint64_t library, const std::string& source, const std::string& function) {
+const char* engine_kernel(uint64_t library, const std::string& source, const std::string& function,
+                          const shaders::Kernel* translated) {
   EngineCall guard;
   Registry& all = registry();
   std::lock_guard<std::mutex> lock(all.mutex);
   Entry*& entry = all.entries[{library, function}];
   if (entry) return entry->name.c_str();
-  const HostKernel kernel = find(all, function);
-  if (!kernel) {
+  const HostKernel kernel = translated ? nullptr : find(all, function);
+  if (!kernel && !translated) {
     all.entries.erase({library, function});
     return nullptr;
   }
@@ -97,10 +107,21 @@ const char* engine_kernel(uint64_t library, const std::string& source, const std
     name += " of library " + std::to_string(library);
     all.names.insert(name);
   }
-  entry = new Entry{name, function, source, kernel};
+  entry = new Entry{name, function, source, kernel, translated};
   const mpsforge_metal_kernel made{entry->name.c_str(), run, nullptr};
   api().add_context_kernel(device(), &made, entry);
   return entry->name.c_str();
+}
+
+std::string translated_kernels_run() {
+  EngineCall guard;
+  Registry& all = registry();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  std::string names;
+  for (const auto& [key, entry] : all.entries) {
+    if (entry->translated && entry->ran.load(std::memory_order_relaxed)) names += entry->function + "\n";
+  }
+  return names;
 }
 
 KernelCall::KernelCall(const std::string& function, const std::string& source, mpsforge_metal_call* call)

@@ -1,5 +1,5 @@
-// Functions that stand in for Metal's compute kernels: there is no compiler for Metal's shading language here, so each
-// kernel that is to run has a function in C++ which does the work of all threads of a dispatch at once.
+// Functions that stand in for Metal's compute kernels where those are not translated (translated.h): each does the work
+// of all threads of a dispatch at once, in C++.
 #ifndef MPSFORGE_NATIVE_OBJC_METAL_HOST_KERNEL_H
 #define MPSFORGE_NATIVE_OBJC_METAL_HOST_KERNEL_H
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../../metal/metal.h"
+#include "../../shaders/run.h"
 
 namespace mpsforge::objc {
 
@@ -95,8 +96,12 @@ HostKernel find_host_kernel(const std::string& function);
 std::vector<std::string> host_kernel_names();
 
 // Adds the function of a library to the engine's kernels, once, and returns the name that it has there, which lives for
-// ever; nullptr if it has no host kernel. Libraries are told apart by their number.
-const char* engine_kernel(uint64_t library, const std::string& source, const std::string& function);
+// ever; nullptr if it has no host kernel and is not translated. Libraries are told apart by their number.
+const char* engine_kernel(uint64_t library, const std::string& source, const std::string& function,
+                          const shaders::Kernel* translated);
+
+// The names of the translated kernels that have run, each followed by the end of the line.
+std::string translated_kernels_run();
 
 // At namespace scope: registers before main.
 class RegisterHostKernel {

@@ -1,5 +1,6 @@
-// Libraries, functions and pipelines. Nothing is compiled: a function is a name, and its work is done by the host
-// kernel that is registered for it (host_kernel.h).
+// Libraries, functions and pipelines. Nothing is compiled: a function is a name. Its work is done by the translated
+// kernel (translated.h), in a library that was compiled beforehand and translated, else by the host kernel that is
+// registered for it (host_kernel.h).
 #import <Foundation/Foundation.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include "../engine.h"
 #include "host_kernel.h"
 #include "metal_objects.h"
+#include "translated.h"
 
 using namespace mpsforge::objc;
 
@@ -68,11 +70,13 @@ std::set<std::string> kernels_of(const std::string& source) {
 @interface SoftwareMTLLibrary ()
 @property(readonly) NSString* source;
 @property(readonly) uint64_t number;
+@property(readonly) const mpsforge::shaders::Library* translated;
 @end
 
 @implementation SoftwareMTLLibrary {
   NSString* _source;
   uint64_t _number;
+  const mpsforge::shaders::Library* _translated;
   NSString* _label;
 }
 
@@ -82,6 +86,12 @@ std::set<std::string> kernels_of(const std::string& source) {
   if (!self) return nil;
   _source = [source copy];
   _number = ++made;
+  return self;
+}
+
+- (instancetype)initWithSection:(const std::string&)section {
+  self = [self initWithSource:nil];
+  if (self) _translated = translated_library(section);
   return self;
 }
 
@@ -97,6 +107,10 @@ std::set<std::string> kernels_of(const std::string& source) {
 
 - (uint64_t)number {
   return _number;
+}
+
+- (const mpsforge::shaders::Library*)translated {
+  return _translated;
 }
 
 - (id<MTLDevice>)device {
@@ -116,7 +130,11 @@ std::set<std::string> kernels_of(const std::string& source) {
 
 - (NSArray<NSString*>*)functionNames {
   NSMutableArray* names = [NSMutableArray array];
-  if (_source) {
+  if (_translated) {
+    for (uint32_t i = 0; i < _translated->kernel_count; ++i) {
+      [names addObject:[NSString stringWithUTF8String:_translated->kernels[i].name]];
+    }
+  } else if (_source) {
     for (const std::string& name : kernels_of(text(_source))) {
       [names addObject:[NSString stringWithUTF8String:name.c_str()]];
     }
@@ -131,6 +149,9 @@ std::set<std::string> kernels_of(const std::string& source) {
 - (id<MTLFunction>)newFunctionWithName:(NSString*)name {
   if (!name) fail("-[SoftwareMTLLibrary newFunctionWithName:] with nil");
   const std::string wanted = text(name);
+  if (_translated) {
+    return translated_kernel(*_translated, wanted) ? [[SoftwareMTLFunction alloc] initWithLibrary:self name:name] : nil;
+  }
   // A name put together by the preprocessor is not in the source as a word; then the host kernel's is believed.
   const bool known = (_source && has_word(text(_source), wanted)) || find_host_kernel(wanted);
   return known ? [[SoftwareMTLFunction alloc] initWithLibrary:self name:name] : nil;
@@ -209,7 +230,9 @@ std::set<std::string> kernels_of(const std::string& source) {
   if (error) *error = nil;
   SoftwareMTLLibrary* library = ((SoftwareMTLFunction*)function)->_library;
   const std::string name = text(function.name);
-  const char* kernel = engine_kernel(library.number, text(library.source), name);
+  const mpsforge::shaders::Kernel* translated =
+      library.translated ? translated_kernel(*library.translated, name) : nullptr;
+  const char* kernel = engine_kernel(library.number, text(library.source), name, translated);
   if (!kernel) {
     set_error(error, MTLLibraryErrorUnsupported, "mpsforge has no host kernel for the Metal function " + name);
     return nil;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "../../metal/metal.h"
 
@@ -96,6 +97,8 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 // Without source: a library that was compiled beforehand, which has every function that a host kernel is registered
 // for.
 - (instancetype)initWithSource:(NSString*)source;
+// One that PyTorch's binary has in a section: with the kernels that were translated of it, if they were.
+- (instancetype)initWithSection:(const std::string&)section;
 @end
 
 @interface SoftwareMTLComputePipelineState : NSObject <MTLComputePipelineState> {

@@ -1,10 +1,14 @@
 // mpsforge/host.h, but for what the Metal classes know.
 #include "mpsforge/host.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstring>
+#include <string>
 
 #include "../engine.h"
+#include "../metal/host_kernel.h"
 
 using mpsforge::objc::api;
 using mpsforge::objc::EngineCall;
@@ -23,6 +27,16 @@ size_t mpsforge_host_findings(mpsforge_host_finding* out, size_t capacity) {
   if (!device) return 0;
   EngineCall call;
   return api().findings(device, reinterpret_cast<mpsforge_metal_finding*>(out), capacity);
+}
+
+size_t mpsforge_host_translated(char* text, size_t capacity) {
+  const std::string names = mpsforge::objc::translated_kernels_run();
+  if (capacity > 0) {
+    const size_t length = std::min(names.size(), capacity - 1);
+    std::memcpy(text, names.data(), length);
+    text[length] = '\0';
+  }
+  return names.size();
 }
 
 void mpsforge_host_get_statistics(mpsforge_host_statistics* out) {

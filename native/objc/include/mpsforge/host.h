@@ -54,6 +54,10 @@ void mpsforge_host_order_acquire(const void* object);
 // Adds a section that getsectiondata finds. The bytes are not copied. One of the same name is replaced.
 void mpsforge_host_add_section(const char* segment, const char* section, const void* bytes, size_t size);
 
+// The names of the translated Metal kernels that have run, one a line, into text, which ends in a null byte. Returns
+// how many bytes there are without it.
+size_t mpsforge_host_translated(char* text, size_t capacity);
+
 // Signposts of a type (os/signpost.h: event, begin, end) emitted so far.
 uint64_t mpsforge_host_signposts(unsigned type);
 

@@ -1,0 +1,303 @@
+package shaders
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// translated is a library's code for this machine's compiler, and what its kernels are.
+type translated struct {
+	code    string
+	kernels []kernel
+}
+
+type kernel struct {
+	name      string
+	symbol    string // of the function that runs threads
+	waits     bool
+	arguments []argument
+}
+
+var (
+	addressSpace   = regexp.MustCompile(` addrspace\(\d+\)`)
+	attachments    = regexp.MustCompile(`, ![\w.]+ !\d+`)
+	checkedLoad    = regexp.MustCompile(`^  (%[\w.]+) = load (?:volatile )?(.+), ptr addrspace\([123]\) (\S+?), align (\d+)`)
+	checkedStore   = regexp.MustCompile(`^  store (?:volatile )?(.+), ptr addrspace\([123]\) (\S+?), align (\d+)`)
+	anyMemory      = regexp.MustCompile(`^  (?:%[\w.]+ = )?(?:load|store|atomicrmw|cmpxchg|fence) `)
+	called         = regexp.MustCompile(`call [^@]*(@(?:"[^"]+"|[-\w$.]+))\(`)
+	argumentMarks  = regexp.MustCompile(` (?:nocapture|readonly|writeonly|readnone|noundef|nonnull|returned|align \d+|dereferenceable(?:_or_null)?\(\d+\)|"air-buffer-no-alias")\b|"air-buffer-no-alias"`)
+	attributeGroup = regexp.MustCompile(`^attributes (#\d+) = \{(.*)\}`)
+	division       = regexp.MustCompile(`^  (%[\w.]+) = ([su])(div|rem)( exact)? ((?:i\d+)|(?:<\d+ x i\d+>)) (\S+), (%\S+)$`)
+	castOfSpace    = regexp.MustCompile(`= addrspacecast (.*) to ptr`)
+)
+
+// rewriter goes over a library's text once to learn its functions, and once to change them.
+type rewriter struct {
+	section string
+	defined map[string]*function
+	order   []string
+	needed  map[string]string // declarations of air, by name
+	nodes   metadata
+	place   int // number of the last call that waits
+}
+
+type function struct {
+	calls []string
+	waits bool
+}
+
+// translate makes code for this machine of what llvm-dis wrote of a library: every access is checked, every function gets the run
+// as its first argument, and each kernel gets a function that runs threads of a threadgroup.
+func translate(section, text string) (*translated, error) {
+	r := rewriter{section: section, defined: map[string]*function{}, needed: map[string]string{}, nodes: metadata{}}
+	lines := strings.Split(text, "\n")
+	var kernels []string
+	current := ""
+	for _, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "define "):
+			s, err := parseSignature(line)
+			if err != nil {
+				return nil, err
+			}
+			current = s.name
+			r.defined[current] = &function{}
+			r.order = append(r.order, current)
+		case strings.HasPrefix(line, "declare "):
+			s, err := parseSignature(line)
+			if err != nil {
+				return nil, err
+			}
+			if strings.HasPrefix(s.name, "@air.") {
+				r.needed[s.name] = line
+			}
+		case strings.HasPrefix(line, "!air.kernel = "):
+			kernels = splitList(strings.TrimSuffix(strings.TrimPrefix(line, "!air.kernel = !{"), "}"))
+		case strings.HasPrefix(line, "!"):
+			r.nodes.add(line)
+		case strings.HasPrefix(line, "  "):
+			if found := called.FindStringSubmatch(line); found != nil {
+				f := r.defined[current]
+				f.calls = append(f.calls, found[1])
+			}
+		}
+	}
+	r.findWaits()
+
+	var out strings.Builder
+	out.WriteString(interfaceOfRuns)
+	for _, line := range lines {
+		changed, err := r.line(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", section, err)
+		}
+		if changed != "" {
+			out.WriteString(changed + "\n")
+		}
+	}
+	var unknown []string
+	for _, name := range sortedKeys(r.needed) {
+		body, err := airFunction(r.needed[name])
+		if err != nil {
+			unknown = append(unknown, err.Error())
+			continue
+		}
+		out.WriteString(body)
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("%s: %d functions of Metal are not known: %s", section, len(unknown), strings.Join(unknown, "; "))
+	}
+	result := &translated{}
+	for _, node := range kernels {
+		name, arguments, err := r.nodes.arguments(node)
+		if err != nil {
+			return nil, err
+		}
+		f := r.defined[name]
+		if f == nil {
+			return nil, fmt.Errorf("the kernel %s has no code", name)
+		}
+		k := kernel{name: strings.Trim(strings.TrimPrefix(name, "@"), `"`), waits: f.waits, arguments: arguments}
+		k.symbol = fmt.Sprintf("mpsforge_%s_%d", section, len(result.kernels))
+		body, err := threadsFunction(k.symbol, name, lines, arguments)
+		if err != nil {
+			return nil, fmt.Errorf("kernel %s: %w", k.name, err)
+		}
+		out.WriteString(body)
+		result.kernels = append(result.kernels, k)
+	}
+	result.code = out.String()
+	return result, nil
+}
+
+// findWaits marks the functions that wait for other threads, by themselves or in what they call.
+func (r *rewriter) findWaits() {
+	for changed := true; changed; {
+		changed = false
+		for _, name := range r.order {
+			f := r.defined[name]
+			if f.waits {
+				continue
+			}
+			f.waits = slices.ContainsFunc(f.calls, func(callee string) bool {
+				return waits(callee) || r.defined[callee] != nil && r.defined[callee].waits
+			})
+			changed = changed || f.waits
+		}
+	}
+}
+
+func (r *rewriter) line(line string) (string, error) {
+	switch {
+	case strings.HasPrefix(line, "define "):
+		s, err := parseSignature(line)
+		if err != nil {
+			return "", err
+		}
+		parameters := []string{"ptr %mpsforge.run"}
+		for _, p := range s.parameters {
+			name, rest := cutType(addressSpace.ReplaceAllString(p, ""))
+			parameters = append(parameters, name+" "+rest[strings.LastIndex(rest, " ")+1:])
+		}
+		calling := ""
+		if strings.Contains(line, " fastcc ") {
+			calling = "fastcc "
+		}
+		group := regexp.MustCompile(`#\d+`).FindString(s.attributes)
+		return fmt.Sprintf("define internal %s%s %s(%s) %s {", calling, s.result, s.name, strings.Join(parameters, ", "), group), nil
+	case strings.HasPrefix(line, "declare "):
+		if strings.HasPrefix(strings.TrimPrefix(line[strings.IndexByte(line, '@'):], "@"), "air.") {
+			return "", nil
+		}
+		return addressSpace.ReplaceAllString(line, ""), nil
+	case strings.HasPrefix(line, "target "), strings.HasPrefix(line, "!"), strings.HasPrefix(line, ";"), strings.HasPrefix(line, "source_filename"):
+		return "", nil
+	case strings.HasPrefix(line, "attributes "):
+		// What they say of memory does not hold: a barrier lets other threads run.
+		found := attributeGroup.FindStringSubmatch(line)
+		kept := "nounwind"
+		if found == nil {
+			return "", fmt.Errorf("not understood: %s", line)
+		}
+		if strings.Contains(found[2], "convergent") {
+			kept += " convergent"
+		}
+		return fmt.Sprintf("attributes %s = { %s }", found[1], kept), nil
+	case strings.HasPrefix(line, "@"):
+		return "", fmt.Errorf("a global is not supported: %.100s", line)
+	case !strings.HasPrefix(line, "  "):
+		return line, nil
+	}
+	line = attachments.ReplaceAllString(line, "")
+	if found := checkedLoad.FindStringSubmatch(line); found != nil {
+		return load(found[1], addressSpace.ReplaceAllString(found[2], ""), found[3])
+	}
+	if found := checkedStore.FindStringSubmatch(line); found != nil {
+		r.place++
+		return store(r.place, addressSpace.ReplaceAllString(found[1], ""), found[2])
+	}
+	if anyMemory.MatchString(line) && addressSpace.MatchString(line) {
+		return "", fmt.Errorf("not understood: %s", line)
+	}
+	if found := division.FindStringSubmatch(line); found != nil {
+		return divide(found[1], found[2], found[3], found[5], found[6], found[7]), nil
+	}
+	line = castOfSpace.ReplaceAllString(line, "= bitcast $1 to ptr")
+	line = addressSpace.ReplaceAllString(line, "")
+	// A pointer is no place in an object for LLVM, so it must not believe so.
+	line = strings.Replace(line, "= getelementptr inbounds ", "= getelementptr ", 1)
+	if found := called.FindStringSubmatchIndex(line); found != nil {
+		name := line[found[2]:found[3]]
+		line = line[:found[1]] + argumentMarks.ReplaceAllString(line[found[1]:], "")
+		first := ""
+		switch {
+		case r.defined[name] != nil || touches(name):
+			first = "ptr %mpsforge.run"
+		case waits(name):
+			r.place++
+			first = fmt.Sprintf("ptr %%mpsforge.run, i32 %d", r.place)
+		}
+		if first != "" {
+			if line[found[1]] != ')' {
+				first += ", "
+			}
+			line = line[:found[1]] + first + line[found[1]:]
+		}
+	}
+	return line, nil
+}
+
+// load checks the address first. A pointer that is read gets the slot of the buffer that it leads to.
+func load(name, typeName, address string) (string, error) {
+	size := typeSize(typeName)
+	if size == 0 {
+		return "", fmt.Errorf("a load of type %s is not supported", typeName)
+	}
+	own := "%mpsforge." + strings.TrimPrefix(name, "%")
+	text := fmt.Sprintf("  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_read(ptr %%mpsforge.run, i64 %s.i, i64 %d)\n", own, address, own, own, size)
+	if typeName != "ptr" {
+		return text + fmt.Sprintf("  %s = load %s, ptr %s.p, align 1", name, typeName, own), nil
+	}
+	return text + fmt.Sprintf("  %s.v = load i64, ptr %s.p, align 1\n  %s.t = call i64 @mpsforge_shader_adopt(ptr %%mpsforge.run, i64 %s.v)\n  %s = inttoptr i64 %s.t to ptr", own, own, own, own, name, own), nil
+}
+
+// divide is a division that does not end the process, as none does on a GPU: by 0, and of the least number by -1, whose results Metal
+// leaves open, it is by 1.
+func divide(name, sign, operation, typeName, left, right string) string {
+	own := "%mpsforge." + strings.TrimPrefix(name, "%")
+	one := func(number string) string {
+		if count, element := vectorType(typeName); count > 0 {
+			return fmt.Sprintf("splat (%s %s)", element, number)
+		}
+		return number
+	}
+	text := fmt.Sprintf("  %s.0 = icmp eq %s %s, %s\n", own, typeName, right, one("0"))
+	wrong := own + ".0"
+	if sign == "s" {
+		least := fmt.Sprintf("-%d", uint64(1)<<(8*uint(typeSize(elementType(typeName)))-1))
+		bit := withElement(typeName, "i1")
+		text += fmt.Sprintf("  %s.1 = icmp eq %s %s, %s\n  %s.2 = icmp eq %s %s, %s\n  %s.3 = and %s %s.1, %s.2\n  %s.4 = or %s %s.0, %s.3\n",
+			own, typeName, right, one("-1"), own, typeName, left, one(least), own, bit, own, own, own, bit, own, own)
+		wrong = own + ".4"
+	}
+	return text + fmt.Sprintf("  %s.d = select %s %s, %s %s, %s %s\n  %s = %s%s %s %s, %s.d", own, withElement(typeName, "i1"), wrong, typeName, one("1"), typeName, right, name, sign, operation, typeName, left, own)
+}
+
+func store(place int, value, address string) (string, error) {
+	typeName, _ := cutType(value)
+	size := typeSize(typeName)
+	if size == 0 || typeName == "ptr" {
+		return "", fmt.Errorf("a store of type %s is not supported", typeName)
+	}
+	own := "%mpsforge.s" + strconv.Itoa(place)
+	return fmt.Sprintf("  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_write(ptr %%mpsforge.run, i64 %s.i, i64 %d)\n  store %s, ptr %s.p, align 1", own, address, own, own, size, value, own), nil
+}
+
+// interfaceOfRuns declares what native/shaders has, access.cc and runtime.cc.
+const interfaceOfRuns = `declare ptr @mpsforge_shader_read(ptr, i64, i64)
+declare ptr @mpsforge_shader_write(ptr, i64, i64)
+declare ptr @mpsforge_shader_update(ptr, i64, i64)
+declare i64 @mpsforge_shader_adopt(ptr, i64)
+declare i64 @mpsforge_shader_argument(ptr, i32)
+declare void @mpsforge_shader_thread(ptr, i32)
+declare i32 @mpsforge_shader_threads(ptr, i32)
+declare i32 @mpsforge_shader_group(ptr, i32)
+declare i32 @mpsforge_shader_this_group(ptr, i32)
+declare i32 @mpsforge_shader_groups(ptr, i32)
+declare i32 @mpsforge_shader_position(ptr, i32)
+declare void @mpsforge_shader_group_barrier(ptr, i32) nounwind convergent
+declare void @mpsforge_shader_simd_barrier(ptr, i32) nounwind convergent
+declare float @mpsforge_shader_simd_sum_f32(ptr, i32, float) nounwind convergent
+declare void @mpsforge_shader_simd_shuffle(ptr, i32, ptr, ptr, i64, i32) nounwind convergent
+declare void @mpsforge_shader_matrix_move(ptr, i32, ptr, i64, i64, i64, i64, i64, i32, i32) nounwind convergent
+declare void @mpsforge_shader_matrix_multiply(ptr, ptr, ptr, ptr)
+declare float @nextafterf(float, float)
+declare float @asinhf(float)
+declare float @acoshf(float)
+declare float @atanhf(float)
+declare float @atan2f(float, float)
+declare float @fmodf(float, float)
+`

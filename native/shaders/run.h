@@ -1,0 +1,109 @@
+// What translated Metal kernels, their runtime and the classes of Metal (native/objc/metal) share: one run of a kernel,
+// and the table of a library. The kernels are LLVM code that fork/shaders makes of PyTorch's own; they reach a run by
+// the functions of access.cc alone, so no offset of a member is written down twice.
+//
+// A pointer of a kernel is an address in the lower 48 bits, and the number of the slot that it was made from in the
+// upper 16: arithmetic keeps the number, so that an access outside of its buffer is found wherever it leads.
+#ifndef MPSFORGE_NATIVE_SHADERS_RUN_H
+#define MPSFORGE_NATIVE_SHADERS_RUN_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mpsforge::shaders {
+
+constexpr uint32_t kSlots = 1024;  // 0 is of no memory
+constexpr uint32_t kArguments = 40;
+constexpr uint32_t kSimdWidth = 32;  // as on Apple's GPUs
+constexpr uint32_t kTagShift = 48;
+constexpr uint64_t kAddress = (uint64_t{1} << kTagShift) - 1;
+
+// Bits, as of MPSFORGE_METAL_READ and WRITE.
+constexpr uint32_t kRead = 1, kWrite = 2;
+
+// Memory that a kernel may reach.
+struct Slot {
+  uint64_t base = 0;  // with the slot's number in the upper bits
+  uint64_t length = 0;
+  // A bit for each byte that was read or written; nullptr: nobody wants to know.
+  uint64_t* read = nullptr;
+  uint64_t* written = nullptr;
+};
+
+// Why a kernel's threads did what they must not do.
+enum class Problem : uint32_t { OutOfRange, Divergence };
+
+struct Refused {
+  Problem problem;
+  uint32_t slot;
+  uint64_t offset;  // from the slot's first byte
+  uint64_t size;
+  uint32_t access;
+  uint32_t thread[3];  // in the grid
+};
+
+struct Fibers;
+
+// One dispatch.
+struct Run {
+  Slot slots[kSlots];
+  uint32_t slot_count = 1;
+  uint64_t arguments[kArguments];  // by their place in the kernel's list: pointers, with their slots' numbers
+  uint32_t threads[3];             // of the grid
+  uint32_t group[3];               // threads of a whole threadgroup
+  uint32_t this_group[3];          // threads of this one, which is smaller at the grid's end
+  uint32_t groups[3];
+  uint32_t position[3];  // of this threadgroup
+  uint32_t* thread;      // in this threadgroup, which runs now
+  Fibers* fibers;        // nullptr: threads run one after another
+  void* owner;           // what resolve and refuse are given
+  // The slot of memory at an address that was data; 0: no buffer that the kernel may reach.
+  uint32_t (*resolve)(void* owner, uint64_t address);
+  void (*refuse)(void* owner, const Refused& what);
+};
+
+// What a kernel's argument is, from its metadata.
+enum class ArgumentKind : uint32_t { Buffer, Threadgroup, Position };
+
+struct Argument {
+  ArgumentKind kind;
+  uint32_t index;   // of the binding
+  uint32_t access;  // bits
+  uint32_t size;    // bytes of the type that it points to; 0: not known
+  const char* type;
+  const char* name;
+};
+
+struct Kernel {
+  const char* name;
+  // Runs count threads of the threadgroup from first on, one after another.
+  void (*threads)(Run* run, uint32_t first, uint32_t count);
+  uint32_t waits;  // 1: it has barriers or functions of SIMD groups, so its threads take turns
+  uint32_t argument_count;
+  const Argument* arguments;
+};
+
+// As PyTorch names the section of its library that it was taken from.
+struct Library {
+  const char* section;
+  uint32_t kernel_count;
+  const Kernel* kernels;
+};
+
+struct Table {
+  uint32_t format;  // kFormat
+  uint32_t library_count;
+  const Library* libraries;
+};
+constexpr uint32_t kFormat = 1;
+
+}  // namespace mpsforge::shaders
+
+extern "C" {
+// Of the shared library with the kernels. Weak: a host build may have none.
+__attribute__((weak)) const mpsforge::shaders::Table* mpsforge_shaders();
+// Runs all threads of the dispatch that run describes: threads, group, arguments and slots are filled in.
+__attribute__((weak)) void mpsforge_shaders_run(const mpsforge::shaders::Kernel* kernel, mpsforge::shaders::Run* run);
+}
+
+#endif
