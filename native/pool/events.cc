@@ -37,7 +37,7 @@ void Event::wait(Stream& stream) {
 
 bool Event::query() {
   const std::optional<Record> record = latest();
-  return !record || streams_.at(record->stream).completed() >= record->position;
+  return record && streams_.at(record->stream).completed() >= record->position;
 }
 
 void Event::synchronize() {

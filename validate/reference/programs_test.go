@@ -13,14 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/crash"
+	"mpsforge/validate/programs"
 	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/stage"
 	"mpsforge/validate/stagetest"
@@ -68,7 +67,7 @@ func TestScheduleOfAFindingShowsItAgain(t *testing.T) {
 }
 
 func TestSeedReplaysEveryStep(t *testing.T) {
-	text := poolShapes[4].build(3, 6)
+	text := programs.Shapes[4].Build(3, 6)
 	first := runScript(t, text, script.Options{Mode: script.Drawn, Seed: 42, Runs: 1, Record: true})
 	second := runScript(t, text, script.Options{Mode: script.Drawn, Seed: 42, Runs: 1, Record: true})
 	if first.Steps != second.Steps || !slices.Equal(first.Records, second.Records) {
@@ -163,37 +162,6 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 			}
 		case len(result.Failures) != 1 || !strings.HasPrefix(result.Failures[0].Text, want):
 			t.Errorf("%q: %+v, want %q", text, result.Failures, want)
-		}
-	}
-}
-
-// The models of histories must refuse what no pool may answer.
-func TestPoolHistoryModelsJudge(t *testing.T) {
-	shapes := poolHistories()
-	lease := func(thread int, verb string, answer, start, end int64) porcupine.Operation {
-		return porcupine.Operation{ClientId: thread, Input: answered{historyOperation{verb: verb}, thread}, Output: answer, Call: start, Return: end}
-	}
-	twice := []porcupine.Operation{lease(0, "enqueue", 0, 0, 9), lease(1, "query", 0, 1, 2), lease(1, "synchronize", 0, 3, 4), lease(1, "query", 1, 5, 6), lease(1, "query", 0, 10, 11)}
-	for _, test := range []struct {
-		name    string
-		model   porcupine.Model
-		history []porcupine.Operation
-		legal   bool
-	}{
-		{"the lowest slots, one after the other", shapes[0].model, []porcupine.Operation{lease(0, "working", 1, 0, 1), lease(1, "working", 2, 2, 3)}, true},
-		{"two threads on one worker stream", shapes[0].model, []porcupine.Operation{lease(0, "working", 1, 0, 1), lease(1, "working", 1, 2, 3)}, false},
-		{"a slot that is not the lowest", shapes[0].model, []porcupine.Operation{lease(0, "working", 2, 0, 1)}, false},
-		{"shared although a slot was free", shapes[0].model, []porcupine.Operation{lease(0, "working", 0, 0, 1)}, false},
-		{"a slot changes hands after its return", shapes[0].model, []porcupine.Operation{lease(0, "working", 1, 0, 1), lease(0, "release_slot", 0, 2, 3), lease(1, "working", 1, 4, 5)}, true},
-		{"incomplete, then complete", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.query", 0, 2, 3), lease(0, "event.query", 1, 4, 5)}, true},
-		{"complete, then incomplete", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.query", 1, 2, 3), lease(0, "event.query", 0, 4, 5)}, false},
-		{"incomplete after synchronize", shapes[1].model, []porcupine.Operation{lease(0, "event.record", 0, 0, 1), lease(0, "event.synchronize", 0, 2, 3), lease(0, "event.query", 0, 4, 5)}, false},
-		{"a fence completes before its block begins", shapes[2].model, append(slices.Clone(twice), lease(0, fenced, 0, 0, 9)), true},
-		{"incomplete twice without a fence", shapes[2].model, twice, false},
-		{"incomplete, never recorded", shapes[1].model, []porcupine.Operation{lease(0, "event.query", 0, 0, 1)}, false},
-	} {
-		if legal := porcupine.CheckOperations(test.model, test.history); legal != test.legal {
-			t.Errorf("%s: legal %v, want %v", test.name, legal, test.legal)
 		}
 	}
 }

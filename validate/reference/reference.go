@@ -11,6 +11,7 @@ import (
 	"mpsforge/native/slots"
 	"mpsforge/reports"
 	"mpsforge/validate/allocator"
+	"mpsforge/validate/programs"
 	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/stage"
 )
@@ -61,32 +62,32 @@ func checkReference(ctx context.Context, o stage.CheckOptions, report *reports.S
 // checkGuards is the first half of the guard protocol's proof: random programs that pass tensors around. None may
 // deadlock, have a race or a wrong value.
 func checkGuards(ctx context.Context, c *stage.Checker) []reports.Check {
-	programs, size := 200, 8
+	count, size := 200, 8
 	runs := runsOf{free: 4, drawn: 20}
 	if c.Quick {
-		programs, size, runs = 8, 4, runsOf{free: 2, drawn: 4}
+		count, size, runs = 8, 4, runsOf{free: 2, drawn: 4}
 	}
 	var checks []reports.Check
-	for _, shape := range poolShapes {
+	for _, shape := range programs.Shapes {
 		started := time.Now()
-		check := reports.Check{Name: "guards: " + shape.name, Subject: c.Subject, Rule: "16, 17", Verdict: reports.Passed}
+		check := reports.Check{Name: "guards: " + shape.Name, Subject: c.Subject, Rule: "16, 17", Verdict: reports.Passed}
 		c.Begin(check.Name)
-		for i := range programs {
+		for i := range count {
 			if ctx.Err() != nil || check.Verdict == reports.Failed {
 				break
 			}
-			text := shape.build(c.Seed+uint64(i), 1+i%size)
+			text := shape.Build(c.Seed+uint64(i), 1+i%size)
 			if problem, _, _ := runProgram(ctx, c, text, corpus.Clean, runs); problem != "" {
 				check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
 			}
 		}
 		if check.Verdict == reports.Passed {
-			check.Detail = fmt.Sprintf("%d programs, %d runs each", programs, runs.free+runs.drawn)
+			check.Detail = fmt.Sprintf("%d programs, %d runs each", count, runs.free+runs.drawn)
 		}
 		check.Seconds = time.Since(started).Seconds()
 		checks = append(checks, c.Progress(ctx, check))
 	}
-	c.Count("guard programs", int64(programs*len(checks)))
+	c.Count("guard programs", int64(count*len(checks)))
 	return checks
 }
 

@@ -17,6 +17,7 @@ import (
 	"mpsforge/reports"
 	"mpsforge/validate/allocator"
 	"mpsforge/validate/process"
+	"mpsforge/validate/programs"
 	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/stage"
 )
@@ -33,16 +34,16 @@ type sanitizedProgram struct {
 }
 
 func sanitizedPrograms(from []corpus.Program, seed uint64) []sanitizedProgram {
-	var programs []sanitizedProgram
+	var all []sanitizedProgram
 	for _, program := range from {
 		if program.Expect == corpus.Clean && program.Group != corpus.Schedules {
-			programs = append(programs, sanitizedProgram{program.Name, program.Text})
+			all = append(all, sanitizedProgram{program.Name, program.Text})
 		}
 	}
-	for _, shape := range poolShapes {
-		programs = append(programs, sanitizedProgram{shape.name, shape.build(seed, 6)})
+	for _, shape := range programs.Shapes {
+		all = append(all, sanitizedProgram{shape.Name, shape.Build(seed, 6)})
 	}
-	return programs
+	return all
 }
 
 // checkEngineSanitizers runs programs on builds of the engine and the reference with each sanitizer that works here.

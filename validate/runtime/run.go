@@ -31,6 +31,7 @@ type scenarioResult struct {
 	Findings       []script.Finding `json:"findings"`
 	Library        string           `json:"library"`
 	Stamp          string           `json:"stamp"`
+	Records        []script.Record  `json:"records"` // of programs of the reference pool
 }
 
 // noKernel is what MPSFallback.mm says of an operator without a kernel for MPS.
@@ -62,6 +63,8 @@ type hostRun struct {
 	warm       bool
 	more       []string      // of the environment
 	limit      time.Duration // what is not done by then hangs
+	programs   []string      // of the reference pool, files, to be run instead of a scenario
+	record     bool          // the times and values of their steps
 }
 
 // command is the run as a user can start it again.
@@ -69,6 +72,12 @@ func (h hostRun) command() run.Command {
 	args := []string{h.scenario, "--threads", fmt.Sprint(h.threads), "--iterations", fmt.Sprint(h.iterations), "--seed", fmt.Sprint(h.seed)}
 	if h.warm {
 		args = append(args, "--warm", "1")
+	}
+	if len(h.programs) > 0 {
+		args = append([]string{"--program"}, h.programs...)
+		if h.record {
+			args[0] = "--record"
+		}
 	}
 	return run.Command{Name: h.built.Driver, Args: args}
 }
@@ -84,7 +93,7 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 	var r scenarioResult
 	started := time.Now()
 	found, err := command.Run(limited)
-	end := process.Result{Threads: h.threads, Again: command.String(), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr), Races: strings.Count(string(found.Stderr), "WARNING: ThreadSanitizer:")}
+	end := process.Result{Threads: h.threads, Again: strings.Join(append(slices.Clone(h.more), command.String()), " "), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr), Races: strings.Count(string(found.Stderr), "WARNING: ThreadSanitizer:")}
 	if ctx.Err() != nil {
 		return end, r, ctx.Err()
 	}

@@ -77,6 +77,9 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		}
 		if flavour == builds.Plain {
 			r.layouts(builtStock.Layouts, builtPatched.Layouts)
+			if err := r.pool(ctx, builtPatched); err != nil {
+				return err
+			}
 		}
 		if err := r.scenarios(ctx, builtStock, builtPatched); err != nil {
 			return err

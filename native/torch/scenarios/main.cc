@@ -1,7 +1,7 @@
-// scenarios --list | --stamp | NAME [--threads N] [--iterations N] [--seed N] [--warm 1]
+// scenarios --list | --stamp | NAME [--threads N] [--iterations N] [--seed N] [--warm 1] | --program|--record FILE...
 //
-// Runs one scenario and prints one JSON object on standard output. Exit code 0: it ran to its end, whatever it found;
-// 2: wrong arguments. Whatever else ends the process is a result, too.
+// Runs one scenario, or programs of the reference pool, and prints one JSON object on standard output. Exit code 0: it
+// ran to its end, whatever it found; 2: wrong arguments. Whatever else ends the process is a result, too.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
@@ -109,10 +109,29 @@ int run(const Scenario& scenario, int threads, int iterations, uint64_t seed, bo
   return 0;
 }
 
+// Programs of the reference pool, with the times and values of their steps if asked.
+int programs(const std::vector<std::string>& paths, bool record) {
+  at::set_num_threads(1);
+  ProgramResults results;
+  try {
+    results = run_programs(paths, record);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "scenarios: %s\n", failure.what());
+    return 2;
+  }
+  mpsforge_host_close();
+  std::printf("{\"checked\":%llu,\"errors\":[%s],\"records\":[%s],%s,%s}\n",
+              static_cast<unsigned long long>(results.steps), results.errors.c_str(), results.records.c_str(),
+              describe_findings().c_str(), identity().c_str());
+  std::fflush(stdout);
+  return 0;
+}
+
 int usage(const char* what) {
   std::fprintf(
       stderr,
-      "scenarios: %s\nusage: scenarios --list | --stamp | NAME [--threads N] [--iterations N] [--seed N] [--warm 1]\n",
+      "scenarios: %s\nusage: scenarios --list | --stamp | NAME [--threads N] [--iterations N] [--seed N] [--warm 1] | "
+      "--program|--record FILE...\n",
       what);
   return 2;
 }
@@ -124,6 +143,8 @@ int start(int count, char** words) {
     std::printf("{%s}\n", identity().c_str());
     return 0;
   }
+  const bool record = std::strcmp(words[1], "--record") == 0;
+  if (record || std::strcmp(words[1], "--program") == 0) return programs({words + 2, words + count}, record);
   const Scenario* scenario = find(words[1]);
   if (!scenario) return usage((std::string("no scenario ") + words[1]).c_str());
   long threads = 2, iterations = 10;

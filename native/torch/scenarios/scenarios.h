@@ -69,6 +69,15 @@ const std::vector<Scenario>& operation_tests();
 // What make bench times.
 const std::vector<Scenario>& benchmarks();
 
+// What programs of the reference pool came to; lists are the inside of JSON arrays.
+struct ProgramResults {
+  std::string errors;   // expectations that were not met
+  std::string records;  // of steps, if asked for
+  uint64_t steps = 0;
+};
+// Runs programs one after another. Throws if one cannot be read.
+ProgramResults run_programs(const std::vector<std::string>& paths, bool record);
+
 }  // namespace mpsforge::hostmps
 
 #endif

@@ -1,4 +1,6 @@
-package reference
+// Package programs makes programs over a stream pool from seeds, and knows what may come of them. The stage reference runs
+// them on the reference pool, the stage runtime on PyTorch's own sources.
+package programs
 
 import (
 	"fmt"
@@ -137,11 +139,14 @@ func (p *poolProgram) text() string {
 	return text + "end\n" + strings.Join(p.end, "\n") + "\n"
 }
 
-// poolShapes are the kinds of random programs, by name.
-var poolShapes = []struct {
-	name  string
-	build func(seed uint64, size int) string
-}{
+// Shape is a kind of random programs.
+type Shape struct {
+	Name  string
+	Build func(seed uint64, size int) string
+}
+
+// Shapes are all kinds.
+var Shapes = []Shape{
 	{"a ring of threads", func(seed uint64, size int) string {
 		p := newPoolProgram(seed, 3, 2, "PYTORCH_MPS_STREAM_POOL_SIZE=4")
 		for i := range 3 * size {

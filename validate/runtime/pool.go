@@ -1,0 +1,223 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mpsforge/fork/host"
+	"mpsforge/internal/events"
+	"mpsforge/reports"
+	"mpsforge/validate/process"
+	"mpsforge/validate/programs"
+	"mpsforge/validate/reference/corpus"
+	"mpsforge/validate/stage"
+)
+
+// poolPatches are what the pool's programs need: guards, fences and leases.
+var poolPatches = []string{"op-guards", "fences", "thread-leases"}
+
+// errDifference is returned for a difference that does not fit its program.
+var errDifference = errors.New("the program has not, or not once, what is replaced in it")
+
+// pool runs the reference pool's programs on PyTorch's sources, through native/torch/backend/pool.cc, and compares: values
+// and answers with what the programs expect, histories with the models. The checkers of the software Metal look on.
+func (r *stageRun) pool(ctx context.Context, built *host.Build) error {
+	if missing := r.waits(scenario{patches: poolPatches}); len(missing) > 0 {
+		r.add(reports.Check{Name: "programs of the reference pool", Subject: r.poolSubject(built), Verdict: reports.Skipped, Detail: "wait for " + strings.Join(missing, ", ")})
+		return nil
+	}
+	all, err := corpusOfPool()
+	if err != nil {
+		return err
+	}
+	for _, program := range all {
+		if err := r.poolProgram(ctx, built, program); err != nil {
+			return err
+		}
+	}
+	if err := r.poolRandom(ctx, built); err != nil {
+		return err
+	}
+	return r.poolHistories(ctx, built)
+}
+
+func (r *stageRun) poolSubject(built *host.Build) string {
+	return r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour)
+}
+
+// corpusOfPool are the programs of the corpus over a pool.
+func corpusOfPool() ([]corpus.Program, error) {
+	all, err := corpus.Programs()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(corpus.Of(all, corpus.Pool), corpus.Of(all, corpus.Schedules)), nil
+}
+
+// poolProgram runs a program of the corpus in a process of its own: leases, births and numbers begin anew.
+func (r *stageRun) poolProgram(ctx context.Context, built *host.Build, program corpus.Program) error {
+	check := reports.Check{Name: program.Group + ": " + program.Name, Rule: program.Rules, Subject: r.poolSubject(built)}
+	text, different, err := translated(program)
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		check.Verdict, check.Detail = reports.Skipped, "on the reference pool only: "+different
+		r.add(check)
+		return nil
+	}
+	end := process.Result{}
+	for try := 0; try < r.tries() && end.Problem == ""; try++ {
+		if end, _, err = r.poolRun(ctx, built, check.Name, []string{text}, uint64(try), false); err != nil {
+			return err
+		}
+		check.Seconds += end.Seconds
+	}
+	check.Detail = different
+	return r.poolJudge(check, end, built)
+}
+
+// poolJudge fills the check by how its last process ended, and adds it.
+func (r *stageRun) poolJudge(check reports.Check, end process.Result, built *host.Build) error {
+	check.Verdict = reports.Passed
+	if end.Problem != "" {
+		check.Findings = process.Findings([]process.Result{end})
+		if err := r.fail(&check, end, built); err != nil {
+			return err
+		}
+	}
+	r.add(check)
+	return nil
+}
+
+// poolRun runs programs one after another in one process, in the environment that they ask for. Their files stay if
+// something went wrong.
+func (r *stageRun) poolRun(ctx context.Context, built *host.Build, name string, texts []string, try uint64, record bool) (process.Result, scenarioResult, error) {
+	one := hostRun{built: built, tools: r.hosts.Root, threads: 1, seed: (r.env.Seed + try) % 1_000_000_007, limit: process.Patient, record: record,
+		more: poolEnvironment(texts[0])}
+	for _, text := range texts {
+		path, err := r.poolFile(text)
+		if err != nil {
+			return process.Result{}, scenarioResult{}, err
+		}
+		one.programs = append(one.programs, path)
+	}
+	tell := events.RunPart(r.env.Sink, events.Part{Step: stage.StepName(r.stage.Name), Subject: r.poolSubject(built), Name: name})
+	end, result, err := one.run(ctx)
+	if err != nil {
+		return end, result, err
+	}
+	tell(end.Finished(false))
+	r.stage.Count("processes run", 1)
+	r.stage.Count("steps of pool programs", end.Values)
+	if end.Problem == "" {
+		for _, path := range one.programs {
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // a text may be there twice
+				return end, result, err
+			}
+		}
+	}
+	return end, result, nil
+}
+
+// poolFile writes a program to where it can be run again, and says where.
+func (r *stageRun) poolFile(text string) (string, error) {
+	digest := sha256.Sum256([]byte(text))
+	path := filepath.Join(r.env.Artifacts, fmt.Sprintf("program-%x.txt", digest[:6]))
+	if err := os.MkdirAll(r.env.Artifacts, 0o755); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, []byte(text), 0o644)
+}
+
+// poolEnvironment are the variables that a program names for its pool: PyTorch reads them once in a process.
+func poolEnvironment(text string) []string {
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 && words[0] == "pool" {
+			return words[1:]
+		}
+	}
+	return nil
+}
+
+// notRandom are kinds of random programs that the sources need not do, and why not.
+var notRandom = map[string]string{
+	"operators inside operators while the second stream comes to life": afterBirth,
+}
+
+// poolRandom runs random programs, those of one process one after another.
+func (r *stageRun) poolRandom(ctx context.Context, built *host.Build) error {
+	processes, each := 10, 8
+	if r.env.Quick {
+		processes, each = 1, 6
+	}
+	for _, shape := range programs.Shapes {
+		check := reports.Check{Name: "random: " + shape.Name, Rule: "16, 17", Subject: r.poolSubject(built)}
+		if why := notRandom[shape.Name]; why != "" {
+			check.Verdict, check.Detail = reports.Skipped, "on the reference pool only: "+why
+			r.add(check)
+			continue
+		}
+		end := process.Result{}
+		for i := 0; i < processes && end.Problem == ""; i++ {
+			var texts []string
+			for j := range each {
+				texts = append(texts, withoutCounters(shape.Build(r.env.Seed+uint64(i*each+j), 1+j)))
+			}
+			var err error
+			if end, _, err = r.poolRun(ctx, built, check.Name, texts, uint64(i), false); err != nil {
+				return err
+			}
+			check.Seconds += end.Seconds
+		}
+		check.Detail = fmt.Sprintf("%d programs in %d processes", processes*each, processes)
+		if err := r.poolJudge(check, end, built); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// poolHistories records what threads do at the same time and decides whether the model allows it.
+func (r *stageRun) poolHistories(ctx context.Context, built *host.Build) error {
+	rounds, operations := 20, 1000
+	if r.env.Quick {
+		rounds, operations = 2, 400
+	}
+	for _, shape := range programs.Histories() {
+		check := reports.Check{Name: "history: " + shape.Name, Rule: shape.Rules, Subject: r.poolSubject(built)}
+		end, total := process.Result{}, 0
+		for round := 0; round < rounds && end.Problem == ""; round++ {
+			seed := r.env.Seed + uint64(round)
+			text, made := shape.Program(seed, operations)
+			var result scenarioResult
+			var err error
+			if end, result, err = r.poolRun(ctx, built, check.Name, []string{text}, uint64(round), true); err != nil {
+				return err
+			}
+			check.Seconds += end.Seconds
+			if end.Problem == "" {
+				var n int
+				n, end.Problem = shape.Judge(result.Records, made, true, r.env.Artifacts, seed)
+				total += n
+				if end.Output = text; end.Problem != "" {
+					if _, err := r.poolFile(text); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable", rounds, total)
+		r.stage.Count("operations of histories", int64(total))
+		if err := r.poolJudge(check, end, built); err != nil {
+			return err
+		}
+	}
+	return nil
+}
