@@ -23,3 +23,8 @@ var Sources embed.FS
 //
 //go:embed all:torch
 var Torch embed.FS
+
+// Mac holds, below mac/include, the headers that come before those of objc/include where sources are compiled for macOS.
+//
+//go:embed all:mac
+var Mac embed.FS

@@ -17,9 +17,11 @@ import (
 	"mpsforge/fork/build"
 	"mpsforge/fork/git"
 	"mpsforge/fork/host"
+	"mpsforge/fork/mac"
 	"mpsforge/fork/shaders"
 	"mpsforge/internal/cxx"
 	"mpsforge/native/slots"
+	"mpsforge/patches"
 	"mpsforge/validate/stage"
 )
 
@@ -153,8 +155,13 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	if rootProblem == nil && !haveCache {
 		rootProblem = errNeedsCache
 	}
-	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
+	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages mac, runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
 		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
+	wheels := "downloaded on demand: 150 MB of PyPI's"
+	if haveMacWheels(cache) {
+		wheels = "in the cache"
+	}
+	add("wheels for macOS", nil, wheels, "stage mac: PyTorch's libraries, Apple's open headers and libc++'s", "")
 	add("pip", shaders.CanDownload(ctx), "present", "host builds: PyTorch's own Metal kernels, from its wheel for macOS (67 MB to download); without them hand-written ones do the work of some",
 		installer("python3-pip", "none: host builds run on Linux"))
 	found, err := describeCheckout(ctx, checkoutDir)
@@ -246,6 +253,16 @@ func rootCanBeHad(cache string) error {
 		}
 	}
 	return nil
+}
+
+// haveMacWheels tells whether the cache has what the stage mac downloads for the baseline of host builds.
+func haveMacWheels(cache string) bool {
+	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
+	if err != nil {
+		return false
+	}
+	facts, err := series.MacFacts()
+	return err == nil && mac.Have(cache, facts)
 }
 
 func describeCheckout(ctx context.Context, dir string) (string, error) {

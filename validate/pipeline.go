@@ -23,6 +23,7 @@ import (
 	"mpsforge/validate/bench"
 	"mpsforge/validate/checkout"
 	"mpsforge/validate/conformance"
+	"mpsforge/validate/mac"
 	"mpsforge/validate/operators"
 	"mpsforge/validate/python"
 	"mpsforge/validate/reference"
@@ -54,6 +55,7 @@ func Stages() []Stage {
 		checkout.Stage(),
 		reference.Stage(),
 		conformance.Stage(),
+		mac.Stage(),
 		runtimestage.Stage(),
 		{Name: "device", Question: "the same scenarios on real Metal"},
 		python.Stage(),

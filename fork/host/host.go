@@ -133,7 +133,7 @@ type builder struct {
 }
 
 func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
-	unlock, err := lock(ctx, h.Cache, sink)
+	unlock, err := Lock(ctx, h.Cache, sink)
 	if err != nil {
 		return nil, err
 	}
@@ -483,8 +483,8 @@ func (h *builder) unpack(name string, files fs.FS) (dir, digest string, err erro
 	return dir, hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// lock keeps other processes from building in the cache, and waits for those that do.
-func lock(ctx context.Context, cache string, sink events.Sink) (unlock func(), err error) {
+// Lock keeps other processes from building in the cache, and waits for those that do.
+func Lock(ctx context.Context, cache string, sink events.Sink) (unlock func(), err error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, err
 	}

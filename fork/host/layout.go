@@ -14,6 +14,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
+	"mpsforge/patches"
 )
 
 // Layout is how the compiler lays out a class: extensions are built with it.
@@ -50,37 +51,43 @@ func (h *builder) layouts(ctx context.Context, flags []string, dir string) ([]La
 }
 
 func (h *builder) askLayouts(ctx context.Context, flags []string, dir string) ([]Layout, error) {
+	all, _, err := Layouts(ctx, h.Root, h.Facts, h.Checkout, flags, dir)
+	return all, err
+}
+
+// Layouts asks the compiler for the classes that extensions are built with, and gives what else it says of their headers: warnings. It
+// writes into dir.
+func Layouts(ctx context.Context, root *Root, facts patches.HostFacts, checkout string, flags []string, dir string) (all []Layout, warnings string, err error) {
 	var probe strings.Builder
-	for _, header := range h.Facts.LayoutHeaders {
-		if builds.Exists(filepath.Join(h.Checkout, "aten/src", header)) {
+	for _, header := range facts.LayoutHeaders {
+		if builds.Exists(filepath.Join(checkout, "aten/src", header)) {
 			fmt.Fprintf(&probe, "#include <%s>\n", header)
 		}
 	}
 	path := filepath.Join(dir, "layout.mm")
 	if err := os.WriteFile(path, []byte(probe.String()), 0o644); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	args := append(slices.Clone(flags), "-fsyntax-only", "-Xclang", "-fdump-record-layouts-complete", path)
-	found, err := run.Command{Name: h.Root.Tool("clang"), Args: args, Dir: h.Checkout}.Run(ctx)
+	found, err := run.Command{Name: root.Tool("clang"), Args: args, Dir: checkout}.Run(ctx)
 	if err != nil {
-		return nil, compileError(cxx.Explain("the probe of class layouts", err))
+		return nil, "", compileError(cxx.Explain("the probe of class layouts", err))
 	}
 	known := parseLayouts(string(found.Stdout))
-	var all []Layout
-	for _, class := range h.Facts.LayoutClasses {
+	for _, class := range facts.LayoutClasses {
 		if i := slices.IndexFunc(known, func(l Layout) bool { return l.Class == class }); i >= 0 {
 			all = append(all, known[i])
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(h.Checkout, "aten/src/ATen/mps/MPSAllocatorInterface.h"))
+	text, err := os.ReadFile(filepath.Join(checkout, "aten/src/ATen/mps/MPSAllocatorInterface.h"))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	table := Layout{Class: "at::mps::IMPSAllocator, virtual functions"}
 	for i, function := range virtualFunction.FindAllSubmatch(text, -1) {
 		table.Members = append(table.Members, Member{strconv.Itoa(i), strings.Join(strings.Fields(string(function[1])), " ")})
 	}
-	return append(all, table), nil
+	return append(all, table), string(found.Stderr), nil
 }
 
 var (
@@ -112,4 +119,45 @@ func parseLayouts(text string) []Layout {
 		all = append(all, l)
 	}
 	return all
+}
+
+// CompareLayouts says how a class changed, and whether what was compiled with it as before still fits. Members may be renamed, and virtual functions added behind the others; a
+// size, an offset or an order that changes is a failure.
+func CompareLayouts(before, after Layout) (changed string, fits bool) {
+	var changes []string
+	names := func(members []Member) (names, offsets []string) {
+		for _, m := range members {
+			names, offsets = append(names, m.Name), append(offsets, m.Offset)
+		}
+		return names, offsets
+	}
+	namesBefore, offsetsBefore := names(before.Members)
+	namesAfter, offsetsAfter := names(after.Members)
+	if before.Size == 0 { // functions
+		if len(namesAfter) < len(namesBefore) || !slices.Equal(namesBefore, namesAfter[:len(namesBefore)]) {
+			return fmt.Sprintf("before: %s; after: %s", strings.Join(namesBefore, ", "), strings.Join(namesAfter, ", ")), false
+		}
+		if added := namesAfter[len(namesBefore):]; len(added) > 0 {
+			return fmt.Sprintf("the %d functions as before, in their order; added behind them: %s", len(namesBefore), strings.Join(added, ", ")), true
+		}
+		return fmt.Sprintf("the %d functions as before, in their order", len(namesBefore)), true
+	}
+	if before.Size != after.Size {
+		changes = append(changes, fmt.Sprintf("%d bytes before, %d after", before.Size, after.Size))
+	}
+	for i := range max(len(namesBefore), len(namesAfter)) {
+		at := func(offsets, names []string) string {
+			if i >= len(names) {
+				return "nothing"
+			}
+			return names[i] + " at " + offsets[i]
+		}
+		if was, is := at(offsetsBefore, namesBefore), at(offsetsAfter, namesAfter); was != is {
+			changes = append(changes, was+" is now "+is)
+		}
+	}
+	if len(changes) == 0 {
+		return fmt.Sprintf("%d bytes, %d members, as before", before.Size, len(before.Members)), true
+	}
+	return fmt.Sprintf("%d bytes; %s", before.Size, strings.Join(changes, "; ")), before.Size == after.Size && slices.Equal(offsetsBefore, offsetsAfter)
 }

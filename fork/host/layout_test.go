@@ -1,6 +1,9 @@
 package host
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestParseLayouts(t *testing.T) {
 	found := parseLayouts(`
@@ -21,5 +24,32 @@ func TestParseLayouts(t *testing.T) {
 	}
 	if found[1].Class != "at::mps::MPSStreamImpl" || found[1].Size != 1 {
 		t.Errorf("%+v", found[1])
+	}
+}
+
+func TestCompareLayouts(t *testing.T) {
+	class := func(size int, members ...Member) Layout {
+		return Layout{Class: "C", Size: size, Members: members}
+	}
+	a, b := Member{Offset: "0", Name: "int a"}, Member{Offset: "4", Name: "int b"}
+	renamed := Member{Offset: "4", Name: "int c"}
+	for name, c := range map[string]struct {
+		before, after Layout
+		fits          bool
+		detail        string
+	}{
+		"unchanged":                  {class(8, a, b), class(8, a, b), true, "8 bytes, 2 members, as before"},
+		"a member with another name": {class(8, a, b), class(8, a, renamed), true, "int b at 4 is now int c at 4"},
+		"a member more":              {class(4, a), class(8, a, b), false, "4 bytes before, 8 after"},
+		"a member moved":             {class(8, a), class(8, b), false, "int a at 0 is now int b at 4"},
+		"a function behind":          {class(0, a), class(0, a, b), true, "added behind them: int b"},
+		"a function before":          {class(0, a), class(0, b, a), false, "before: int a; after: int b, int a"},
+		"a function gone":            {class(0, a, b), class(0, a), false, "before: int a, int b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if changed, fits := CompareLayouts(c.before, c.after); fits != c.fits || !strings.Contains(changed, c.detail) {
+				t.Errorf("%v: %s", fits, changed)
+			}
+		})
 	}
 }

@@ -45,8 +45,8 @@ type Root struct {
 // Dir is the root's top folder.
 func (r *Root) Dir() string { return r.dir }
 
-// Tool is the path of a script that starts a program of the root: clang, ld.lld, python3, ccache, llvm-link, llvm-nm
-// or llvm-symbolizer.
+// Tool is the path of a script that starts a program of the root: clang, ld.lld, ld64.lld, python3, ccache,
+// llvm-cxxfilt, llvm-link, llvm-nm or llvm-symbolizer.
 func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }
 
 func (r *Root) libraries() string { return filepath.Join(r.dir, "usr/lib", libraryTriplet()) }
@@ -108,7 +108,7 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 		return err
 	}
 	// Builds in the root wait meanwhile, as do others that want to make it.
-	unlock, err := lock(ctx, cache, sink)
+	unlock, err := Lock(ctx, cache, sink)
 	if err != nil {
 		return err
 	}
@@ -204,6 +204,11 @@ func rootLacks(dir string) (have map[string]bool, missing []string, err error) {
 	return have, missing, nil
 }
 
+// Resources is the folder with the headers of the root's clang.
+func (r *Root) Resources() string {
+	return filepath.Join(r.llvm(), "lib/clang", clangVersion, "include")
+}
+
 func (r *Root) llvm() string { return filepath.Join(r.dir, "usr/lib/llvm-"+clangVersion) }
 
 // start is the shell command that becomes a program of the root. The program is told that it is called name, where one is
@@ -241,6 +246,8 @@ func (r *Root) writeTools() error {
 	scripts := map[string]string{
 		"clang":           r.start(filepath.Join(llvm, "bin/clang"), "") + clang,
 		"ld.lld":          r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor gnu",
+		"ld64.lld":        r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor darwin",
+		"llvm-cxxfilt":    r.start(filepath.Join(llvm, "bin/llvm-cxxfilt"), ""),
 		"llvm-link":       r.start(filepath.Join(llvm, "bin/llvm-link"), ""),
 		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), ""),
 		"llvm-symbolizer": r.start(filepath.Join(llvm, "bin/llvm-symbolizer"), ""),

@@ -32,6 +32,8 @@ type Toolchain struct {
 	Environ  func(dir string) []string // of a command that runs in a folder; nil: this process's
 	Jobs     int                       // compilers at once; 0: one for each processor
 	Limit    time.Duration             // of one command; 0: none
+	// Written is given what the compiler wrote of a source that compiled, its warnings; may be nil. Calls overlap.
+	Written func(u Unit, text string)
 }
 
 // Compile compiles the units. After the first error no further unit is started; it is the error returned. tell, if it is not
@@ -91,19 +93,30 @@ func (t Toolchain) compileOne(ctx context.Context, u Unit) error {
 	}
 	args := append(append([]string{}, u.Flags...), "-c", u.Path, "-o", u.Object)
 	if len(u.Prefix) > 0 {
-		if err := t.start(ctx, u.Path, u.Dir, t.Launcher, append(slices.Clone(u.Prefix), args...)); err == nil || ctx.Err() != nil {
+		if text, err := t.start(ctx, u.Path, u.Dir, t.Launcher, append(slices.Clone(u.Prefix), args...)); err == nil || ctx.Err() != nil {
+			t.written(u, text)
 			return err
 		}
 	}
-	return t.start(ctx, u.Path, u.Dir, t.Launcher, args)
+	text, err := t.start(ctx, u.Path, u.Dir, t.Launcher, args)
+	t.written(u, text)
+	return err
+}
+
+func (t Toolchain) written(u Unit, text string) {
+	if t.Written != nil && text != "" {
+		t.Written(u, text)
+	}
 }
 
 // Link has the compiler link; args are its whole command line, and dir is where it runs.
 func (t Toolchain) Link(ctx context.Context, what, dir string, args []string) error {
-	return t.start(ctx, what, dir, "", args)
+	_, err := t.start(ctx, what, dir, "", args)
+	return err
 }
 
-func (t Toolchain) start(ctx context.Context, what, dir, launcher string, args []string) error {
+// start gives what the program wrote to standard error, if it ended well.
+func (t Toolchain) start(ctx context.Context, what, dir, launcher string, args []string) (string, error) {
 	command := run.Command{Name: t.Compiler, Args: args, Dir: dir}
 	if launcher != "" {
 		command.Name, command.Args = launcher, append([]string{t.Compiler}, args...)
@@ -116,10 +129,11 @@ func (t Toolchain) start(ctx context.Context, what, dir, launcher string, args [
 		defer cancel()
 		ctx = limited
 	}
-	if _, err := command.Run(ctx); err != nil {
-		return Explain(what, err)
+	result, err := command.Run(ctx)
+	if err != nil {
+		return "", Explain(what, err)
 	}
-	return nil
+	return string(result.Stderr), nil
 }
 
 // Error is a command of a compiler or linker that failed.

@@ -1,0 +1,54 @@
+package host
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+
+	"mpsforge/internal/cxx"
+	"mpsforge/internal/events"
+)
+
+// Objects are sources of a checkout that are compiled with flags of the caller's, which is package mac, by the root's clang and ccache.
+type Objects struct {
+	Root     *Root
+	Cache    string
+	Jobs     int
+	Sink     events.Sink
+	Step     string // of which each source is a part
+	Checkout string
+	// Header, unless empty, is compiled once for the sources that can have it, with Flags, which are theirs.
+	Header string
+	Flags  []string
+	// Sources, by path in the checkout, with the flags of those that have others: they do without the header.
+	Sources map[string][]string
+	Dir     string // for the objects
+}
+
+// Compile gives the objects by source, and what the compiler wrote of each. The caller holds the cache's lock.
+func (o Objects) Compile(ctx context.Context) (objects, written map[string]string, err error) {
+	c := compiler{root: o.Root, cache: o.Cache, jobs: o.Jobs, sink: events.OrDiscard(o.Sink), step: o.Step}
+	var prefix []string
+	if o.Header != "" {
+		if prefix, err = c.precompile(ctx, o.Header, o.Checkout, o.Flags); err != nil {
+			return nil, nil, err
+		}
+	}
+	objects, written = map[string]string{}, map[string]string{}
+	var units []unit
+	for path, flags := range o.Sources {
+		u := unit{dir: o.Checkout, path: path, flags: flags, object: filepath.Join(o.Dir, path+".o")}
+		if flags == nil {
+			u.flags, u.prefix = o.Flags, prefix
+		}
+		objects[path] = u.object
+		units = append(units, u)
+	}
+	var guard sync.Mutex
+	c.written = func(u cxx.Unit, text string) {
+		guard.Lock()
+		defer guard.Unlock()
+		written[u.Path] = text
+	}
+	return objects, written, c.compile(ctx, units)
+}

@@ -1,0 +1,258 @@
+package mac
+
+import (
+	"bytes"
+	"debug/macho"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// What debug/macho does not name of a symbol's entry.
+const (
+	typeExternal = 0x01 // N_EXT
+	typeMask     = 0x0e // N_TYPE
+	typeAbsolute = 0x02
+	typeSection  = 0x0e
+	weakDefined  = 0x80 // N_WEAK_DEF, in the description of a defined symbol
+)
+
+// Image is what the comparisons need of a Mach-O file: an object or a library.
+type Image struct {
+	// Defined are the symbols that others can bind to, and whether they are weak, as those of inline functions and templates are.
+	Defined map[string]bool
+	// Undefined are those that it binds to, each with the install name of the library that has it; "" in an object, and where any may.
+	Undefined map[string]string
+	Selectors []string
+	// Methods are the selectors of the classes that it defines itself.
+	Methods map[string]bool
+	// Libraries are the install names of those that it is linked with.
+	Libraries []string
+
+	file *macho.File
+	// names are all symbols that are defined, local ones included, by address.
+	names map[uint64][]string
+	// addresses are those of vtables.
+	vtables map[string]uint64
+}
+
+// OpenImage reads a file.
+func OpenImage(file string) (*Image, error) {
+	opened, err := macho.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	defer opened.Close()
+	image, err := readImage(opened)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return image, nil
+}
+
+func readImage(file *macho.File) (*Image, error) {
+	if file.Symtab == nil {
+		return nil, errors.New("it has no symbol table")
+	}
+	libraries := librariesOf(file)
+	image := &Image{Defined: map[string]bool{}, Undefined: map[string]string{}, Methods: map[string]bool{}, Libraries: libraries, file: file, names: map[uint64][]string{}, vtables: map[string]uint64{}}
+	for _, symbol := range file.Symtab.Syms {
+		kind := symbol.Type & typeMask
+		switch {
+		case symbol.Type&0xe0 != 0: // for debuggers
+		case kind == typeSection || kind == typeAbsolute:
+			if symbol.Type&typeExternal != 0 {
+				image.Defined[symbol.Name] = symbol.Desc&weakDefined != 0
+			}
+			image.names[symbol.Value] = append(image.names[symbol.Value], symbol.Name)
+			if method := methodName.FindStringSubmatch(symbol.Name); method != nil {
+				image.Methods[method[1]] = true
+			}
+			if strings.HasPrefix(symbol.Name, vtablePrefix) {
+				image.vtables[symbol.Name] = symbol.Value
+			}
+		case symbol.Type&typeExternal != 0:
+			library := ""
+			if ordinal := int(symbol.Desc >> 8); file.Type == macho.TypeDylib && ordinal >= 1 && ordinal <= len(libraries) {
+				library = libraries[ordinal-1]
+			}
+			image.Undefined[symbol.Name] = library
+		}
+	}
+	if section := file.Section("__objc_methname"); section != nil {
+		data, err := section.Data()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range bytes.Split(data, []byte{0}) {
+			if len(name) > 0 {
+				image.Selectors = append(image.Selectors, string(name))
+			}
+		}
+	}
+	// Read while the file is open.
+	for _, section := range file.Sections {
+		if section.Seg != "__TEXT" && strings.Contains(section.Name, "const") {
+			if _, err := image.dataOf(section); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return image, nil
+}
+
+// librariesOf names the libraries that a file is linked with, in the order that symbols count them: debug/macho leaves out those that
+// may be missing when it is loaded.
+func librariesOf(file *macho.File) (names []string) {
+	for _, load := range file.Loads {
+		raw := load.Raw()
+		if len(raw) < 16 {
+			continue
+		}
+		switch file.ByteOrder.Uint32(raw) {
+		case 0xc, 0x80000018, 0x8000001f, 0x20, 0x80000023: // LC_LOAD_DYLIB, WEAK, REEXPORT, LAZY, UPWARD
+			if offset := file.ByteOrder.Uint32(raw[8:]); int(offset) < len(raw) {
+				name, _, _ := bytes.Cut(raw[offset:], []byte{0})
+				names = append(names, string(name))
+			}
+		}
+	}
+	return names
+}
+
+// methodName is the symbol of a method, such as -[Class selector:].
+var methodName = regexp.MustCompile(`^[-+]\[[^ ]+ (.+)\]$`)
+
+const vtablePrefix = "__ZTV"
+
+// dataOf reads a section once; the file need not be open afterwards.
+func (i *Image) dataOf(section *macho.Section) ([]byte, error) {
+	if held, ok := section.ReaderAt.(*bytes.Reader); ok {
+		data := make([]byte, held.Size())
+		_, err := held.ReadAt(data, 0)
+		return data, err
+	}
+	data, err := section.Data()
+	if err != nil {
+		return nil, fmt.Errorf("section %s: %w", section.Name, err)
+	}
+	section.ReaderAt = bytes.NewReader(data)
+	return data, nil
+}
+
+// Vtables are the names of the tables of virtual functions in it.
+func (i *Image) Vtables() map[string]uint64 { return i.vtables }
+
+// boundSlot is a slot of a library's table whose function is another library's.
+const boundSlot = "(another library's)"
+
+// Vtable gives the names in the slots of a class's table, from its first function on: of each slot all names that its address has. The
+// words before it are offsets and the type's information.
+func (i *Image) Vtable(name string) ([][]string, error) {
+	address, found := i.vtables[name]
+	if !found {
+		return nil, fmt.Errorf("there is no %s", name)
+	}
+	for _, section := range i.file.Sections {
+		if address < section.Addr || address >= section.Addr+section.Size {
+			continue
+		}
+		if i.file.Type == macho.TypeObj {
+			return i.vtableOfObject(section, address), nil
+		}
+		data, err := i.dataOf(section)
+		if err != nil {
+			return nil, err
+		}
+		var slots [][]string
+		for at := address + 16; at+8 <= section.Addr+section.Size; at += 8 {
+			if at > address+16 && i.names[at] != nil {
+				break // another variable
+			}
+			value := binary.LittleEndian.Uint64(data[at-section.Addr:])
+			switch {
+			case value == 0:
+				slots = append(slots, []string{boundSlot})
+			case i.names[value] == nil:
+				return slots, nil // no function: a further base's part of the table
+			default:
+				slots = append(slots, i.names[value])
+			}
+		}
+		return slots, nil
+	}
+	return nil, fmt.Errorf("%s is in no section", name)
+}
+
+// vtableOfObject reads what the linker is to put in.
+func (i *Image) vtableOfObject(section *macho.Section, address uint64) [][]string {
+	targets := map[uint64]string{}
+	for _, relocation := range section.Relocs {
+		if relocation.Extern && int(relocation.Value) < len(i.file.Symtab.Syms) {
+			targets[section.Addr+uint64(relocation.Addr)] = i.file.Symtab.Syms[relocation.Value].Name
+		}
+	}
+	var slots [][]string
+	for at := address + 16; targets[at] != "" && (at == address+16 || i.names[at] == nil); at += 8 {
+		slots = append(slots, []string{targets[at]})
+	}
+	return slots
+}
+
+// virtualName is what a function is called whatever class has it: the last part of its mangled name, so that a class that overrides
+// what it inherited still fits.
+func virtualName(symbol string) string {
+	rest, nested := strings.CutPrefix(symbol, "__ZNK")
+	if !nested {
+		if rest, nested = strings.CutPrefix(symbol, "__ZN"); !nested {
+			return symbol
+		}
+	}
+	last := ""
+	for rest != "" {
+		length, digits := 0, 0
+		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+			length, digits = 10*length+int(rest[digits]-'0'), digits+1
+		}
+		if digits == 0 || digits+length > len(rest) {
+			break
+		}
+		last, rest = rest[digits:digits+length], rest[digits+length:]
+	}
+	if strings.HasPrefix(rest, "D0") || strings.HasPrefix(rest, "D1") || strings.HasPrefix(rest, "D2") {
+		return "destructor " + strings.Replace(rest[:2], "D2", "D1", 1)
+	}
+	return last
+}
+
+// CompareVtables says what of a table is not as before, slot by slot; functions may follow the old ones. named is how many slots had a
+// name on both sides.
+func CompareVtables(before, after [][]string) (problem string, named int) {
+	for slot, names := range before {
+		if slot >= len(after) {
+			return fmt.Sprintf("%d functions, %d before", len(after), len(before)), named
+		}
+		if names[0] == boundSlot || after[slot][0] == boundSlot {
+			continue
+		}
+		if !sameFunction(names, after[slot]) {
+			return fmt.Sprintf("slot %d is %s, and %s before", slot, strings.Join(after[slot], " or "), strings.Join(names, " or ")), named
+		}
+		named++
+	}
+	return "", named
+}
+
+// sameFunction: one address may have several names, where the linker has put equal functions together.
+func sameFunction(before, after []string) bool {
+	for _, one := range before {
+		for _, other := range after {
+			if virtualName(one) == virtualName(other) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package mac
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mpsforge/internal/run"
+	"mpsforge/native/apple"
+)
+
+// alsoThere are names that Apple's libraries have in every macOS that the wheel runs on and that the wheel itself does not bind to, because
+// its compiler made other choices of what is inline.
+var alsoThere = map[string][]string{
+	"/usr/lib/libobjc.A.dylib": {"_OBJC_CLASS_$_NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache"},
+	// The compiler's own library, which is linked into each: what @available and __builtin_available call.
+	"libclang_rt.osx": {"___isPlatformVersionAtLeast", "___isOSVersionAtLeast"},
+}
+
+// frameworks have the classes of the API table, by how their names begin; the longer beginning counts.
+var frameworks = []struct{ prefix, installed string }{
+	{"MPSGraph", "/System/Library/Frameworks/MetalPerformanceShadersGraph.framework/Versions/A/MetalPerformanceShadersGraph"},
+	{"MPS", "/System/Library/Frameworks/MetalPerformanceShaders.framework/Versions/A/MetalPerformanceShaders"},
+	{"MTL", "/System/Library/Frameworks/Metal.framework/Versions/A/Metal"},
+	{"NS", "/System/Library/Frameworks/Foundation.framework/Versions/C/Foundation"},
+}
+
+const classPrefix = "_OBJC_CLASS_$_"
+
+// stubs writes a stub for each library of the system: what the wheel binds to, the classes of Apple's table, and for libSystem Apple's own
+// list. Python's functions are in the program that loads libtorch_python.
+func (k *Kit) stubs(dir string, python []string) (files []string, err error) {
+	table, err := apple.Load()
+	if err != nil {
+		return nil, err
+	}
+	symbols := map[string]map[string]bool{}
+	add := func(library, name string) {
+		if symbols[library] == nil {
+			symbols[library] = map[string]bool{}
+		}
+		symbols[library][name] = true
+	}
+	for _, image := range k.Libraries {
+		for name, library := range image.Undefined {
+			if path.IsAbs(library) && path.Base(library) != "libSystem.B.dylib" {
+				add(library, name)
+			}
+		}
+	}
+	for library, names := range alsoThere {
+		for _, name := range names {
+			add(library, name)
+		}
+	}
+	for name, found := range table.Types {
+		for _, framework := range frameworks {
+			if found.Kind == "class" && strings.HasPrefix(name, framework.prefix) {
+				add(framework.installed, classPrefix+name)
+				break
+			}
+		}
+	}
+	for _, name := range python {
+		add("@executable_path/python", name)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	for _, library := range slices.Sorted(maps.Keys(symbols)) {
+		var quoted []string
+		for _, name := range slices.Sorted(maps.Keys(symbols[library])) {
+			quoted = append(quoted, "'"+name+"'")
+		}
+		text := fmt.Sprintf("--- !tapi-tbd\ntbd-version:     4\ntargets:         [ arm64-macos ]\ninstall-name:    '%s'\ncurrent-version: 1\nexports:\n"+
+			"  - targets:         [ arm64-macos ]\n    symbols:         [ %s ]\n...\n", library, strings.Join(quoted, ", "))
+		file := filepath.Join(dir, path.Base(library)+".tbd")
+		if err := writeChanged(file, []byte(text)); err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return append(files, filepath.Join(k.zig, "ziglang/lib/libc/darwin/libSystem.tbd")), nil
+}
+
+// UndefinedError names what no object, no library of the wheel and no stub has.
+type UndefinedError struct{ Symbols []string }
+
+func (e *UndefinedError) Error() string {
+	return fmt.Sprintf("%d undefined: %s", len(e.Symbols), strings.Join(e.Symbols, ", "))
+}
+
+var undefinedLine = regexp.MustCompile(`(?m)^.*error: undefined symbol: (.*)$`)
+
+// Link makes one library of the objects and of the wheel's, and reads it.
+func (k *Kit) Link(ctx context.Context, subject string, objects map[string]string) (*Image, error) {
+	dir := filepath.Join(Folder(k.cache), subject)
+	var python []string
+	for _, object := range objects {
+		image, err := OpenImage(object)
+		if err != nil {
+			return nil, err
+		}
+		for name := range image.Undefined {
+			if strings.HasPrefix(name, "_Py") || strings.HasPrefix(name, "__Py") {
+				python = append(python, name)
+			}
+		}
+	}
+	stubs, err := k.stubs(filepath.Join(dir, "stubs"), python)
+	if err != nil {
+		return nil, err
+	}
+	output := filepath.Join(dir, "libmps.dylib")
+	args := slices.Concat([]string{"-arch", "arm64", "-platform_version", "macos", k.Minimum, k.SDK, "-dylib", "--error-limit=0", "-install_name", "@rpath/libmps.dylib", "-o", output},
+		slices.Sorted(maps.Values(objects)), k.files, stubs)
+	if _, err := (run.Command{Name: k.Root.Tool("ld64.lld"), Args: args, Dir: dir}).Run(ctx); err != nil {
+		if failure := (*run.Error)(nil); errors.As(err, &failure) {
+			undefined := &UndefinedError{}
+			for _, match := range undefinedLine.FindAllStringSubmatch(failure.Stderr, -1) {
+				undefined.Symbols = append(undefined.Symbols, match[1])
+			}
+			if len(undefined.Symbols) > 0 {
+				return nil, undefined
+			}
+		}
+		return nil, fmt.Errorf("link for macOS: %w", err)
+	}
+	return OpenImage(output)
+}
+
+// versions are the oldest macOS that a library is for and the SDK that it was made with.
+func (i *Image) versions() (minimum, sdk string, err error) {
+	for _, load := range i.file.Loads {
+		raw := load.Raw()
+		if len(raw) >= 20 && binary.LittleEndian.Uint32(raw) == 0x32 { // LC_BUILD_VERSION
+			version := func(packed uint32) string { return fmt.Sprintf("%d.%d", packed>>16, packed>>8&0xff) }
+			return version(binary.LittleEndian.Uint32(raw[12:])), version(binary.LittleEndian.Uint32(raw[16:])), nil
+		}
+	}
+	return "", "", errors.New("the library does not say for which macOS it is")
+}
+
+// Demangle gives names as C++ writes them. The system's leading underscore is no part of them.
+func (k *Kit) Demangle(ctx context.Context, names []string) (map[string]string, error) {
+	var input strings.Builder
+	for _, name := range names {
+		input.WriteString(strings.TrimPrefix(name, "_") + "\n")
+	}
+	result, err := run.Command{Name: k.Root.Tool("llvm-cxxfilt"), Dir: k.cache, Stdin: strings.NewReader(input.String())}.Run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("demangle: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(result.Stdout), "\n"), "\n")
+	if len(names) > 0 && len(lines) != len(names) {
+		return nil, fmt.Errorf("demangle: %d names in, %d out", len(names), len(lines))
+	}
+	all := map[string]string{}
+	for i, name := range names {
+		all[name] = lines[i]
+	}
+	return all, nil
+}

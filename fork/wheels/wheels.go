@@ -1,0 +1,149 @@
+// Package wheels gets wheels from PyPI by address and checksum, and keeps the parts of them that are asked for in the cache.
+package wheels
+
+import (
+	"archive/zip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"mpsforge/fork/builds"
+	"mpsforge/internal/events"
+)
+
+// Wheel is one file of PyPI.
+type Wheel struct {
+	URL    string `json:"url"`
+	SHA256 string `json:"sha256"`
+}
+
+// Name is the file's.
+func (w Wheel) Name() string { return path.Base(w.URL) }
+
+// folder is where the parts are: other parts have another one.
+func (w Wheel) folder(cache string, parts []string) string {
+	return filepath.Join(cache, "wheels", w.SHA256[:min(16, len(w.SHA256))]+"-"+builds.Digest(parts...)[:8])
+}
+
+// Have tells whether the cache has the parts.
+func (w Wheel) Have(cache string, parts []string) bool { return builds.Exists(w.folder(cache, parts)) }
+
+// Get gives a folder with those files of the wheel whose paths begin with one of parts. An address that cannot be reached is
+// builds.ErrEnvironment; a file with another checksum is a failure, and nothing of it is kept.
+func (w Wheel) Get(ctx context.Context, cache string, parts []string, sink events.Sink) (dir string, err error) {
+	dir = w.folder(cache, parts)
+	if builds.Exists(dir) {
+		return dir, nil
+	}
+	step := "download " + w.Name()
+	finish := events.Step(events.OrDiscard(sink), step)
+	defer finish(events.Failed, "")
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temporary)
+	file := filepath.Join(temporary, "wheel")
+	if err := w.download(ctx, file); err != nil {
+		return "", fmt.Errorf("get %s: %w", w.URL, err)
+	}
+	made := filepath.Join(temporary, "parts")
+	if err := unpack(file, made, parts); err != nil {
+		return "", fmt.Errorf("unpack %s: %w", w.Name(), err)
+	}
+	if err := os.Rename(made, dir); err != nil && !builds.Exists(dir) {
+		return "", err
+	}
+	finish(events.OK, "")
+	return dir, nil
+}
+
+func (w Wheel) download(ctx context.Context, file string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: the server answers %s", builds.ErrEnvironment, response.Status)
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(out, sum), response.Body); err != nil {
+		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
+	}
+	if have := hex.EncodeToString(sum.Sum(nil)); have != w.SHA256 {
+		return fmt.Errorf("its SHA-256 is %s, and must be %s", have, w.SHA256)
+	}
+	return out.Close()
+}
+
+// unpack writes the files whose paths begin with one of parts.
+func unpack(file, dir string, parts []string) error {
+	wheel, err := zip.OpenReader(file)
+	if err != nil {
+		return err
+	}
+	defer wheel.Close()
+	found := map[string]bool{}
+	for _, entry := range wheel.File {
+		for _, part := range parts {
+			if !strings.HasPrefix(entry.Name, part) || strings.HasSuffix(entry.Name, "/") {
+				continue
+			}
+			found[part] = true
+			if err := unpackOne(entry, dir); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	for _, part := range parts {
+		if !found[part] {
+			return fmt.Errorf("it has no %s", part)
+		}
+	}
+	return nil
+}
+
+func unpackOne(entry *zip.File, dir string) error {
+	if !filepath.IsLocal(entry.Name) {
+		return fmt.Errorf("it has a file %q, which is outside of its folder", entry.Name)
+	}
+	target := filepath.Join(dir, entry.Name)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	in, err := entry.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(target)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if _, err := io.Copy(out, in); err != nil { // reads to the end, where the archive's own checksum is compared
+		return err
+	}
+	return out.Close()
+}

@@ -1,0 +1,45 @@
+package patches
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// macFile is the name of MacFacts in a baseline's folder.
+const macFile = "mac.json"
+
+// ErrNoMacFacts is returned, wrapped, for a baseline whose folder has none.
+var ErrNoMacFacts = errors.New("the baseline has no " + macFile)
+
+// MacFacts is what depends on a PyTorch version where its MPS sources are compiled for macOS (mac.json).
+type MacFacts struct {
+	Schema int `json:"schema"` // always 1
+	// Wheel is PyTorch's own for macOS on arm64, at PyPI.
+	Wheel struct {
+		URL    string `json:"url"`
+		SHA256 string `json:"sha256"`
+	} `json:"wheel"`
+	// PythonSources are compiled as C++ with Python's headers; all others are Objective-C++.
+	PythonSources []string `json:"python_sources"`
+	// Bound are names of the MPS backend that the patched sources, compiled without the others, take from the wheel's libtorch_cpu.
+	Bound []string `json:"bound"`
+	// Lost gives, by name, the reason why a symbol that the wheel exports is not defined any more, beside lost_symbols of host.json.
+	Lost map[string]string `json:"lost,omitempty"`
+}
+
+// MacFacts reads those of the series' baseline.
+func (s *Series) MacFacts() (MacFacts, error) {
+	var facts MacFacts
+	if s.dir == nil {
+		return facts, fmt.Errorf("%w: %s was not read from a folder", ErrNoMacFacts, s.Baseline.Name)
+	}
+	err := readJSON(s.dir, macFile, &facts)
+	if errors.Is(err, fs.ErrNotExist) {
+		return facts, fmt.Errorf("%w: %s", ErrNoMacFacts, s.Baseline.Name)
+	}
+	if err == nil && (facts.Schema != 1 || facts.Wheel.URL == "" || len(facts.Wheel.SHA256) != 64) {
+		err = fmt.Errorf("%s of %s: schema %d, wheel %q; this mpsforge reads schema 1, with a wheel and its SHA-256", macFile, s.Baseline.Name, facts.Schema, facts.Wheel.URL)
+	}
+	return facts, err
+}

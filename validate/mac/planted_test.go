@@ -1,0 +1,167 @@
+package mac
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
+	"mpsforge/fork/host/hosttest"
+	"mpsforge/fork/mac"
+	"mpsforge/internal/events"
+	"mpsforge/native/apple"
+	"mpsforge/patches"
+	"mpsforge/reports"
+	"mpsforge/validate/stage"
+)
+
+// opened is the stage with its tools, over the wheels in the user's cache. The list of bound names is the planted sources' own.
+func opened(t *testing.T) *stageRun {
+	t.Helper()
+	root, cache := hosttest.Root(t)
+	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &stageRun{env: &stage.Env{Sink: events.Discard}}
+	if r.facts, err = series.MacFacts(); err != nil {
+		t.Fatal(err)
+	}
+	if r.classes, err = series.HostFacts(); err != nil {
+		t.Fatal(err)
+	}
+	if r.api, err = apple.Load(); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := host.Lock(t.Context(), mac.Folder(cache), events.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(unlock)
+	r.kit, err = mac.Open(t.Context(), root, cache, r.facts, events.Discard)
+	if errors.Is(err, builds.ErrEnvironment) {
+		t.Skipf("SKIP mac: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.facts.Bound, r.facts.PythonSources = []string{"at::mps::is_available()"}, nil
+	return r
+}
+
+// compiled compiles a source that is all of its tree.
+func compiled(t *testing.T, r *stageRun, text string) (*mac.Build, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "planted.mm"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return r.kit.Compile(t.Context(), filepath.Join("tests", filepath.Base(t.Name())), dir, []string{"planted.mm"}, r.facts, 1, events.Discard)
+}
+
+// Each check finds what is planted for it, and no other check finds anything.
+func TestEachGateFindsWhatIsPlanted(t *testing.T) {
+	r := opened(t)
+	text, err := os.ReadFile("testdata/stock.mm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := string(text)
+	stock, err := compiled(t, r, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, old, new, gates, found string }{
+		{"nothing", "", "", "", ""},
+		{"a comment", "bool use", "// A comment moves lines.\nbool use", "", ""},
+		{"a method of macOS 15", "options.fastMathEnabled = YES;", "options.mathMode = MTLMathModeFast;", "no new warning", "is only available on macOS 15.0"},
+		{"a method of macOS 15 behind its question", "options.fastMathEnabled = YES;", "if (@available(macOS 15.0, *)) options.mathMode = MTLMathModeFast;", "", ""},
+		{"a null argument", "  return is_available", "  take(nullptr);\n  return is_available", "no new warning", "null passed to a callee that requires a non-null argument"},
+		{"a method that its object lacks", "  return is_available", "  [options plantedMethod];\n  return is_available", "no new warning, Apple's API", "plantedMethod"},
+		{"a missing definition", "bool use", "void planted();\nvoid usePlanted() { planted(); }\nbool use", "nothing undefined", "at::mps::planted()"},
+		{"a name of the unpatched backend", "  return is_available", "  getDefaultMPSStream();\n  return is_available", "bound to the wheel's backend", "at::mps::getDefaultMPSStream()"},
+		{"a changed signature", "getCurrentMPSStream()", "getCurrentMPSStream(int)", "exports kept", "at::mps::getCurrentMPSStream()"},
+		{"a virtual function before the others", "  virtual ~", "  virtual void planted() {}\n  virtual ~", "virtual functions", "slot 0 is"},
+		{"a virtual function behind the others", "  virtual ~MPSCachedGraph();", "  virtual ~MPSCachedGraph();\n  virtual void planted() {}", "", ""},
+		{"a selector that Apple lacks", "bool use", "}\n@interface NSObject (Planted)\n- (void)plantedMethod;\n@end\nnamespace at::mps {\nvoid usePlanted(id o) { [o plantedMethod]; }\nbool use", "Apple's API", "plantedMethod"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !strings.Contains(source, c.old) {
+				t.Fatalf("stock.mm has no %q any more", c.old)
+			}
+			patched, err := compiled(t, r, strings.Replace(source, c.old, c.new, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.report = &reports.Stage{Name: "mac"}
+			if err := r.compare(t.Context(), stock, patched); err != nil {
+				t.Fatal(err)
+			}
+			// What does not link has no names bound.
+			if len(r.report.Checks) < 6 {
+				t.Errorf("only %d checks ran", len(r.report.Checks))
+			}
+			var failed []string
+			for _, check := range r.report.Checks {
+				if check.Verdict != reports.Failed {
+					continue
+				}
+				failed = append(failed, check.Name)
+				if !strings.Contains(check.Detail+check.Output, c.found) {
+					t.Errorf("%s says %q, want %q", check.Name, check.Detail, c.found)
+				}
+			}
+			if names := strings.Join(failed, ", "); names != c.gates {
+				t.Errorf("failed: %q, want %q", names, c.gates)
+			}
+		})
+	}
+}
+
+// Sources that do not compile are a verdict on the series, and not on the machine.
+func TestWhatDoesNotCompileIsTheSources(t *testing.T) {
+	r := opened(t)
+	if _, err := compiled(t, r, "int planted() { return nothing; }\n"); !errors.Is(err, builds.ErrSources) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A class that extensions are built with is laid out as the compiler for macOS does it.
+func TestAMemberMoreIsFound(t *testing.T) {
+	r := opened(t)
+	tree, _ := hosttest.Tree(t, filepath.Dir(filepath.Dir(r.kit.Root.Dir())))
+	layoutsOf := func(change func(text string) string) []host.Layout {
+		dir := t.TempDir()
+		for _, header := range []string{"MPSStream.h", "MPSAllocatorInterface.h"} {
+			path := filepath.Join("aten/src/ATen/mps", header)
+			text, err := os.ReadFile(filepath.Join(tree, path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, path), []byte(change(string(text))), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, _, err := r.kit.Layouts(t.Context(), "tests/layout", dir, r.classes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	stock := layoutsOf(func(text string) string { return text })
+	if _, fits := layouts(stock, stock); !fits {
+		t.Fatal("stock does not fit itself")
+	}
+	const member = "  Stream _stream;\n"
+	planted := layoutsOf(func(text string) string { return strings.Replace(text, member, member+"  int planted_ = 0;\n", 1) })
+	changed, fits := layouts(stock, planted)
+	if fits || len(changed) != 1 || !strings.HasPrefix(changed[0], "at::mps::MPSStream: ") {
+		t.Errorf("%v, %q", fits, changed)
+	}
+}
