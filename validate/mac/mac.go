@@ -168,16 +168,13 @@ func (r *stageRun) compare(ctx context.Context, builtStock, builtPatched *mac.Bu
 	return nil
 }
 
-// sources are those to compile of both trees: in the short form those that the series touches.
+// sources are those to compile of both trees: what the series touches. The others are the wheel's.
 func (r *stageRun) sources(stock, patched string) (before, after []string, err error) {
 	if before, err = mac.Sources(stock, r.classes.Sources, r.facts); err != nil {
 		return nil, nil, err
 	}
 	if after, err = mac.Sources(patched, r.classes.Sources, r.facts); err != nil {
 		return nil, nil, err
-	}
-	if !r.env.Quick {
-		return before, after, nil
 	}
 	untouched := func(source string) bool {
 		return !slices.ContainsFunc(r.env.Series.Patches, func(patch *patches.Patch) bool {

@@ -1,0 +1,57 @@
+package mac
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestVirtualName(t *testing.T) {
+	for symbol, want := range map[string]string{
+		"__ZNK2at3mps8MPSHooks9isOnMacOSEv": "isOnMacOS",
+		"__ZN2at3mps8MPSHooks4initEv":       "init",
+		"__ZN2at3mps8MPSHooksD0Ev":          "destructor D0",
+		"__ZN2at3mps8MPSHooksD2Ev":          "destructor D1",
+		"___cxa_pure_virtual":               "___cxa_pure_virtual",
+	} {
+		if got := virtualName(symbol); got != want {
+			t.Errorf("%s: %q, want %q", symbol, got, want)
+		}
+	}
+}
+
+func TestCompareVtables(t *testing.T) {
+	one, other, inherited := []string{"__ZN1A3oneEv"}, []string{"__ZN1A5otherEv"}, []string{"__ZN1B3oneEv"}
+	for name, c := range map[string]struct {
+		before, after [][]string
+		problem       string
+		named         int
+	}{
+		"as before":                    {[][]string{one, other}, [][]string{one, other}, "", 2},
+		"a function behind":            {[][]string{one}, [][]string{one, other}, "", 1},
+		"a function before":            {[][]string{one}, [][]string{other, one}, "slot 0 is", 0},
+		"a function gone":              {[][]string{one, other}, [][]string{one}, "1 functions, 2 before", 1},
+		"a class overrides":            {[][]string{inherited}, [][]string{one}, "", 1},
+		"another library's":            {[][]string{{boundSlot}, other}, [][]string{one, other}, "", 1},
+		"two functions at one address": {[][]string{{"__ZN1A3sixEv", "__ZN1A3oneEv"}}, [][]string{one}, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problem, named := CompareVtables(c.before, c.after)
+			if !strings.HasPrefix(problem, c.problem) || (problem == "") != (c.problem == "") || named != c.named {
+				t.Errorf("%q, %d named", problem, named)
+			}
+		})
+	}
+}
+
+// Lines that moved, and what a header says in one more source, are no new warnings.
+func TestNewWarnings(t *testing.T) {
+	stock := append(warningsIn("a.mm", "h.h:1:2: warning: old [-Wold]\n"), warningsIn("a.mm", "a.mm:3:4: warning: own [-Wown]\n")...)
+	patched := append(warningsIn("b.mm", "h.h:7:2: warning: old [-Wold]\n"), warningsIn("a.mm", "a.mm:9:4: warning: own [-Wown]\na.mm:10:4: warning: own [-Wown]\n")...)
+	if got, want := NewWarnings(stock, patched), []Warning{{"a.mm", "a.mm", "own [-Wown]"}}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := NewWarnings(stock, stock); len(got) != 0 {
+		t.Errorf("stock against itself: %q", got)
+	}
+}
