@@ -98,7 +98,7 @@ void renorm(const KernelCall& call) {
   });
 }
 
-// naive_matmul_*, and matmul_* of later versions: strides of the three matrices in elements, then rows, inner and
+// matmul_* of later versions than 2.6: strides of the three matrices in elements, then rows, inner and
 // columns.
 void matmul(const KernelCall& call) {
   with_type(call, call.function().substr(call.function().find("matmul_") + 7), [&](auto type) {
@@ -157,7 +157,6 @@ const RegisterHostKernel registered[] = {
     {"renorm_float", renorm},
     {"renorm_half", renorm},
     {"renorm_bfloat", renorm},
-    {"naive_matmul_*", matmul},
     {"matmul_*", matmul},
     {"layer_norm_single_row_float", layer_norm},
     {"layer_norm_single_row_half", layer_norm},

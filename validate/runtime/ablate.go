@@ -54,6 +54,13 @@ func (r *stageRun) ablate(ctx context.Context) error {
 					failing = append(failing, s.name)
 				}
 			}
+			if flavour == builds.Plain && !r.env.Quick {
+				noticing, err := r.noticingProgram(ctx, built)
+				if err != nil {
+					return err
+				}
+				failing = append(failing, noticing...)
+			}
 		}
 		var missed []string // though the patch's trailer names them
 		for _, s := range scenarios {

@@ -83,6 +83,35 @@ func (r *stageRun) poolProgram(ctx context.Context, built *host.Build, program c
 	return r.poolJudge(check, end, built)
 }
 
+// noticingProgram is the first program of the corpus, if any, that goes wrong without a patch: quoted, unlike
+// scenarios. Without guards there is no pool to run them on.
+func (r *stageRun) noticingProgram(ctx context.Context, built *host.Build) ([]string, error) {
+	if !slices.Contains(built.Stamp.Patches, poolPatches[0]) {
+		return nil, nil
+	}
+	all, err := corpusOfPool()
+	if err != nil {
+		return nil, err
+	}
+	for _, program := range all {
+		text, _, err := translated(program)
+		if err != nil {
+			return nil, err
+		}
+		if text == "" {
+			continue
+		}
+		end, _, err := r.poolRun(ctx, built, program.Name, []string{text}, 0, false)
+		if err != nil {
+			return nil, err
+		}
+		if end.Problem != "" {
+			return []string{fmt.Sprintf("program %q", program.Name)}, nil
+		}
+	}
+	return nil, nil
+}
+
 // poolJudge fills the check by how its last process ended, and adds it.
 func (r *stageRun) poolJudge(check reports.Check, end process.Result, built *host.Build) error {
 	check.Verdict = reports.Passed
@@ -101,6 +130,9 @@ func (r *stageRun) poolJudge(check reports.Check, end process.Result, built *hos
 func (r *stageRun) poolRun(ctx context.Context, built *host.Build, name string, texts []string, try uint64, record bool) (process.Result, scenarioResult, error) {
 	one := hostRun{built: built, tools: r.hosts.Root, threads: 1, seed: (r.env.Seed + try) % 1_000_000_007, limit: process.Patient, record: record,
 		more: poolEnvironment(texts[0])}
+	if len(built.Stamp.Patches) < len(r.env.Series.Patches) {
+		one.limit = process.Impatient
+	}
 	for _, text := range texts {
 		path, err := r.poolFile(text)
 		if err != nil {

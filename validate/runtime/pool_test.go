@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/events"
+	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
 	"mpsforge/validate/programs"
@@ -98,7 +100,11 @@ func TestRulesNameWhatIsRun(t *testing.T) {
 // What is not as a program says must be found on PyTorch's sources.
 func TestPlantedDifferencesAreFound(t *testing.T) {
 	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
-	env := &stage.Env{Options: stage.Options{Seed: 1, Artifacts: t.TempDir()}, Sink: events.Discard}
+	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := &stage.Env{Options: stage.Options{Series: series, Seed: 1, Artifacts: t.TempDir()}, Sink: events.Discard}
 	r := stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: root}, stage: &reports.Stage{Name: "runtime"}}
 	for _, c := range []struct{ program, old, planted, problem string }{
 		{"a tensor goes round a ring of threads", "read x = 14", "read x = 13", "is 14, not 13"},
