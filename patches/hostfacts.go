@@ -35,13 +35,14 @@ type HostFacts struct {
 	LostSymbols map[string]string `json:"lost_symbols"`
 	// QueueUses are the folders that are searched for encoders and command buffers fetched off their queue.
 	QueueUses []string `json:"queue_uses"`
-	// Wheel is PyTorch's for macOS, of the same version: its Metal kernels run in host builds. Empty: there is none.
+	// Wheel is PyTorch's for macOS on arm64, of the same version: its Metal kernels run in host builds, and the stage mac links with its
+	// libraries. Empty: there is none.
 	Wheel Wheel `json:"wheel,omitzero"`
 }
 
-// Wheel is a file of a package index.
+// Wheel is a file of PyPI.
 type Wheel struct {
-	File   string `json:"file"`
+	URL    string `json:"url"`
 	SHA256 string `json:"sha256"`
 }
 

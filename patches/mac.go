@@ -15,11 +15,8 @@ var ErrNoMacFacts = errors.New("the baseline has no " + macFile)
 // MacFacts is what depends on a PyTorch version where its MPS sources are compiled for macOS (mac.json).
 type MacFacts struct {
 	Schema int `json:"schema"` // always 1
-	// Wheel is PyTorch's own for macOS on arm64, at PyPI.
-	Wheel struct {
-		URL    string `json:"url"`
-		SHA256 string `json:"sha256"`
-	} `json:"wheel"`
+	// Wheel is that of HostFacts.
+	Wheel Wheel `json:"-"`
 	// PythonSources are compiled as C++ with Python's headers; all others are Objective-C++.
 	PythonSources []string `json:"python_sources"`
 	// Bound are names of the MPS backend that the patched sources, compiled without the others, take from the wheel's libtorch_cpu.
@@ -38,8 +35,16 @@ func (s *Series) MacFacts() (MacFacts, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return facts, fmt.Errorf("%w: %s", ErrNoMacFacts, s.Baseline.Name)
 	}
-	if err == nil && (facts.Schema != 1 || facts.Wheel.URL == "" || len(facts.Wheel.SHA256) != 64) {
-		err = fmt.Errorf("%s of %s: schema %d, wheel %q; this mpsforge reads schema 1, with a wheel and its SHA-256", macFile, s.Baseline.Name, facts.Schema, facts.Wheel.URL)
+	if err != nil {
+		return facts, err
+	}
+	classes, err := s.HostFacts()
+	if err != nil {
+		return facts, err
+	}
+	facts.Wheel = classes.Wheel
+	if facts.Schema != 1 || facts.Wheel.URL == "" || len(facts.Wheel.SHA256) != 64 {
+		err = fmt.Errorf("%s of %s: schema %d, wheel %q; this mpsforge reads schema 1, with a wheel and its SHA-256 in %s", macFile, s.Baseline.Name, facts.Schema, facts.Wheel.URL, hostFile)
 	}
 	return facts, err
 }

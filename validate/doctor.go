@@ -18,7 +18,6 @@ import (
 	"mpsforge/fork/git"
 	"mpsforge/fork/host"
 	"mpsforge/fork/mac"
-	"mpsforge/fork/shaders"
 	"mpsforge/internal/cxx"
 	"mpsforge/native/slots"
 	"mpsforge/patches"
@@ -161,9 +160,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	if haveMacWheels(cache) {
 		wheels = "in the cache"
 	}
-	add("wheels for macOS", nil, wheels, "stage mac: PyTorch's libraries, Apple's open headers and libc++'s", "")
-	add("pip", shaders.CanDownload(ctx), "present", "host builds: PyTorch's own Metal kernels, from its wheel for macOS (67 MB to download); without them hand-written ones do the work of some",
-		installer("python3-pip", "none: host builds run on Linux"))
+	add("wheels for macOS", nil, wheels, "host builds and the stage mac: PyTorch's Metal kernels and libraries, Apple's open headers and libc++'s", "")
 	found, err := describeCheckout(ctx, checkoutDir)
 	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
 	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {

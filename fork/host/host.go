@@ -331,7 +331,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 // shaders translates the Metal kernels of PyTorch's wheel. Without one, and where it cannot be had (builds.ErrEnvironment), the
 // build does without: hand-written kernels do their work, as far as there are any.
 func (h *builder) shaders(ctx context.Context, sink events.Sink) (*shaders.Built, error) {
-	if h.Facts.Wheel.File == "" {
+	if h.Facts.Wheel.URL == "" {
 		return nil, fmt.Errorf("%w: no wheel is known of this version", builds.ErrEnvironment)
 	}
 	libraries, err := shaders.Fetch(ctx, h.Facts.Wheel, h.Cache, sink)

@@ -26,8 +26,8 @@ type Image struct {
 	// Undefined are those that it binds to, each with the install name of the library that has it; "" in an object, and where any may.
 	Undefined map[string]string
 	Selectors []string
-	// Methods are the selectors of the classes that it defines itself.
-	Methods map[string]bool
+	// Own are the selectors of the classes that it defines itself, and the names of their variables, which are among Selectors, too.
+	Own map[string]bool
 	// Libraries are the install names of those that it is linked with.
 	Libraries []string
 
@@ -57,7 +57,7 @@ func readImage(file *macho.File) (*Image, error) {
 		return nil, errors.New("it has no symbol table")
 	}
 	libraries := librariesOf(file)
-	image := &Image{Defined: map[string]bool{}, Undefined: map[string]string{}, Methods: map[string]bool{}, Libraries: libraries, file: file, names: map[uint64][]string{}, vtables: map[string]uint64{}}
+	image := &Image{Defined: map[string]bool{}, Undefined: map[string]string{}, Own: map[string]bool{}, Libraries: libraries, file: file, names: map[uint64][]string{}, vtables: map[string]uint64{}}
 	for _, symbol := range file.Symtab.Syms {
 		kind := symbol.Type & typeMask
 		switch {
@@ -67,8 +67,8 @@ func readImage(file *macho.File) (*Image, error) {
 				image.Defined[symbol.Name] = symbol.Desc&weakDefined != 0
 			}
 			image.names[symbol.Value] = append(image.names[symbol.Value], symbol.Name)
-			if method := methodName.FindStringSubmatch(symbol.Name); method != nil {
-				image.Methods[method[1]] = true
+			if method := ownName.FindStringSubmatch(symbol.Name); method != nil {
+				image.Own[method[1]+method[2]] = true
 			}
 			if strings.HasPrefix(symbol.Name, vtablePrefix) {
 				image.vtables[symbol.Name] = symbol.Value
@@ -122,8 +122,9 @@ func librariesOf(file *macho.File) (names []string) {
 	return names
 }
 
-// methodName is the symbol of a method, such as -[Class selector:].
-var methodName = regexp.MustCompile(`^[-+]\[[^ ]+ (.+)\]$`)
+// ownName is the symbol of a method, such as -[Class selector:], or of a class's variable, whose first
+// underscore debug/macho takes off because there is a dot in the name.
+var ownName = regexp.MustCompile(`^[-+]\[[^ ]+ (.+)\]$|^_?OBJC_IVAR_\$_\w+\.(\w+)$`)
 
 const vtablePrefix = "__ZTV"
 

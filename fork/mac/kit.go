@@ -26,8 +26,7 @@ var ziglang = wheels.Wheel{
 }
 
 var (
-	zigParts   = []string{"ziglang/lib/libc/include/any-macos-any/", "ziglang/lib/libcxx/include/", "ziglang/lib/libcxxabi/include/", "ziglang/lib/libc/darwin/", "ziglang/LICENSE"}
-	torchParts = []string{"torch/lib/libtorch_cpu.dylib", "torch/lib/libtorch_python.dylib", "torch/lib/libc10.dylib", "torch/include/"}
+	zigParts = []string{"ziglang/lib/libc/include/any-macos-any/", "ziglang/lib/libcxx/include/", "ziglang/lib/libcxxabi/include/", "ziglang/lib/libc/darwin/", "ziglang/LICENSE"}
 )
 
 // oldestMacOS is the one that PyTorch's MPS backend runs on at least (MPSDevice.mm asks for 13.0): what it has needs no question.
@@ -53,7 +52,7 @@ func Folder(cache string) string { return filepath.Join(cache, "mac") }
 
 // Have tells whether the cache has what is downloaded.
 func Have(cache string, facts patches.MacFacts) bool {
-	return ziglang.Have(cache, zigParts) && wheels.Wheel(facts.Wheel).Have(cache, torchParts)
+	return ziglang.Have(cache, zigParts) && wheels.Wheel(facts.Wheel).Have(cache, wheels.TorchParts)
 }
 
 // Open gets the wheels and lays out headers. The caller holds the lock of the cache's Folder.
@@ -66,7 +65,7 @@ func Open(ctx context.Context, root *host.Root, cache string, facts patches.MacF
 	if k.zig, err = ziglang.Get(ctx, cache, zigParts, sink); err != nil {
 		return nil, err
 	}
-	if k.torch, err = wheels.Wheel(facts.Wheel).Get(ctx, cache, torchParts, sink); err != nil {
+	if k.torch, err = wheels.Wheel(facts.Wheel).Get(ctx, cache, wheels.TorchParts, sink); err != nil {
 		return nil, err
 	}
 	if err := k.layHeaders(); err != nil {

@@ -16,13 +16,17 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/patches"
 )
 
 // Wheel is one file of PyPI.
-type Wheel struct {
-	URL    string `json:"url"`
-	SHA256 string `json:"sha256"`
-}
+type Wheel patches.Wheel
+
+// LibtorchCPU is the library of a wheel of torch for macOS that holds the MPS backend and its Metal kernels.
+const LibtorchCPU = "torch/lib/libtorch_cpu.dylib"
+
+// TorchParts are all that mpsforge reads of such a wheel. They are asked for together, so that it is downloaded once.
+var TorchParts = []string{LibtorchCPU, "torch/lib/libtorch_python.dylib", "torch/lib/libc10.dylib", "torch/include/"}
 
 // Name is the file's.
 func (w Wheel) Name() string { return path.Base(w.URL) }

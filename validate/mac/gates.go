@@ -128,7 +128,7 @@ func newAPI(b built, wheel *mac.Image, api *apple.Table) (unknown []string, adde
 	names := map[string]bool{}
 	for _, object := range b.objects {
 		for _, selector := range object.Selectors {
-			if !slices.Contains(wheel.Selectors, selector) && !object.Methods[selector] {
+			if !slices.Contains(wheel.Selectors, selector) && !object.Own[selector] {
 				names[selector] = true
 			}
 		}

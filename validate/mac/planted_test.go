@@ -86,6 +86,7 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 		{"a changed signature", "getCurrentMPSStream()", "getCurrentMPSStream(int)", "exports kept", "at::mps::getCurrentMPSStream()"},
 		{"a virtual function before the others", "  virtual ~", "  virtual void planted() {}\n  virtual ~", "virtual functions", "slot 0 is"},
 		{"a virtual function behind the others", "  virtual ~MPSCachedGraph();", "  virtual ~MPSCachedGraph();\n  virtual void planted() {}", "", ""},
+		{"a class of its own", "namespace at::native::mps {", "@interface Planted : NSObject {\n  int plantedVariable;\n}\n- (int)plantedMethod;\n@end\n@implementation Planted\n- (int)plantedMethod {\n  return plantedVariable;\n}\n@end\nnamespace at::native::mps {", "", ""},
 		{"a selector that Apple lacks", "bool use", "}\n@interface NSObject (Planted)\n- (void)plantedMethod;\n@end\nnamespace at::mps {\nvoid usePlanted(id o) { [o plantedMethod]; }\nbool use", "Apple's API", "plantedMethod"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
