@@ -14,7 +14,7 @@ FLOATS = [torch.float, torch.half]
 try:
     torch.ones(1, dtype=torch.bfloat16, device="mps")
     FLOATS.append(torch.bfloat16)
-except RuntimeError:
+except TypeError:
     pass  # before macOS 14 PyTorch has no bfloat16 there, and takes another library
 WHOLE = [torch.long, torch.int, torch.short, torch.int8, torch.uint8]
 CLOSE = {torch.half: 1e-2, torch.bfloat16: 4e-2}
