@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
@@ -72,7 +73,12 @@ func (w Wheel) Get(ctx context.Context, cache string, parts []string, sink event
 	return dir, nil
 }
 
+// downloadTime is for the largest wheel over a slow line; a line that has stalled must not hold a run for ever.
+const downloadTime = 20 * time.Minute
+
 func (w Wheel) download(ctx context.Context, file string) error {
+	ctx, stop := context.WithTimeoutCause(ctx, downloadTime, fmt.Errorf("it took more than %v", downloadTime))
+	defer stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL, nil)
 	if err != nil {
 		return err

@@ -172,8 +172,9 @@ def run_alone(program, case):
     case.changed = frozenset(i for i in range(len(before)) if values.difference([after[i]], [before[i]]))
     answers = []
     for byte in (85, 170):
-        fill_free_memory(program.device, byte)
-        answers.append(values.read(program.compute(case, program.inputs(case))))
+        inputs = program.inputs(case)
+        fill_free_memory(program.device, byte)  # what making the inputs has freed, too
+        answers.append(values.read(program.compute(case, inputs)))
     differs = values.difference(*answers)
     if case.random:
         answers = with_generator(program, case) or [values.read(program.compute(case, program.inputs(case))) for _ in range(RANGE_RUNS)]
