@@ -22,7 +22,7 @@ var macroUse = regexp.MustCompile(`(?m)^[ \t]*([A-Z][A-Z0-9_]+)\(\s*&?(\w+)([^()
 // a function in a macro's definition has the macro's name, and is called where the macro is used. What is written is counted in mentioned.
 func functionsOf(file, source string, mentioned map[string]int) (functions []function) {
 	text := blankLiterals(source)
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r > 127 || !isWord(byte(r)) }) {
+	for _, word := range wordsIn(text) {
 		mentioned[word]++
 	}
 	outside := []byte(text)
@@ -42,13 +42,13 @@ func functionsOf(file, source string, mentioned map[string]int) (functions []fun
 				outside[i] = ' '
 			}
 		}
-	})
+	}, nil)
 	for _, at := range macroUse.FindAllSubmatchIndex(outside, -1) {
 		if strings.HasPrefix(text[at[2]:at[3]], "DECLARE_") {
 			continue
 		}
 		use := function{file: file, line: 1 + strings.Count(text[:at[2]], "\n"), name: text[at[4]:at[5]], calls: map[string]bool{text[at[2]:at[3]]: true}}
-		for _, argument := range strings.FieldsFunc(text[at[6]:at[7]], func(r rune) bool { return r > 127 || !isWord(byte(r)) }) {
+		for _, argument := range wordsIn(text[at[6]:at[7]]) {
 			use.calls[argument] = true
 		}
 		functions = append(functions, use)
@@ -62,31 +62,53 @@ func macroAt(text string, at int) string {
 	for begin > 1 && strings.HasSuffix(strings.TrimRight(text[:begin-1], " \t"), "\\") {
 		begin = strings.LastIndexByte(text[:begin-1], '\n') + 1
 	}
-	words := strings.FieldsFunc(text[begin:at], func(r rune) bool { return (r > 127 || !isWord(byte(r))) && r != '#' })
-	if len(words) > 1 && words[0] == "#define" {
-		return words[1]
+	definition, found := strings.CutPrefix(strings.TrimLeft(text[begin:at], " \t"), "#define")
+	if words := wordsIn(definition); found && len(words) > 0 {
+		return words[0]
 	}
 	return ""
 }
 
-// walkBrackets calls closed for each pair of brackets, inner pairs first.
-func walkBrackets(text string, closed func(open opened, end int)) {
+// walkBrackets reads a text without comments and strings. It calls closed for each pair of brackets, inner pairs first, and word for
+// each word with the brackets that are open there. Either may be nil.
+func walkBrackets(text string, closed func(open opened, end int), word func(begin, end int, within []opened)) {
 	var stack []opened
 	pairs := map[int]opened{} // by the place of the closing bracket
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '(', '[':
+		switch c := text[i]; {
+		case c == '(' || c == '[':
 			stack = append(stack, opened{bracket: c, at: i, name: calledAt(text, i, pairs)})
-		case '{':
+		case c == '{':
 			stack = append(stack, bodyAt(text, i, stack, pairs))
-		case ')', ']', '}':
+		case c == ')' || c == ']' || c == '}':
 			if len(stack) > 0 {
 				pairs[i] = stack[len(stack)-1]
 				stack = stack[:len(stack)-1]
-				closed(pairs[i], i)
+				if closed != nil {
+					closed(pairs[i], i)
+				}
 			}
+		case isWord(c):
+			end := wordEnd(text, i)
+			if word != nil {
+				word(i, end, stack)
+			}
+			i = end - 1
 		}
 	}
+}
+
+// wordEnd gives the end of the word that begins at begin.
+func wordEnd(text string, begin int) int {
+	for begin < len(text) && isWord(text[begin]) {
+		begin++
+	}
+	return begin
+}
+
+// wordsIn gives the words of a text in their order.
+func wordsIn(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r > 127 || !isWord(byte(r)) })
 }
 
 // calledAt gives the name in front of the bracket at i. A structured kernel is defined by TORCH_IMPL_FUNC(NAME)(parameters).
@@ -107,9 +129,7 @@ func callsIn(text string) map[string]bool {
 		}
 		begin := i
 		dispatched := strings.HasSuffix(text[:i], "at::") // by the dispatcher, to a wrapper
-		for i < len(text) && isWord(text[i]) {
-			i++
-		}
+		i = wordEnd(text, begin)
 		after := strings.TrimLeft(text[i:], " \t\n")
 		if dispatched {
 			continue

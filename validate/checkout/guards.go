@@ -30,11 +30,11 @@ const (
 // operatorFolders hold functions that encode. What holds the stream, the guard and the events themselves, ATen/mps, is not among them.
 var operatorFolders = []string{"aten/src/ATen/native/mps", "aten/src/ATen/native/sparse/mps", "torch/csrc/mps"}
 
-// guarded says how the functions that encode are covered.
+// guarded says which functions that encode are covered.
 type guarded struct {
-	covered map[string]string // how, by function
-	naked   []function        // nothing covers them
-	fetch   int               // how many ask for a stream by themselves
+	fetch   int        // how many ask for a stream by themselves
+	covered int        // how many are reached through guards alone, callers on the way included
+	naked   []function // nothing covers them
 }
 
 var (
@@ -72,7 +72,7 @@ func guards(dir string) (*guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guarded{covered: map[string]string{}}
+	g := &guarded{}
 	registered := map[string]bool{} // stubs that the operators' folders register a function for
 	for _, f := range functions {
 		if inOperatorFolder(f.file) && (f.calls["REGISTER_DISPATCH"] || f.calls["REGISTER_MPS_DISPATCH"]) {
@@ -102,30 +102,20 @@ func guards(dir string) (*guarded, error) {
 			continue
 		}
 		seen[key] = true
-		if f.calls[guardType] {
-			g.covered[key] = "a guard of its own"
-			continue
-		}
-		entry := kernels[f.name]
-		if entry {
-			g.covered[key] = "the guard of its wrapper"
-		}
-		above := slices.DeleteFunc(slices.Clone(callers[f.name]), func(caller function) bool {
-			// Far from the operators a name may mean another function, unless it is one of MPS.
-			near := inOperatorFolder(caller.file) || caller.file == f.file || strings.Contains(f.name, "mps") || registered[f.name]
-			return !near || caller.file == f.file && caller.name == f.name
-		})
-		if !entry && len(above) == 0 {
-			if f.local && mentioned[f.name] == 1 {
-				g.covered[key] = "nothing calls it"
-			} else {
+		var above []function
+		if !f.calls[guardType] {
+			above = slices.DeleteFunc(slices.Clone(callers[f.name]), func(caller function) bool {
+				// Far from the operators a name may mean another function, unless it is one of MPS.
+				near := inOperatorFolder(caller.file) || caller.file == f.file || strings.Contains(f.name, "mps") || registered[f.name]
+				return !near || caller.file == f.file && caller.name == f.name
+			})
+			unused := f.local && mentioned[f.name] == 1
+			if !kernels[f.name] && len(above) == 0 && !unused {
 				g.naked = append(g.naked, f)
+				continue
 			}
-			continue
 		}
-		if g.covered[key] == "" {
-			g.covered[key] = "those that call it"
-		}
+		g.covered++
 		open = append(open, above...)
 	}
 	return g, nil
@@ -138,38 +128,23 @@ func inOperatorFolder(file string) bool {
 // backendFunctions reads the operators and what may call them, and says how often each name is written there.
 func backendFunctions(dir string) (functions []function, mentioned map[string]int, err error) {
 	mentioned = map[string]int{}
-	for _, folder := range []string{kernelsFolder, "torch/csrc/mps"} {
-		err := filepath.WalkDir(filepath.Join(dir, folder), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !slices.Contains([]string{".h", ".mm", ".cpp"}, filepath.Ext(path)) {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			relative, err := filepath.Rel(dir, path)
-			if err != nil {
-				return err
-			}
-			found := functionsOf(filepath.ToSlash(relative), string(text), mentioned)
-			functions = append(functions, found...)
-			return nil
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("read the operators of %s: %w", dir, err)
-		}
+	_, err = eachSource(dir, []string{kernelsFolder, "torch/csrc/mps"}, func(file, text string) {
+		functions = append(functions, functionsOf(file, text, mentioned)...)
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	return functions, mentioned, nil
 }
 
-// checkGuards adds the verdict on a checkout: every function that encodes is covered by a guard, or is on the list of those that a fence covers.
+// checkGuards adds the verdict on a checkout: every function that encodes is covered by a guard.
 func checkGuards(dir string, report *reports.Stage) error {
 	const name = "work without a guard"
 	generator, err := os.ReadFile(filepath.Join(dir, generatorFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if !strings.Contains(string(generator), "MPSOpGuard") {
+	if !strings.Contains(string(generator), guardType) {
 		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Skipped, Detail: generatorFile + " of the checkout writes no guards: the patch op-guards is not applied"})
 		return nil
 	}
@@ -178,7 +153,7 @@ func checkGuards(dir string, report *reports.Stage) error {
 		return err
 	}
 	report.Count("functions that ask for a stream", int64(g.fetch))
-	report.Count("functions covered by guards", int64(len(g.covered)))
+	report.Count("functions covered by guards", int64(g.covered))
 	for _, f := range g.naked {
 		report.Add(reports.Check{Name: name, Subject: fmt.Sprintf("%s:%d", f.file, f.line), Verdict: reports.Failed,
 			Detail: f.name + " asks for a stream, or calls a function that does, and neither a wrapper, nor a guard, nor a caller with one is seen: add a guard"})

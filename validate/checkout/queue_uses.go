@@ -35,8 +35,8 @@ type queueUse struct {
 	onQueue  bool   // it stands in a block that a queueRunner runs
 }
 
-// backendQueueUses finds all such calls in folders of the checkout in dir, and tells how many files it read.
-func backendQueueUses(dir string, folders []string) (uses []queueUse, files int, err error) {
+// eachSource calls read with each source of folders of the checkout in dir, and says how many there are.
+func eachSource(dir string, folders []string, read func(file, text string)) (files int, err error) {
 	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(dir, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !slices.Contains([]string{".h", ".mm", ".cpp"}, filepath.Ext(path)) {
@@ -51,20 +51,21 @@ func backendQueueUses(dir string, folders []string) (uses []queueUse, files int,
 				return err
 			}
 			files++
-			uses = append(uses, queueUses(filepath.ToSlash(relative), string(text))...)
+			read(filepath.ToSlash(relative), string(text))
 			return nil
 		})
 		// A checkout may hold only a part of PyTorch.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, 0, fmt.Errorf("read the MPS backend of %s: %w", dir, err)
+			return 0, fmt.Errorf("read the MPS backend of %s: %w", dir, err)
 		}
 	}
-	return uses, files, nil
+	return files, nil
 }
 
 // checkQueueUses adds the verdict on a checkout: every use of an encoder or a command buffer is on its stream's queue.
 func checkQueueUses(dir string, folders []string, report *reports.Stage) error {
-	uses, files, err := backendQueueUses(dir, folders)
+	var uses []queueUse
+	files, err := eachSource(dir, folders, func(file, text string) { uses = append(uses, queueUses(file, text)...) })
 	if err != nil {
 		return err
 	}
@@ -102,41 +103,20 @@ type opened struct {
 func queueUses(file, source string) []queueUse {
 	text := blankLiterals(source)
 	var uses []queueUse
-	var stack []opened
-	closed := map[int]opened{} // by the place of the closing bracket
-	line := 1
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\n':
-			line++
-		case c == '(' || c == '[':
-			stack = append(stack, opened{bracket: c, at: i, name: nameBefore(text, i)})
-		case c == '{':
-			stack = append(stack, bodyAt(text, i, stack, closed))
-		case c == ')' || c == ']' || c == '}':
-			if len(stack) > 0 {
-				closed[i] = stack[len(stack)-1]
-				stack = stack[:len(stack)-1]
-			}
-		case isWord(c):
-			end := i
-			for end < len(text) && isWord(text[end]) {
-				end++
-			}
-			word := text[i:end]
-			if (word == "commandEncoder" || word == "commandBuffer") && isCall(text, i, end) {
-				use := queueUse{file: file, line: line, call: word, function: "no function"}
-				for _, o := range stack {
-					if o.bracket == '{' && o.name != "" {
-						use.function = o.name
-					}
-					use.onQueue = use.onQueue || o.onQueue
-				}
-				uses = append(uses, use)
-			}
-			i = end - 1
+	walkBrackets(text, nil, func(begin, end int, within []opened) {
+		word := text[begin:end]
+		if word != "commandEncoder" && word != "commandBuffer" || !isCall(text, begin, end) {
+			return
 		}
-	}
+		use := queueUse{file: file, line: 1 + strings.Count(text[:begin], "\n"), call: word, function: "no function"}
+		for _, o := range within {
+			if o.bracket == '{' && o.name != "" {
+				use.function = o.name
+			}
+			use.onQueue = use.onQueue || o.onQueue
+		}
+		uses = append(uses, use)
+	})
 	return uses
 }
 
