@@ -20,7 +20,7 @@ var macroUse = regexp.MustCompile(`(?m)^[ \t]*([A-Z][A-Z0-9_]+)\(\s*&?(\w+)([^()
 
 // functionsOf finds the functions of one file. REGISTER_DISPATCH(stub, &kernel) and its like count as a function stub that calls kernel;
 // a function in a macro's definition has the macro's name, and is called where the macro is used. What is written is counted in mentioned.
-func functionsOf(file, source string, mentioned map[string]int) (functions []function) {
+func functionsOf(file, source string, mentioned map[string]int) (functions []*function) {
 	text := blankLiterals(source)
 	for _, word := range wordsIn(text) {
 		mentioned[word]++
@@ -36,7 +36,7 @@ func functionsOf(file, source string, mentioned map[string]int) (functions []fun
 			name = macro
 		}
 		head := text[strings.LastIndexAny(text[:open.at], ";{}")+1 : open.at]
-		functions = append(functions, function{file: file, line: 1 + strings.Count(text[:open.at], "\n"), name: name, local: slices.Contains(strings.Fields(head), "static"), calls: callsIn(body)})
+		functions = append(functions, &function{file: file, line: 1 + strings.Count(text[:open.at], "\n"), name: name, local: slices.Contains(strings.Fields(head), "static"), calls: callsIn(body)})
 		for i := open.at; i <= end; i++ {
 			if outside[i] != '\n' {
 				outside[i] = ' '
@@ -47,7 +47,7 @@ func functionsOf(file, source string, mentioned map[string]int) (functions []fun
 		if strings.HasPrefix(text[at[2]:at[3]], "DECLARE_") {
 			continue
 		}
-		use := function{file: file, line: 1 + strings.Count(text[:at[2]], "\n"), name: text[at[4]:at[5]], calls: map[string]bool{text[at[2]:at[3]]: true}}
+		use := &function{file: file, line: 1 + strings.Count(text[:at[2]], "\n"), name: text[at[4]:at[5]], calls: map[string]bool{text[at[2]:at[3]]: true}}
 		for _, argument := range wordsIn(text[at[6]:at[7]]) {
 			use.calls[argument] = true
 		}

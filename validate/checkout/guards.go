@@ -32,9 +32,9 @@ var operatorFolders = []string{"aten/src/ATen/native/mps", "aten/src/ATen/native
 
 // guarded says which functions that encode are covered.
 type guarded struct {
-	fetch   int        // how many ask for a stream by themselves
-	covered int        // how many are reached through guards alone, callers on the way included
-	naked   []function // nothing covers them
+	fetch   int         // how many ask for a stream by themselves
+	covered int         // how many are reached through guards alone, callers on the way included
+	naked   []*function // nothing covers them
 }
 
 var (
@@ -79,32 +79,31 @@ func guards(dir string) (*guarded, error) {
 			registered[f.name] = true
 		}
 	}
-	callers := map[string][]function{}
+	callers := map[string][]*function{}
 	for _, f := range functions {
 		for name := range f.calls {
 			callers[name] = append(callers[name], f)
 		}
 	}
 	// From the functions that ask for a stream to those that call them, up to a guard.
-	var open []function
+	var open []*function
 	for _, f := range functions {
 		if inOperatorFolder(f.file) && slices.ContainsFunc(streamFunctions, func(name string) bool { return f.calls[name] }) {
 			open = append(open, f)
 			g.fetch++
 		}
 	}
-	seen := map[string]bool{}
+	seen := map[*function]bool{}
 	for len(open) > 0 {
 		f := open[0]
 		open = open[1:]
-		key := f.file + ": " + f.name
-		if seen[key] {
+		if seen[f] { // not by its name, which overloads share
 			continue
 		}
-		seen[key] = true
-		var above []function
+		seen[f] = true
+		var above []*function
 		if !f.calls[guardType] {
-			above = slices.DeleteFunc(slices.Clone(callers[f.name]), func(caller function) bool {
+			above = slices.DeleteFunc(slices.Clone(callers[f.name]), func(caller *function) bool {
 				// Far from the operators a name may mean another function, unless it is one of MPS.
 				near := inOperatorFolder(caller.file) || caller.file == f.file || strings.Contains(f.name, "mps") || registered[f.name]
 				return !near || caller.file == f.file && caller.name == f.name
@@ -126,7 +125,7 @@ func inOperatorFolder(file string) bool {
 }
 
 // backendFunctions reads the operators and what may call them, and says how often each name is written there.
-func backendFunctions(dir string) (functions []function, mentioned map[string]int, err error) {
+func backendFunctions(dir string) (functions []*function, mentioned map[string]int, err error) {
 	mentioned = map[string]int{}
 	_, err = eachSource(dir, []string{kernelsFolder, "torch/csrc/mps"}, func(file, text string) {
 		functions = append(functions, functionsOf(file, text, mentioned)...)

@@ -82,6 +82,7 @@ func TestWorkWithoutAGuardIsFound(t *testing.T) {
 		"a view, whose wrapper has no guard":                      {`Tensor view_mps(const Tensor& self) { getCurrentMPSStream(); return self; }`, "view_mps"},
 		"a guard by hand that is gone":                            {`Tensor& copy_mps_(Tensor& self) { getCurrentMPSStream(); return self; }`, "copy_"},
 		"a stub that a function without a wrapper calls":          {"static void k() { getDefaultMPSStream(); }\nREGISTER_DISPATCH(other_stub, &k)\nTensor composite(const Tensor& t) { other_stub(t); }", "composite"},
+		"an overload beside one with a guard":                     {"Tensor other(const Tensor& t) { const MPSOpGuard guard({t}); getCurrentMPSStream(); }\nTensor other(Scalar s) { getCurrentMPSStream(); }", "other"},
 		"a constructor with members":                              {`Placeholder::Placeholder(Tensor t) : tensor_(t), size_(t.size()) { getCurrentMPSStream(); } int make() { Placeholder(t); }`, "make"},
 	} {
 		t.Run(name, func(t *testing.T) {
