@@ -15,9 +15,8 @@ var marks = map[Verdict]string{Passed: "✓", Failed: "✗", Skipped: "○", Not
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[r.Verdict], r.headline())
-	b.WriteString("| what | |\n| --- | --- |\n")
-	for _, row := range r.identity() {
-		fmt.Fprintf(&b, "| %s | %s |\n", row.Name, cell(row.Value))
+	for _, line := range r.Answer() {
+		fmt.Fprintf(&b, "- %s\n", line)
 	}
 	fmt.Fprintf(&b, "\n#### Stages\n\n| stage | verdict | seconds | counts | reason |\n| --- | --- | ---: | --- | --- |\n")
 	for _, stage := range r.Stages {
@@ -28,9 +27,13 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 			stage.section(&b)
 		}
 	}
-	fmt.Fprintf(&b, "\n#### What this run can not show\n\n")
+	fmt.Fprintf(&b, "\n#### What this run cannot show\n\n")
 	for _, limit := range r.Limits {
 		fmt.Fprintf(&b, "- %s\n", limit)
+	}
+	b.WriteString("\n#### What was verified, with what and where\n\n| what | |\n| --- | --- |\n")
+	for _, row := range r.identity() {
+		fmt.Fprintf(&b, "| %s | %s |\n", row.Name, cell(row.Value))
 	}
 	if _, err := io.WriteString(w, plain(b.String())); err != nil {
 		return fmt.Errorf("write report: %w", err)

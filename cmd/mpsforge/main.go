@@ -66,6 +66,11 @@ type streams struct {
 	args          []string // the command line
 }
 
+// colour says whether what is written to out may be coloured (https://no-color.org).
+func (s streams) colour() bool {
+	return s.outIsTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
 // usageError is a wrong use of the command line.
 type usageError struct{ text string }
 

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/build"
+	"mpsforge/internal/run"
 	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -244,7 +246,11 @@ func (c call) verify(ctx context.Context) (result, error) {
 	}
 	path := c.String("report")
 	if path == "" {
-		path = filepath.Join(options.Cache, "reports", time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
+		dir, err := reportsDir()
+		if err != nil {
+			return result{}, err
+		}
+		path = filepath.Join(dir, time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
 		if err := reports.TryFiles(path); err != nil {
 			return result{}, fmt.Errorf("the report in the cache: %v; name another FILE with --report", err) // no wrong use
 		}
@@ -254,19 +260,14 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	report.Command = c.again(report.Seed)
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
 	message := fmt.Sprintf("verification %s; report: %s", report.Conclusion(), path)
 	found := result{value: report, message: message, text: func(w io.Writer) {
-		for _, stage := range report.Stages {
-			line := fmt.Sprintf("%-12s %-8s %6.1f s", stage.Name, stage.Verdict, stage.Seconds)
-			if stage.Reason != "" {
-				line += "  " + stage.Reason
-			}
-			fmt.Fprintln(w, line)
-		}
-		fmt.Fprintf(w, "%s\nread it with: mpsforge report %s, or as a page: %s\n", message, path, reports.PathOf(path, "html"))
+		_ = report.WriteSummary(w, c.std.colour()) // standard output is gone: there is nobody left to read it
+		fmt.Fprintf(w, "\nall of it: mpsforge report --full %s, or as a page: %s\n", path, reports.PathOf(path, "html"))
 	}}
 	switch report.Verdict {
 	case reports.Failed:
@@ -277,4 +278,13 @@ func (c call) verify(ctx context.Context) (result, error) {
 		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor shows what is missing"}
 	}
 	return found, nil
+}
+
+// again is the command line that runs the same with the same random choices.
+func (c call) again(seed uint64) string {
+	args := slices.Clone(c.std.args[1:])
+	if !c.IsSet("seed") {
+		args = append(args, "--seed", fmt.Sprint(seed))
+	}
+	return withoutPasswords(run.Command{Name: "mpsforge", Args: args}.String())
 }
