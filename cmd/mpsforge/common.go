@@ -67,10 +67,7 @@ func newCommand(std streams, s spec) *cli.Command {
 	return &cli.Command{
 		Name: s.name, Usage: s.usage, Description: s.about, ArgsUsage: s.argument, HideHelpCommand: true,
 		UsageText: strings.TrimSpace("mpsforge " + full + " [flags] " + s.argument),
-		Flags: append(s.flags,
-			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
-			&cli.StringFlag{Name: "progress", Value: progressAuto, Usage: "how to show progress on standard error: auto, tty, plain or json"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no messages but warnings"}),
+		Flags:     append(s.flags, sharedFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := checkArguments(c, s); err != nil {
 				return err
@@ -214,7 +211,7 @@ func checkoutFlag() cli.Flag {
 }
 
 func baselineFlag() cli.Flag {
-	return &cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline: v2.9.1 or v2.6.0 (default: what the checkout is, else v2.9.1)"}
+	return &cli.StringFlag{Name: "baseline", Usage: "the PyTorch release that patches are taken for, `NAME`: v2.9.1 or v2.6.0 (default: what the checkout is, else v2.9.1)"}
 }
 
 func patchesFlag() cli.Flag {

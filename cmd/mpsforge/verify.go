@@ -53,20 +53,28 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
 	})
 }
 
+// verifyFlags begins with the common ones; the others are in groups below them.
 func verifyFlags() []cli.Flag {
-	return hostFlags(append(pythonFlags(),
+	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas; exit code 5 unless all of them ran"},
-		&cli.StringFlag{Name: "require", Usage: "stages that must run, too, `LIST` with commas; else exit code 5"},
 		&cli.BoolFlag{Name: "quick", Usage: "the short form of each stage"},
+		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
+		&cli.StringFlag{Name: "require", Usage: "stages that must run, too, `LIST` with commas; else exit code 5"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
-		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
 		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out each patch of `LIST` in turn, or of all, and show what fails"},
+	}, inGroup("Python stages", pythonFlags()), inGroup("PyTorch's own operators and tests", judgeFlags()), inGroup("Host builds (Linux)", append(hostFlags(),
+		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})))
+}
+
+// judgeFlags are of the stages operators and upstream.
+func judgeFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringFlag{Name: "operators", Usage: "operators: only these `OPERATORS`, entries of PyTorch's operator database, with commas"},
 		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS`, with commas (default: all)"},
 		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES`, with commas (default: float32 where the entry has it)"},
 		&cli.StringFlag{Name: "tests", Usage: "upstream: tests of PyTorch's whose names, FILE:Class.method, match `PATTERN`, a regular expression"},
-		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
+	}
 }
 
 // pythonFlags are of the stages python and bench, and in part of operators.
