@@ -133,7 +133,7 @@ func (c call) buildHost(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	cache, err := cacheDir()
+	cache, err := openCache()
 	if err != nil {
 		return result{}, err
 	}

@@ -54,7 +54,7 @@ type spec struct {
 	parent      string // of a subcommand, else empty
 	// about is the help's text, with examples.
 	about string
-	// argument names the positional argument: NAME is one, ONE TWO are two, NAME... one or more, [NAME] one or none; empty for none.
+	// argument names the positional argument: NAME is one, ONE TWO are two, NAME... one or more, [NAME] one or none, [NAME...] any number; empty for none.
 	argument string
 	flags    []cli.Flag
 	ui       useOfUI
@@ -172,6 +172,8 @@ func checkArguments(c *cli.Context, s spec) error {
 	least, most := 0, 0
 	switch {
 	case s.argument == "":
+	case strings.HasSuffix(s.argument, "...]"):
+		most = math.MaxInt
 	case strings.HasPrefix(s.argument, "["):
 		most = 1
 	case strings.HasSuffix(s.argument, "..."):

@@ -55,7 +55,7 @@ func (c call) fetch(ctx context.Context) (*fork.Fetched, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := cacheDir()
+	cache, err := openCache()
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func commandGroups() []commandGroup {
 		{"Build and use it", "build shell"},
 		{"Verify, and read what was found", "verify report metal repro"},
 		{"Change the series", "lint export port baseline pr"},
-		{"The program itself", "version completion docs replay help"},
+		{"The program itself", "cache version completion docs replay help"},
 	}
 }
 

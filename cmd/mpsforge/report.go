@@ -139,8 +139,8 @@ func (c call) report() (result, error) {
 
 // reportsDir is where verify writes reports that were given no name.
 func reportsDir() (string, error) {
-	cache, err := cacheDir()
-	return filepath.Join(cache, "reports"), err
+	dir, err := cacheDir()
+	return filepath.Join(dir, "reports"), err
 }
 
 // cachedReports lists the reports in the cache, latest first: their names begin with the time.

@@ -146,7 +146,7 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
 		return options, err
 	}
-	cache, err := cacheDir()
+	cache, err := openCache()
 	if err != nil {
 		return options, err
 	}
