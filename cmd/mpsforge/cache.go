@@ -95,10 +95,7 @@ func (c call) showCache(ctx context.Context) (result, error) {
 		for _, kind := range kinds {
 			fmt.Fprintf(w, "  %-10s %9s  %3d entries, written to %s to %s ago: %s\n", kind.Name, size(kind.Bytes), kind.Entries, age(kind.Newest), age(kind.Oldest), kind.About)
 		}
-		if len(kinds) > 0 {
-			fmt.Fprintln(w, "next: mpsforge cache clean --dry-run")
-		}
-	}}, nil
+	}, next: "cache clean --dry-run"}, nil
 }
 
 func (c call) cleanCache(ctx context.Context) (result, error) {

@@ -31,6 +31,7 @@ type result struct {
 	value   any
 	message string // one sentence for --json; may be empty
 	text    func(io.Writer)
+	next    string // the command that one mostly runs then, without the program's name; may be empty
 }
 
 // call is one run of a command: its flags and where its events go.
@@ -130,6 +131,9 @@ func perform(c *cli.Context, std streams, s spec) error {
 		printJSON(std.out, jsonResult{Command: full, ExitCode: exitCode(err), Message: found.message, Result: found.value})
 	} else if found.text != nil {
 		found.text(std.out)
+		if err == nil && found.next != "" && !c.Bool("quiet") && std.errTerminal != nil {
+			fmt.Fprintf(std.err, "next: mpsforge %s\n", found.next)
+		}
 	}
 	switch {
 	case err == nil:
@@ -223,6 +227,14 @@ func patchesFlag() cli.Flag {
 // checkoutFlags are those of every command that works on a checkout.
 func checkoutFlags(more ...cli.Flag) []cli.Flag {
 	return append(more, checkoutFlag(), baselineFlag(), patchesFlag())
+}
+
+// onCheckout is a command line for the same checkout.
+func (c call) onCheckout(command string) string {
+	if c.IsSet("checkout") {
+		command += " --checkout " + c.String("checkout")
+	}
+	return command
 }
 
 // seriesFiles is where the series are read from.

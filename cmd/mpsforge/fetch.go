@@ -34,7 +34,7 @@ Without --baseline, --from and --url it takes Debian's PyTorch 2.6.0 where GitHu
 			}
 			return result{value: fetched, message: message, text: func(w io.Writer) {
 				fmt.Fprintf(w, "%s: %s\n", fetched.Checkout, message)
-			}}, nil
+			}, next: c.onCheckout("apply")}, nil
 		},
 	})
 }
