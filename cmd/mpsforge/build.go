@@ -19,7 +19,7 @@ import (
 
 func buildCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "build", usage: "build PyTorch from a checkout, or with --host its MPS backend for Linux", ui: workUI,
+		name: "build", usage: "build PyTorch from a checkout, or with --host its MPS backend for Linux", ui: workUI, logs: true,
 		about: `Builds the checkout into a wheel, with the MPS backend on a Mac and for the CPU on Linux, and installs it into a Python
 environment of its own, which "mpsforge shell" opens. Environment and commands are fixed and can be looked at first. What
 is done is not done again: after Ctrl-C, a full disk or a mended error the same command goes on.

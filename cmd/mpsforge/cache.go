@@ -166,10 +166,13 @@ func (c call) measureCache(ctx context.Context) (dir string, entries []cache.Ent
 
 // size is a number of bytes for people.
 func size(bytes int64) string {
-	if bytes >= 1e9 {
+	switch {
+	case bytes >= 1e9:
 		return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
+	case bytes >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
 	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+	return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
 }
 
 // age is how long ago something was.

@@ -59,6 +59,7 @@ type spec struct {
 	argument string
 	flags    []cli.Flag
 	ui       useOfUI
+	logs     bool // keeps a log: its work takes long
 	action   func(context.Context, call) (result, error)
 }
 
@@ -102,6 +103,10 @@ func perform(c *cli.Context, std streams, s spec) error {
 	if err != nil {
 		return err
 	}
+	log := &logged{Renderer: renderer, command: full}
+	if s.logs {
+		renderer = log
+	}
 	feed := events.NewFeed(renderer, f.now)
 	defer feed.Close() // gives the terminal back when the action panics
 	defer tellStatus(feed)()
@@ -127,6 +132,9 @@ func perform(c *cli.Context, std streams, s spec) error {
 		feed.Emit(events.End{ExitCode: exitCode(err), Message: found.message})
 	}
 	feed.Close()
+	if path := log.path(); path != "" && !f.quiet && !inEvents {
+		fmt.Fprintf(std.err, "log: %s (mpsforge replay shows it)\n", path)
+	}
 	if c.Bool("json") {
 		printJSON(std.out, jsonResult{Command: full, ExitCode: exitCode(err), Message: found.message, Result: found.value})
 	} else if found.text != nil {

@@ -31,7 +31,7 @@ import (
 
 func verifyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "verify", usage: "run the verification pipeline and write a report", ui: workUI,
+		name: "verify", usage: "run the verification pipeline and write a report", ui: workUI, logs: true,
 		about: `Stages run in this order: ` + strings.Join(validate.StageNames(), ", ") + `. A failed stage stops the
 later ones. The report is written as JSON, and beside it as Markdown, as an HTML page and in JUnit's XML.
 

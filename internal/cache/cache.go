@@ -32,6 +32,7 @@ func Kinds() []Kind {
 		{"header", "the header folder that compilers see"},
 		{"headers", "precompiled headers of host builds"},
 		{"hosts", "host builds"},
+		{"logs", "logs of long commands"},
 		{"mac", "headers and objects of stage mac"},
 		{"mypy", "what mypy keeps"},
 		{"native", "compiled engines of mpsforge"},

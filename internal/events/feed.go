@@ -20,8 +20,8 @@ type Renderer interface {
 	Close()
 }
 
-// idler is a renderer that wants to know when nothing happens.
-type idler interface {
+// Idler is a renderer that wants to know when nothing happens.
+type Idler interface {
 	// Idle gives the state of the stream at a time at which there was nothing to show.
 	Idle(now time.Time, status string)
 }
@@ -105,7 +105,7 @@ func (f *Feed) show() {
 				return
 			}
 		case <-tick.C:
-			if idle, ok := f.renderer.(idler); ok {
+			if idle, ok := f.renderer.(Idler); ok {
 				f.mutex.Lock()
 				now := f.now()
 				status := f.state.Status(now)
