@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -53,6 +54,10 @@ func (r *Report) identity() []Fact {
 		metal = "yes"
 	}
 	patches := strings.Join(r.Identity.Patches, ", ")
+	var settings []string
+	for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
+		settings = append(settings, name+"="+r.Settings[name])
+	}
 	all := []Fact{
 		{"tool", strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version + " " + r.Tool.Commit)},
 		{"started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
@@ -68,6 +73,7 @@ func (r *Report) identity() []Fact {
 		{"HEAD commit", r.Identity.HeadCommit},
 		{"HEAD tree", r.Identity.HeadTree},
 		{"seed", fmt.Sprint(r.Seed)},
+		{"from .mpsforge.toml", strings.Join(settings, " ")},
 	}
 	return slices.DeleteFunc(all, func(row Fact) bool { return row.Value == "" })
 }

@@ -41,6 +41,8 @@ type call struct {
 	std   streams
 	feed  *events.Feed // the sink, for replay
 	clock *streamClock // of replay
+	// fromFile are the flags that settingsFile has set, by name.
+	fromFile map[string]string
 }
 
 // commandError marks an error that the frame has printed.
@@ -162,6 +164,9 @@ func (s spec) act(ctx context.Context, c call) (found result, err error) {
 			err = fmt.Errorf("panic: %v; this is a bug in mpsforge\n%s", reason, debug.Stack())
 		}
 	}()
+	if c.fromFile, err = applySettings(c.Context, c.sink); err != nil {
+		return result{}, err
+	}
 	return s.action(ctx, c)
 }
 

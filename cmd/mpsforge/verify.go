@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -146,6 +147,13 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
 		return options, err
 	}
+	if c.fromFile["stages"] != "" { // what is required by the command line runs whatever the file says
+		for _, name := range required {
+			if !slices.Contains(stages, name) {
+				stages = append(stages, name)
+			}
+		}
+	}
 	cache, err := openCache()
 	if err != nil {
 		return options, err
@@ -268,7 +276,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	report.Command = c.again(report.Seed)
+	report.Command, report.Settings = c.again(report.Seed), c.fromFile
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
@@ -291,6 +299,9 @@ func (c call) verify(ctx context.Context) (result, error) {
 // again is the command line that runs the same with the same random choices.
 func (c call) again(seed uint64) string {
 	args := slices.Clone(c.std.args[1:])
+	for _, name := range slices.Sorted(maps.Keys(c.fromFile)) {
+		args = append(args, "--"+name, c.fromFile[name])
+	}
 	if !c.IsSet("seed") {
 		args = append(args, "--seed", fmt.Sprint(seed))
 	}
