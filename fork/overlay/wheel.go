@@ -88,10 +88,14 @@ func Write(o Options) (file string, stamp Stamp, err error) {
 	if files[Module+"/stamp.json"], err = json.MarshalIndent(stamp, "", " "); err != nil {
 		return "", stamp, err
 	}
-	if err := addTree(files, Module, native.Overlay, "overlay/python/"+Module); err != nil {
+	python, err := fs.Sub(native.Overlay, "overlay/python/"+Module)
+	if err != nil {
 		return "", stamp, err
 	}
-	if err := addTree(files, Module+"/"+builds.PythonPackage, os.DirFS(filepath.Join(o.Checkout, builds.PythonPackage)), "."); err != nil {
+	if err := addTree(files, Module, python); err != nil {
+		return "", stamp, err
+	}
+	if err := addTree(files, Module+"/"+builds.PythonPackage, os.DirFS(filepath.Join(o.Checkout, builds.PythonPackage))); err != nil {
 		return "", stamp, err
 	}
 	if files[Module+"/"+builds.PythonLibrary], err = os.ReadFile(filepath.Join(o.Checkout, builds.PythonLibrary)); err != nil {
@@ -152,18 +156,14 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// addTree adds the files of a folder, but for what Python leaves there.
-func addTree(files map[string][]byte, to string, from fs.FS, root string) error {
-	return fs.WalkDir(from, root, func(name string, entry fs.DirEntry, err error) error {
+// addTree adds the modules of a package, but not what Python leaves there.
+func addTree(files map[string][]byte, to string, from fs.FS) error {
+	return fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(name) != ".py" {
 			return err
 		}
-		data, err := fs.ReadFile(from, name)
-		if err != nil {
-			return err
-		}
-		files[to+strings.TrimPrefix("/"+name, "/"+strings.TrimPrefix(root, "."))] = data
-		return nil
+		files[path.Join(to, name)], err = fs.ReadFile(from, name)
+		return err
 	})
 }
 
