@@ -214,7 +214,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			runCommand(std), doctorCommand(std), fetchCommand(std), applyCommand(std), statusCommand(std), unapplyCommand(std), recoverCommand(std), buildCommand(std), shellCommand(std),
+			runCommand(std), doctorCommand(std), fetchCommand(std), applyCommand(std), statusCommand(std), unapplyCommand(std), recoverCommand(std), buildCommand(std), overlayCommand(std), shellCommand(std),
 			verifyCommand(std), reportCommand(std), metalCommand(std), reproCommand(std), lintCommand(std), exportCommand(std), portCommand(std), baselineCommand(std), prCommand(std),
 			cacheCommand(std), versionCommand(std), completionCommand(std), completeCommand(std), docsCommand(std), replayCommand(std), helpCommand(),
 		},
