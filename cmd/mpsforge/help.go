@@ -23,7 +23,7 @@ func commandGroups() []commandGroup {
 	return []commandGroup{
 		{"Begin here", "run doctor"},
 		{"Patch a checkout", "fetch apply status unapply recover"},
-		{"Build and use it", "build shell"},
+		{"Build and use it", "overlay build shell"},
 		{"Verify, and read what was found", "verify report metal repro"},
 		{"Change the series", "lint export port baseline pr"},
 		{"The program itself", "cache version completion docs replay help"},
