@@ -30,7 +30,7 @@ func overlayCommand(std streams) *cli.Command {
 
 func overlayBuild(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "overlay", name: "build", usage: "make a wheel with the patched backend", ui: workUI,
+		parent: "overlay", name: "build", usage: "make a wheel with the patched backend", ui: workUI, logs: true,
 		about: `Compiles the checkout's MPS backend and makes a wheel of it that needs no build of PyTorch: over an installed torch, device mps
 is the patched backend, and without the wheel it is torch's own again. The wheel fits one torch, the one that it was built for, and any
 Python; over another one it warns and changes nothing. MPSFORGE_OVERLAY=0 in the environment of a process leaves torch's own copy.

@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
@@ -178,7 +179,7 @@ func record(files map[string][]byte, own string) []byte {
 	return text.Bytes()
 }
 
-// pack writes files in order, without times. The folder .dist-info comes last, as the format asks for.
+// pack writes files in order, all with the first time that the format has. The folder .dist-info comes last, as the format asks for.
 func pack(files map[string][]byte) ([]byte, error) {
 	var packed bytes.Buffer
 	archive := zip.NewWriter(&packed)
@@ -189,7 +190,7 @@ func pack(files map[string][]byte) ([]byte, error) {
 		return strings.Compare(a, b)
 	})
 	for _, name := range names {
-		header := &zip.FileHeader{Name: name, Method: zip.Deflate}
+		header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 		header.SetMode(0o644)
 		if path.Ext(name) == ".so" {
 			header.SetMode(0o755)

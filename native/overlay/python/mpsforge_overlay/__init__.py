@@ -10,7 +10,6 @@ environment it does nothing.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 
 SWITCH = "MPSFORGE_OVERLAY"
