@@ -62,10 +62,10 @@ bench: build $(TREE26)
 $(TREE26): build
 	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@
 
-# Binaries and SHA256SUMS in build/release: this machine's with cgo, and all four systems' without.
-TARGETS := native linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+# Binaries and SHA256SUMS in build/release: this machine's and macOS's with cgo, Linux's without.
+TARGETS := native linux/amd64 linux/arm64 darwin/amd64+cgo darwin/arm64+cgo
 release:
-	sh ci/release.sh "$(VERSION)" $(BUILD)/release $(TARGETS)
+	MPSFORGE_CACHE="$(CACHE)" sh ci/release.sh "$(VERSION)" $(BUILD)/release $(TARGETS)
 
 # The man page and the list of commands are kept, so that they can be read without a build; a test tells when they are stale.
 reference: build

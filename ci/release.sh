@@ -1,7 +1,8 @@
 #!/bin/sh
 # release.sh VERSION FOLDER TARGET...: binaries of a release and SHA256SUMS. A target is a system as Go names it, such as
-# linux/arm64, built without cgo, or native, which is this machine with cgo. The same commit gives the same bytes with the
-# same Go, and with cgo the same C++ compiler, in whatever folder.
+# linux/arm64, built without cgo; native, which is this machine with cgo; or one such as darwin/arm64+cgo, macOS with cgo from
+# Linux, by zig's compiler from PyPI, which the folder MPSFORGE_CACHE keeps. The same commit gives the same bytes with the same
+# Go, and with cgo the same C++ compiler, in whatever folder.
 set -eu
 version=$1
 folder=$2
@@ -17,17 +18,28 @@ mkdir -p "$folder"
 for target; do
   case $target in
     native) system=$(go env GOHOSTOS)/$(go env GOHOSTARCH) cgo=1 suffix= ;;
+    darwin/*+cgo) system=${target%+cgo} cgo=1 suffix= ;;
     */*) system=$target cgo=0 suffix=_nocgo ;;
     *)
-      echo "release: target \"$target\" is neither native nor one such as linux/arm64" >&2
+      echo "release: target \"$target\" is neither native nor one such as linux/arm64 or darwin/arm64+cgo" >&2
       exit 2
       ;;
   esac
   name=mpsforge_${version}_${system%/*}_${system#*/}$suffix
   echo "release: $name"
-  # -buildvcs=true fails where git can not tell the commit, instead of leaving it out; -s -w: no symbols for a debugger.
-  CGO_ENABLED=$cgo GOOS=${system%/*} GOARCH=${system#*/} go build -trimpath -buildvcs=true -tags urfave_cli_no_docs \
-    -ldflags "-s -w -X main.release=$version" -o "$folder/$name" ./cmd/mpsforge
+  arch=${system#*/}
+  (
+    case $target in
+      *+cgo)
+        compilers=$(go run ./ci/macos compilers "${MPSFORGE_CACHE:-$HOME/.cache/mpsforge}" "$arch")
+        export CC="$compilers/cc-$arch" CXX="$compilers/c++-$arch"
+        ;;
+    esac
+    # -buildvcs=true fails where git can not tell the commit, instead of leaving it out; -s -w: no symbols for a debugger.
+    CGO_ENABLED=$cgo GOOS=${system%/*} GOARCH=$arch go build -trimpath -buildvcs=true -tags urfave_cli_no_docs \
+      -ldflags "-s -w -X main.release=$version" -o "$folder/$name" ./cmd/mpsforge
+  )
+  case $target in *+cgo) go run ./ci/macos check "$folder/$name" "$arch" ;; esac
 done
 sum=$(command -v sha256sum || echo "shasum -a 256") # macOS has the second
 (cd "$folder" && $sum mpsforge_"$version"_* >SHA256SUMS && cat SHA256SUMS)

@@ -19,7 +19,8 @@ type MacFacts struct {
 	Wheel Wheel `json:"-"`
 	// PythonSources are compiled as C++ with Python's headers; all others are Objective-C++.
 	PythonSources []string `json:"python_sources"`
-	// Bound are names of the MPS backend that the patched sources, compiled without the others, take from the wheel's libtorch_cpu.
+	// Bound are names of the MPS backend that the patched sources, compiled without the others, take from the wheel's libtorch_cpu. All
+	// sources together take none.
 	Bound []string `json:"bound"`
 	// Lost gives, by name, the reason why a symbol that the wheel exports is not defined any more, beside lost_symbols of host.json.
 	Lost map[string]string `json:"lost,omitempty"`

@@ -15,6 +15,21 @@ import (
 	"mpsforge/internal/run"
 )
 
+// sources are the files with the registration.
+func (g *generated) sources() (paths []string, err error) {
+	for _, pattern := range registrationFiles {
+		found, err := filepath.Glob(filepath.Join(g.registration, pattern))
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("torchgen wrote none of %s into %s", strings.Join(registrationFiles, ", "), g.registration)
+	}
+	return paths, nil
+}
+
 // generated is what torchgen made for the MPS dispatch key.
 type generated struct {
 	include      string // folder to search for headers
@@ -30,6 +45,20 @@ func isRegistration(name string) bool {
 		matched, err := filepath.Match(pattern, name)
 		return matched && err == nil
 	})
+}
+
+// Registration gives the sources that torchgen makes of a checkout's operators for the keys of MPS, as they are: of a library that has all
+// kernels nothing is left out.
+func Registration(ctx context.Context, root *Root, checkout, cache string, sink events.Sink) (paths []string, err error) {
+	torch, err := OpenTorch(root, "") // for what torchgen imports
+	if err != nil {
+		return nil, err
+	}
+	made, err := generate(ctx, root, torch, checkout, cache, events.OrDiscard(sink))
+	if err != nil {
+		return nil, err
+	}
+	return made.sources()
 }
 
 // generate runs PyTorch's own torchgen for the keys of MPS: a libtorch built without MPS lacks those headers and the

@@ -418,16 +418,9 @@ func (h *builder) registration(ctx context.Context, generated *generated, object
 		}
 	}
 	has := kernelSymbols(symbols)
-	var files []string
-	for _, pattern := range registrationFiles {
-		more, err := filepath.Glob(filepath.Join(generated.registration, pattern))
-		if err != nil {
-			return nil, kernels, err
-		}
-		files = append(files, more...)
-	}
-	if len(files) == 0 {
-		return nil, kernels, fmt.Errorf("torchgen wrote none of %s into %s", strings.Join(registrationFiles, ", "), generated.registration)
+	files, err := generated.sources()
+	if err != nil {
+		return nil, kernels, err
 	}
 	var units []unit
 	for _, file := range files {

@@ -20,7 +20,7 @@ type Objects struct {
 	// Header, unless empty, is compiled once for the sources that can have it, with Flags, which are theirs.
 	Header string
 	Flags  []string
-	// Sources, by path in the checkout, with the flags of those that have others: they do without the header.
+	// Sources, by path in the checkout or an absolute one, with the flags of those that have others: they do without the header.
 	Sources map[string][]string
 	Dir     string // for the objects
 }

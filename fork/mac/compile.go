@@ -16,8 +16,10 @@ import (
 )
 
 // commonFlags are those of PyTorch's build for the Mac, as far as they are seen in the code, and libc++'s settings, which zig gives on the
-// command line instead of in a header.
+// command line instead of in a header. Apple's clang, which made the wheel, leaves the type of an unnamed template parameter out of a
+// symbol, as clang did up to 17.
 var commonFlags = []string{
+	"-fclang-abi-compat=17",
 	"-std=c++17", "-O1", "-fPIC", "-fvisibility-inlines-hidden", "-fno-sized-deallocation", "-fblocks", "-DUSE_MPS", "-DNDEBUG", "-DFMT_HEADER_ONLY=1", "-DAT_PER_OPERATOR_HEADERS", "-D_USE_EXTERNAL_MZCRC",
 	"-nostdinc", "-nostdinc++", "-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPACE=__1", "-D_LIBCPP_HAS_NO_TIME_ZONE_DATABASE", "-D_LIBCPP_PSTL_BACKEND_SERIAL",
 	"-D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE",
@@ -47,31 +49,55 @@ type Warning struct{ Source, File, Text string }
 // fewSources are compiled sooner than a header for them is.
 const fewSources = 2
 
-// Compile compiles sources of a checkout. subject names it and its folder in the cache. The caller holds the lock of the cache's Folder.
-func (k *Kit) Compile(ctx context.Context, subject, checkout string, sources []string, facts patches.MacFacts, jobs int, sink events.Sink) (*Build, error) {
-	step := "compile " + subject + " for macOS"
+// Tree is a checkout of which sources are compiled.
+type Tree struct {
+	Subject   string // names it and its folder in the cache
+	Dir       string
+	Sources   []string // by path in it
+	Generated []string // paths of what torchgen made of it
+}
+
+// Count is how many sources that is.
+func (t Tree) Count() int64 { return int64(len(t.Sources) + len(t.Generated)) }
+
+// Compile compiles sources of a checkout. The caller holds the lock of the cache's Folder.
+func (k *Kit) Compile(ctx context.Context, tree Tree, facts patches.MacFacts, jobs int, sink events.Sink) (*Build, error) {
+	step := "compile " + tree.Subject + " for macOS"
 	finish := events.Step(events.OrDiscard(sink), step)
 	defer finish(events.Failed, "")
-	dir := filepath.Join(Folder(k.cache), subject)
+	dir := filepath.Join(Folder(k.cache), tree.Subject)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	objc := k.flags("objective-c++")
 	header := ""
-	if len(sources) > fewSources {
+	if len(tree.Sources) > fewSources {
 		header = filepath.Join(Folder(k.cache), "prefix.h")
 		if err := writeChanged(header, []byte("#include <ATen/native/mps/OperationUtils.h>\n")); err != nil {
 			return nil, err
 		}
 	}
-	job := host.Objects{Root: k.Root, Cache: Folder(k.cache), Jobs: jobs, Sink: events.Under(events.OrDiscard(sink), step), Step: step, Checkout: checkout, Header: header, Flags: objc,
+	job := host.Objects{Root: k.Root, Cache: Folder(k.cache), Jobs: jobs, Sink: events.Under(events.OrDiscard(sink), step), Step: step, Checkout: tree.Dir, Header: header, Flags: objc,
 		Sources: map[string][]string{}, Dir: dir}
-	for _, source := range sources {
+	for _, source := range tree.Sources {
 		if slices.Contains(facts.PythonSources, source) {
 			job.Sources[source] = k.flags("c++")
 		} else {
 			job.Sources[source] = nil
 		}
+	}
+	for _, path := range tree.Generated {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		// ccache knows it by its path, which must not be that of its content.
+		same := filepath.Join(dir, filepath.Base(path))
+		if err := writeChanged(same, text); err != nil {
+			return nil, err
+		}
+		// It is large, and of no interest to anybody's speed.
+		job.Sources[same] = append(k.flags("c++"), "-O0")
 	}
 	objects, written, err := job.Compile(ctx)
 	if err != nil {
@@ -79,9 +105,10 @@ func (k *Kit) Compile(ctx context.Context, subject, checkout string, sources []s
 	}
 	b := &Build{Objects: objects}
 	for source, text := range written {
-		b.Warnings = append(b.Warnings, warningsIn(source, text)...)
+		// What torchgen made is in a folder for each tree, and one and the same to a comparison.
+		b.Warnings = append(b.Warnings, warningsIn(source, strings.ReplaceAll(text, dir+"/", ""))...)
 	}
-	finish(events.OK, fmt.Sprintf("%d sources", len(sources)))
+	finish(events.OK, fmt.Sprintf("%d sources", len(objects)))
 	return b, nil
 }
 

@@ -85,52 +85,10 @@ func Open(ctx context.Context, root *host.Root, cache string, facts patches.MacF
 
 // layHeaders writes headers into folders whose paths stay the same, because ccache knows them by these.
 func (k *Kit) layHeaders() error {
-	table, err := apple.Load()
+	dir := Folder(k.cache)
+	first, ours, err := layOwnHeaders(dir)
 	if err != nil {
 		return err
-	}
-	dir := Folder(k.cache)
-	ours, first := filepath.Join(dir, "objc"), filepath.Join(dir, "first")
-	for _, part := range []struct {
-		files    fs.FS
-		from, to string
-		marked   bool
-	}{{native.Sources, "objc/include", ours, true}, {native.Mac, "mac/include", first, false}} {
-		wanted := map[string]bool{}
-		err := fs.WalkDir(part.files, part.from, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			text, err := fs.ReadFile(part.files, path)
-			if err != nil {
-				return err
-			}
-			if part.marked {
-				marked, _, err := table.MarkAvailability(string(text), oldestMacOS)
-				if err != nil {
-					return err
-				}
-				text = []byte(marked)
-			}
-			target := filepath.Join(part.to, strings.TrimPrefix(path, part.from))
-			wanted[target] = true
-			return writeChanged(target, text)
-		})
-		if err != nil {
-			return err
-		}
-		// A header of an earlier version must not be found instead of another one.
-		files, err := builds.FilesBelow(part.to)
-		if err != nil {
-			return err
-		}
-		for _, file := range files {
-			if !wanted[file] {
-				if err := os.Remove(file); err != nil {
-					return err
-				}
-			}
-		}
 	}
 	// Of Debian's folders only what is the same on all systems is to be seen.
 	k.python = filepath.Join(dir, "python")
@@ -163,6 +121,57 @@ func (k *Kit) layHeaders() error {
 	include := filepath.Join(k.torch, "torch/include")
 	k.headers = append(k.headers, "-isystem", include, "-isystem", filepath.Join(include, "torch/csrc/api/include"), "-idirafter", others)
 	return nil
+}
+
+// layOwnHeaders writes those that the binary carries: native/mac's, which come first, and native/objc's.
+func layOwnHeaders(dir string) (first, ours string, err error) {
+	table, err := apple.Load()
+	if err != nil {
+		return "", "", err
+	}
+	first, ours = filepath.Join(dir, "first"), filepath.Join(dir, "objc")
+	for _, part := range []struct {
+		files    fs.FS
+		from, to string
+		marked   bool
+	}{{native.Sources, "objc/include", ours, true}, {native.Mac, "mac/include", first, false}} {
+		wanted := map[string]bool{}
+		err := fs.WalkDir(part.files, part.from, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := fs.ReadFile(part.files, path)
+			if err != nil {
+				return err
+			}
+			if part.marked {
+				marked, _, err := table.MarkAvailability(string(text), oldestMacOS)
+				if err != nil {
+					return err
+				}
+				text = []byte(marked)
+			}
+			target := filepath.Join(part.to, strings.TrimPrefix(path, part.from))
+			wanted[target] = true
+			return writeChanged(target, text)
+		})
+		if err != nil {
+			return "", "", err
+		}
+		// A header of an earlier version must not be found instead of another one.
+		files, err := builds.FilesBelow(part.to)
+		if err != nil {
+			return "", "", err
+		}
+		for _, file := range files {
+			if !wanted[file] {
+				if err := os.Remove(file); err != nil {
+					return "", "", err
+				}
+			}
+		}
+	}
+	return first, ours, nil
 }
 
 func link(target, path string) error {

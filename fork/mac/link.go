@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -21,6 +20,9 @@ import (
 // its compiler made other choices of what is inline.
 var alsoThere = map[string][]string{
 	"/usr/lib/libobjc.A.dylib": {"_OBJC_CLASS_$_NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache"},
+	// In LLVM's libcxx/lib/abi/arm64-apple-darwin.libcxxabi.v1.stable.exceptions.nonew.abilist.
+	"/usr/lib/libc++.1.dylib": {"__ZTVNSt3__18ios_baseE", "__ZTVNSt3__119__shared_weak_countE", "__ZTVNSt3__114__shared_countE",
+		"__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEPKcm", "__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEmc"},
 	// The compiler's own library, which is linked into each: what @available and __builtin_available call.
 	"libclang_rt.osx": {"___isPlatformVersionAtLeast", "___isOSVersionAtLeast"},
 }
@@ -33,6 +35,47 @@ var frameworks = []struct{ prefix, installed string }{
 	{"NS", "/System/Library/Frameworks/Foundation.framework/Versions/C/Foundation"},
 }
 
+// stubSymbols are the names that libraries of the system have, by the library's install name.
+type stubSymbols map[string]map[string]bool
+
+func (s stubSymbols) add(library, name string) {
+	if s[library] == nil {
+		s[library] = map[string]bool{}
+	}
+	s[library][name] = true
+}
+
+func (s stubSymbols) addAll(names map[string][]string) {
+	for library, all := range names {
+		for _, name := range all {
+			s.add(library, name)
+		}
+	}
+}
+
+// addClasses adds those of Apple's table.
+func (s stubSymbols) addClasses(table *apple.Table) {
+	for name, found := range table.Types {
+		for _, framework := range frameworks {
+			if found.Kind == "class" && strings.HasPrefix(name, framework.prefix) {
+				s.add(framework.installed, classPrefix+name)
+				break
+			}
+		}
+	}
+}
+
+// stub is a library as the linker reads it.
+func (s stubSymbols) stub(library string) []byte {
+	var quoted []string
+	for _, name := range slices.Sorted(maps.Keys(s[library])) {
+		quoted = append(quoted, "'"+name+"'")
+	}
+	const targets = "[ arm64-macos, x86_64-macos ]"
+	return fmt.Appendf(nil, "--- !tapi-tbd\ntbd-version:     4\ntargets:         %s\ninstall-name:    '%s'\ncurrent-version: 1\nexports:\n"+
+		"  - targets:         %s\n    symbols:         [ %s ]\n...\n", targets, library, targets, strings.Join(quoted, ", "))
+}
+
 const classPrefix = "_OBJC_CLASS_$_"
 
 // stubs writes a stub for each library of the system: what the wheel binds to, the classes of Apple's table, and for libSystem Apple's own
@@ -42,48 +85,20 @@ func (k *Kit) stubs(dir string, python []string) (files []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	symbols := map[string]map[string]bool{}
-	add := func(library, name string) {
-		if symbols[library] == nil {
-			symbols[library] = map[string]bool{}
-		}
-		symbols[library][name] = true
-	}
+	symbols := stubSymbols{}
 	for _, image := range k.Libraries {
 		for name, library := range image.Undefined {
 			if path.IsAbs(library) && path.Base(library) != "libSystem.B.dylib" {
-				add(library, name)
+				symbols.add(library, name)
 			}
 		}
 	}
-	for library, names := range alsoThere {
-		for _, name := range names {
-			add(library, name)
-		}
-	}
-	for name, found := range table.Types {
-		for _, framework := range frameworks {
-			if found.Kind == "class" && strings.HasPrefix(name, framework.prefix) {
-				add(framework.installed, classPrefix+name)
-				break
-			}
-		}
-	}
-	for _, name := range python {
-		add("@executable_path/python", name)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
+	symbols.addAll(alsoThere)
+	symbols.addClasses(table)
+	symbols.addAll(map[string][]string{"@executable_path/python": python})
 	for _, library := range slices.Sorted(maps.Keys(symbols)) {
-		var quoted []string
-		for _, name := range slices.Sorted(maps.Keys(symbols[library])) {
-			quoted = append(quoted, "'"+name+"'")
-		}
-		text := fmt.Sprintf("--- !tapi-tbd\ntbd-version:     4\ntargets:         [ arm64-macos ]\ninstall-name:    '%s'\ncurrent-version: 1\nexports:\n"+
-			"  - targets:         [ arm64-macos ]\n    symbols:         [ %s ]\n...\n", library, strings.Join(quoted, ", "))
 		file := filepath.Join(dir, path.Base(library)+".tbd")
-		if err := writeChanged(file, []byte(text)); err != nil {
+		if err := writeChanged(file, symbols.stub(library)); err != nil {
 			return nil, err
 		}
 		files = append(files, file)

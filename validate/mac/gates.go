@@ -95,8 +95,8 @@ func tables(b built, wheel *mac.Image) (all []table, err error) {
 	for _, source := range slices.Sorted(maps.Keys(b.objects)) {
 		object := b.objects[source]
 		for _, name := range slices.Sorted(maps.Keys(object.Vtables())) {
-			// A class of a function or without a name is nobody else's.
-			if _, inWheel := wheel.Vtables()[name]; !inWheel || seen[name] || !strings.HasPrefix(name, "__ZTVN2at") {
+			// A class of a function or of a namespace without a name is nobody else's.
+			if _, inWheel := wheel.Vtables()[name]; !inWheel || seen[name] || !strings.HasPrefix(name, "__ZTVN2at") || strings.Contains(name, "_GLOBAL__N_1") {
 				continue
 			}
 			seen[name] = true

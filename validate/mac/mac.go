@@ -102,7 +102,11 @@ func (r *stageRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, after, err := r.sources(stock.Dir, patched.Dir)
+	before, err := r.tree(ctx, "stock", stock.Dir)
+	if err != nil {
+		return err
+	}
+	after, err := r.tree(ctx, "patched", patched.Dir)
 	if err != nil {
 		return err
 	}
@@ -110,14 +114,14 @@ func (r *stageRun) run(ctx context.Context) error {
 		reports.Fact{Name: "what ran", Value: "compiled and linked on " + runtime.GOOS + "; not run: that takes a Mac"},
 		reports.Fact{Name: "stock tree", Value: stock.Tree}, reports.Fact{Name: "patched tree", Value: patched.Tree},
 		reports.Fact{Name: "wheel", Value: filepath.Base(r.facts.Wheel.URL)}, reports.Fact{Name: "deployment target", Value: "macOS " + r.kit.Minimum + ", as the wheel's"})
-	r.report.Count("sources compiled, stock", int64(len(before)))
-	r.report.Count("sources compiled, patched", int64(len(after)))
+	r.report.Count("sources compiled, stock", before.Count())
+	r.report.Count("sources compiled, patched", after.Count())
 
-	builtStock, err := r.kit.Compile(ctx, "stock", stock.Dir, before, r.facts, r.env.Host.Jobs, r.env.Sink)
+	builtStock, err := r.kit.Compile(ctx, before, r.facts, r.env.Host.Jobs, r.env.Sink)
 	if err != nil {
 		return err
 	}
-	builtPatched, err := r.kit.Compile(ctx, "patched", patched.Dir, after, r.facts, r.env.Host.Jobs, r.env.Sink)
+	builtPatched, err := r.kit.Compile(ctx, after, r.facts, r.env.Host.Jobs, r.env.Sink)
 	if err != nil {
 		if ctx.Err() != nil || !errors.Is(err, builds.ErrSources) {
 			return err
@@ -125,7 +129,7 @@ func (r *stageRun) run(ctx context.Context) error {
 		r.add(reports.Check{Name: "compiles", Subject: "patched", Verdict: reports.Failed, Detail: words.FirstLine(err.Error()), Output: err.Error()})
 		return nil
 	}
-	r.add(reports.Check{Name: "compiles", Subject: "patched", Verdict: reports.Passed, Detail: fmt.Sprintf("%d sources for arm64-apple-macos%s", len(after), r.kit.Minimum)})
+	r.add(reports.Check{Name: "compiles", Subject: "patched", Verdict: reports.Passed, Detail: fmt.Sprintf("%d sources for arm64-apple-macos%s", after.Count(), r.kit.Minimum)})
 
 	layoutsStock, warningsStock, err := r.kit.Layouts(ctx, "stock", stock.Dir, r.classes)
 	if err != nil {
@@ -168,20 +172,23 @@ func (r *stageRun) compare(ctx context.Context, builtStock, builtPatched *mac.Bu
 	return nil
 }
 
-// sources are those to compile of both trees: what the series touches. The others are the wheel's.
-func (r *stageRun) sources(stock, patched string) (before, after []string, err error) {
-	if before, err = mac.Sources(stock, r.classes.Sources, r.facts); err != nil {
-		return nil, nil, err
+// tree is what to compile of a tree: all of the MPS backend, with what torchgen makes; of the quick form what the series touches, and the
+// others are the wheel's.
+func (r *stageRun) tree(ctx context.Context, subject, dir string) (tree mac.Tree, err error) {
+	tree = mac.Tree{Subject: subject, Dir: dir}
+	if tree.Sources, err = mac.Sources(dir, r.classes.Sources, r.facts); err != nil {
+		return tree, err
 	}
-	if after, err = mac.Sources(patched, r.classes.Sources, r.facts); err != nil {
-		return nil, nil, err
+	if !r.env.Quick {
+		tree.Generated, err = host.Registration(ctx, r.kit.Root, dir, r.env.Cache, r.env.Sink)
+		return tree, err
 	}
-	untouched := func(source string) bool {
+	tree.Sources = slices.DeleteFunc(tree.Sources, func(source string) bool {
 		return !slices.ContainsFunc(r.env.Series.Patches, func(patch *patches.Patch) bool {
 			return slices.ContainsFunc(patch.Files, func(file *patches.File) bool { return file.Path() == source })
 		})
-	}
-	return slices.DeleteFunc(before, untouched), slices.DeleteFunc(after, untouched), nil
+	})
+	return tree, nil
 }
 
 // load reads what was compiled.
@@ -249,8 +256,8 @@ func (r *stageRun) link(ctx context.Context, objects map[string]string) error {
 		return err
 	}
 	r.report.Count("names bound to the wheel's own backend", int64(len(names)))
-	r.judge("bound to the wheel's backend", "patched", slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(r.facts.Bound, name) }),
-		"names of MPS come from the wheel's unpatched libtorch_cpu and are not in bound of mac.json", fmt.Sprintf("%d names, all in bound of mac.json", len(names)))
+	r.judge("bound to the wheel's backend", "patched", slices.DeleteFunc(slices.Clone(names), func(name string) bool { return r.env.Quick && slices.Contains(r.facts.Bound, name) }),
+		"names of MPS come from the wheel's unpatched libtorch_cpu; none is to, but in the quick form those in bound of mac.json", fmt.Sprintf("%d names, all in bound of mac.json", len(names)))
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func opened(t *testing.T) *stageRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &stageRun{env: &stage.Env{Sink: events.Discard}}
+	r := &stageRun{env: &stage.Env{Options: stage.Options{Quick: true}, Sink: events.Discard}}
 	if r.facts, err = series.MacFacts(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func compiled(t *testing.T, r *stageRun, text string) (*mac.Build, error) {
 	if err := os.WriteFile(filepath.Join(dir, "planted.mm"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return r.kit.Compile(t.Context(), filepath.Join("tests", filepath.Base(t.Name())), dir, []string{"planted.mm"}, r.facts, 1, events.Discard)
+	return r.kit.Compile(t.Context(), mac.Tree{Subject: filepath.Join("tests", filepath.Base(t.Name())), Dir: dir, Sources: []string{"planted.mm"}}, r.facts, 1, events.Discard)
 }
 
 // Each check finds what is planted for it, and no other check finds anything.
@@ -119,6 +120,75 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 				t.Errorf("failed: %q, want %q", names, c.gates)
 			}
 		})
+	}
+}
+
+// The list of names that may come from the wheel's backend is the quick form's.
+func TestTheFullFormTakesNothingFromTheWheelsBackend(t *testing.T) {
+	r := opened(t)
+	r.env.Quick, r.report = false, &reports.Stage{Name: "mac"}
+	text, err := os.ReadFile("testdata/stock.mm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := compiled(t, r, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.link(t.Context(), built.Objects); err != nil {
+		t.Fatal(err)
+	}
+	if last := r.report.Checks[len(r.report.Checks)-1]; last.Verdict != reports.Failed || last.Output != r.facts.Bound[0] {
+		t.Errorf("%s: %v, %q", last.Name, last.Verdict, last.Output)
+	}
+}
+
+// What torchgen made is compiled and linked with the others: a wrapper whose kernel is not there is found.
+func TestAWrapperWithoutAKernelIsFound(t *testing.T) {
+	r := opened(t)
+	path := filepath.Join(t.TempDir(), "RegisterPlanted.cpp")
+	if err := os.WriteFile(path, []byte("namespace at::native { void planted(); }\nvoid wrapper_MPS_planted() { at::native::planted(); }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	built, err := r.kit.Compile(t.Context(), mac.Tree{Subject: "tests/wrapper", Dir: t.TempDir(), Generated: []string{path}}, r.facts, 1, events.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := (*mac.UndefinedError)(nil)
+	if _, err = r.kit.Link(t.Context(), "tests/wrapper", built.Objects); !errors.As(err, &missing) || !slices.Equal(missing.Symbols, []string{"__ZN2at6native7plantedEv"}) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The long form leaves nothing of the backend to the wheel, and the quick one what the series does not touch.
+func TestTheFullFormIsTheWholeBackend(t *testing.T) {
+	r := opened(t)
+	var err error
+	if r.env.Series, err = patches.Load(patches.Embedded(), host.DebianBaseline); err != nil {
+		t.Fatal(err)
+	}
+	r.env.Cache = filepath.Dir(filepath.Dir(r.kit.Root.Dir()))
+	dir, _ := hosttest.Tree(t, r.env.Cache)
+	r.env.Quick = false
+	full, err := r.tree(t.Context(), "tests/full", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.env.Quick = true
+	quick, err := r.tree(t.Context(), "tests/quick", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const untouched, touched = "aten/src/ATen/native/mps/operations/RnnOps.mm", "aten/src/ATen/mps/MPSStream.mm"
+	for _, c := range []struct {
+		tree      mac.Tree
+		source    string
+		is        bool
+		generated int
+	}{{full, untouched, true, 1}, {full, touched, true, 1}, {quick, untouched, false, 0}, {quick, touched, true, 0}} {
+		if slices.Contains(c.tree.Sources, c.source) != c.is || len(c.tree.Generated) != c.generated {
+			t.Errorf("%s: %s is among its sources: %v; torchgen made %d", c.tree.Subject, c.source, !c.is, len(c.tree.Generated))
+		}
 	}
 }
 

@@ -1,0 +1,66 @@
+package ci_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"mpsforge/fork/builds"
+	"mpsforge/validate/stagetest"
+)
+
+// The probe finds what is planted, with the check that is for it, and says "not judged" of a virtual machine alone.
+func TestProbeFindsWhatIsPlanted(t *testing.T) {
+	built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
+	if built.Python == "" {
+		t.Skipf("SKIP probe: %s", built.NoPython)
+	}
+	const virtual = "probe.is_virtual = lambda: True\n"
+	const wrongProduct = "torch.Tensor.__matmul__ = lambda a, b: torch.zeros(a.shape[0], b.shape[1], device=a.device) if a.is_mps else torch.mm(a, b)\n"
+	for _, c := range []struct {
+		name, planted, failed, detail string
+		code                          int
+	}{
+		{"nothing", "", "", "", 0},
+		{"nothing, in a virtual machine", virtual, "", "", 0},
+		{"no memory", "def zeros(*_, **__): raise RuntimeError('MPS backend out of memory')\ntorch.zeros = zeros\n", "allocation kernel", "out of memory", 1},
+		{"a wrong product", wrongProduct, "matmul", "not close", 1},
+		{"a wrong product, in a virtual machine", wrongProduct + virtual, "matmul", "not close", 3},
+		{"a kernel that does nothing", "import types\ntorch.mps._compile_shader = lambda _: types.SimpleNamespace(exp_kernel=lambda *_: None)\n", "kernel", "not close", 1},
+		{"an assertion of Metal's", "torch.mps._compile_shader = lambda _: os.abort()\n", "kernel memory", "ended with -6", 1},
+		{"a driver without memory", "torch.mps.driver_allocated_memory = lambda: 0\n", "memory", "nothing is allocated", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			output, err := exec.CommandContext(t.Context(), built.Python, "-c", "import os, sys, torch\nsys.path.insert(0, '.')\nimport probe\n"+c.planted+"sys.exit(probe.main())").Output()
+			code := 0
+			if failure := (*exec.ExitError)(nil); errors.As(err, &failure) {
+				code = failure.ExitCode()
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			var report struct {
+				Checks map[string]struct {
+					Passed bool
+					Detail string
+				}
+			}
+			if err := json.Unmarshal(output, &report); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			var failed []string
+			for _, name := range []string{"allocation", "matmul", "kernel", "memory"} {
+				if check, ran := report.Checks[name]; !ran || !check.Passed {
+					failed = append(failed, name)
+					if !strings.Contains(check.Detail, c.detail) {
+						t.Errorf("%s says %q, want %q", name, check.Detail, c.detail)
+					}
+				}
+			}
+			if names := strings.Join(failed, " "); names != c.failed || code != c.code {
+				t.Errorf("failed: %q with exit code %d, want %q with %d", names, code, c.failed, c.code)
+			}
+		})
+	}
+}
