@@ -62,8 +62,8 @@ bench: build $(TREE26)
 $(TREE26): build
 	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@
 
-# Binaries and SHA256SUMS in build/release: this machine's and macOS's with cgo, Linux's without.
-TARGETS := native linux/amd64 linux/arm64 darwin/amd64+cgo darwin/arm64+cgo
+# Binaries and SHA256SUMS in build/release: this machine's and that for Apple silicon with cgo, the others without.
+TARGETS := native linux/amd64 linux/arm64 darwin/amd64 darwin/arm64+cgo
 release:
 	MPSFORGE_CACHE="$(CACHE)" sh ci/release.sh "$(VERSION)" $(BUILD)/release $(TARGETS)
 

@@ -18,7 +18,10 @@ mkdir -p "$folder"
 for target; do
   case $target in
     native) system=$(go env GOHOSTOS)/$(go env GOHOSTARCH) cgo=1 suffix= ;;
-    darwin/*+cgo) system=${target%+cgo} cgo=1 suffix= ;;
+    darwin/*+cgo)
+      system=${target%+cgo} cgo=1 suffix=
+      [ "$(go env GOHOSTOS)" = linux ] || { echo "SKIP release of $target: only Linux makes it"; continue; }
+      ;;
     */*) system=$target cgo=0 suffix=_nocgo ;;
     *)
       echo "release: target \"$target\" is neither native nor one such as linux/arm64 or darwin/arm64+cgo" >&2

@@ -34,7 +34,7 @@ var zigs = map[string]wheels.Wheel{
 var zigCompilerParts = []string{"ziglang/zig", "ziglang/lib/"}
 
 // zigArchitectures are zig's names of Go's.
-var zigArchitectures = map[string]string{"arm64": "aarch64", "amd64": "x86_64"}
+var zigArchitectures = map[string]string{"arm64": "aarch64"}
 
 // cgoNames are what a Go program with mpsforge's Apple backend takes from libraries of the system beside the classes of Apple's table and
 // beside libSystem, whose list is Apple's own.
@@ -56,7 +56,7 @@ var cgoNames = map[string][]string{
 	"/usr/lib/libresolv.9.dylib": {"_res_9_nclose", "_res_9_ninit", "_res_9_nsearch"},
 }
 
-// Compilers gives a folder with a C and a C++ compiler for macOS of one of Go's architectures, cc-arm64 and c++-arm64, for Go's CC and CXX.
+// Compilers gives a folder with a C and a C++ compiler for macOS of one of Go's architectures, such as cc-arm64 and c++-arm64, for Go's CC and CXX.
 // The caller holds the lock of the cache's Folder.
 func Compilers(ctx context.Context, cache, arch string, sink events.Sink) (dir string, err error) {
 	if cache, err = filepath.Abs(cache); err != nil {

@@ -71,7 +71,7 @@ func (s stubSymbols) stub(library string) []byte {
 	for _, name := range slices.Sorted(maps.Keys(s[library])) {
 		quoted = append(quoted, "'"+name+"'")
 	}
-	const targets = "[ arm64-macos, x86_64-macos ]"
+	const targets = "[ arm64-macos ]"
 	return fmt.Appendf(nil, "--- !tapi-tbd\ntbd-version:     4\ntargets:         %s\ninstall-name:    '%s'\ncurrent-version: 1\nexports:\n"+
 		"  - targets:         %s\n    symbols:         [ %s ]\n...\n", targets, library, targets, strings.Join(quoted, ", "))
 }
