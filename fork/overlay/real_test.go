@@ -1,0 +1,276 @@
+package overlay_test
+
+import (
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"mpsforge/fork"
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
+	"mpsforge/fork/host/hosttest"
+	"mpsforge/fork/overlay"
+	"mpsforge/internal/events"
+	"mpsforge/native"
+)
+
+// python is the stock host build's Python, which plays the torch that pip has installed, with the wheel unpacked in a folder.
+type python struct {
+	stock *host.Build
+	site  string
+}
+
+// install makes the wheel of the series and unpacks it.
+func install(t *testing.T) python {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIP overlay: it goes over a host build, which is made on Linux")
+	}
+	root, torch, checkout, series, cache := hosttest.Inputs(t)
+	facts, err := series.HostFacts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, glue, err := native.HostBuildSources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := native.OverlaySources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := func(source *fork.Snapshot, err error) *host.Build {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As a stage's builds have it, which makes the same: they are in the same folder of the cache.
+		o := host.Options{Checkout: source.Dir, Facts: facts, Root: root, Torch: torch, Flavour: builds.Plain, Cache: cache, Native: own, Glue: glue,
+			Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}}
+		if len(source.Patches) > 0 {
+			o.Overlay, o.Identity.Series = sources, series.Digest()
+		}
+		built, err := host.Make(t.Context(), o, events.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return built
+	}
+	patched, err := checkout.Patched(t.Context(), series, cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := python{stock: build(checkout.Stock(t.Context(), cache)), site: t.TempDir()}
+	if p.stock.Python == "" {
+		t.Skipf("SKIP overlay: the host build has no Python: %s", p.stock.NoPython)
+	}
+	wheel, _, err := overlay.Write(overlay.Options{Patched: build(patched, nil), Stock: p.stock, TorchVersion: torch.VersionFile(), Checkout: patched.Dir, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := overlay.Unpack(wheel, p.site); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// run runs a program and gives what it wrote. Debian's libtorch brings an OpenMP runtime, which is not to take all processors.
+func (p python) run(t *testing.T, settings []string, args ...string) (output string, err error) {
+	t.Helper()
+	limited, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // only against a hang
+	defer cancel()
+	command := exec.CommandContext(limited, p.stock.Python, args...)
+	command.Env = append(os.Environ(), "PYTHONPATH="+p.site, "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000")
+	command.Env = append(command.Env, settings...)
+	text, err := command.CombinedOutput()
+	if limited.Err() != nil {
+		t.Fatalf("%v hangs: %s", args, text)
+	}
+	return string(text), err
+}
+
+// must runs a program that is to end well and to write a text.
+func (p python) must(t *testing.T, wanted string, args ...string) {
+	t.Helper()
+	if output, err := p.run(t, nil, args...); err != nil || !strings.Contains(output, wanted) {
+		t.Errorf("%v: %v, expected %q in\n%s", args, err, wanted, output)
+	}
+}
+
+func (p python) status(t *testing.T) overlay.Status {
+	t.Helper()
+	output, _ := p.run(t, nil, "-W", "ignore", "-m", overlay.Module)
+	s, err := overlay.ReadStatus([]byte(output))
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, output)
+	}
+	return s
+}
+
+// functions writes where the functions of torch's copy are, but for mpsforge's own.
+func functions(t *testing.T, library string) (file string, count int) {
+	t.Helper()
+	object, err := elf.Open(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer object.Close()
+	symbols, err := object.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[uint64]uint64{}
+	for _, symbol := range symbols {
+		named := int(symbol.Section) < len(object.Sections) && object.Sections[symbol.Section].Name == ".text"
+		if elf.ST_TYPE(symbol.Info) == elf.STT_FUNC && named && symbol.Size > 0 && !strings.HasPrefix(symbol.Name, "mpsforge_") {
+			sizes[symbol.Value] = max(sizes[symbol.Value], symbol.Size)
+		}
+	}
+	var lines strings.Builder
+	for at, size := range sizes {
+		fmt.Fprintln(&lines, at, size)
+	}
+	file = filepath.Join(t.TempDir(), "functions")
+	if err := os.WriteFile(file, []byte(lines.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file, len(sizes)
+}
+
+// One wheel serves all of these, since making it compiles.
+func TestOverlayOverAHostBuild(t *testing.T) {
+	p := install(t)
+	traps, count := functions(t, p.stock.Library)
+	trapped := func(program string, args ...string) []string {
+		return append([]string{"testdata/traps.py", p.stock.Library, traps, "testdata/" + program}, args...)
+	}
+
+	t.Run("status names the overlay for every part", func(t *testing.T) {
+		s := p.status(t)
+		if !s.Active || s.Why() != "" || s.Kernels["MPS"][s.Library] < 700 || s.Symbols < 1000 || len(s.Rebound) == 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+	t.Run("threads that end stock live, with all of stock trapped", func(t *testing.T) {
+		if count < 10000 {
+			t.Errorf("only %d functions of torch's copy are known", count)
+		}
+		p.must(t, fmt.Sprintf("traps: %d\nwrong: []", count), trapped("threads.py", "8", "20")...)
+	})
+	t.Run("the same threads end stock", func(t *testing.T) {
+		if output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, "testdata/threads.py", "8", "20"); err == nil {
+			t.Errorf("stock lives: %s", output)
+		}
+	})
+	t.Run("a trap ends who reaches it", func(t *testing.T) {
+		output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, trapped("threads.py", "1", "1")...)
+		if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.Exited() && failed.ExitCode() != 133 {
+			t.Errorf("a program of torch's own copy: %v\n%s", err, output)
+		}
+	})
+	t.Run("torch.mps of the series, with all of stock trapped", func(t *testing.T) { p.must(t, "ok", trapped("api.py")...) })
+	t.Run("an extension built with stock headers runs, with all of stock trapped", func(t *testing.T) { p.must(t, "wrong: []", trapped("extension.py")...) })
+	t.Run("children have the overlay", func(t *testing.T) { p.must(t, "ok", "testdata/processes.py") })
+	t.Run("a late import is refused", func(t *testing.T) {
+		output, err := p.run(t, []string{"TORCH_DEVICE_BACKEND_AUTOLOAD=0"}, "-c", "import torch, mpsforge_overlay; mpsforge_overlay.load()")
+		if err == nil || !strings.Contains(output, "loads while torch is being imported and not later") {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
+	t.Run("the switch leaves stock without a word", func(t *testing.T) {
+		output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, "-c", "import torch, mpsforge_overlay; print(mpsforge_overlay.reason, hasattr(torch.mps, 'Stream'))")
+		if err != nil || output != "MPSFORGE_OVERLAY=0 False\n" {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
+	for name, change := range map[string]struct{ key, value, why string }{
+		"another version":               {"torch", "2.6.1", "it is for torch 2.6.1, and this is 2.6.0"},
+		"another commit":                {"git", "abc", "it is for torch of commit abc"},
+		"another library":               {"stock_sha256", "abc", "is another file than the one that it was built for"},
+		"a torch without the library":   {"stock", "libtorch_mps.so", "this torch has not loaded libtorch_mps.so"},
+		"a library that is not its own": {"library_sha256", "abc", "its own libmpsforge_overlay.so is damaged"},
+	} {
+		t.Run(name+" leaves stock, with one warning", func(t *testing.T) {
+			p.withStamp(t, func(stamp map[string]string) { stamp[change.key] = change.value })
+			output, err := p.run(t, nil, "-c", "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())")
+			if err != nil || !strings.HasSuffix(output, "False 2.0\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 || !strings.Contains(output, change.why) {
+				t.Errorf("%v, expected %q in\n%s", err, change.why, output)
+			}
+		})
+	}
+	t.Run("what is left after pip uninstall is stock", func(t *testing.T) {
+		site := t.TempDir()
+		if err := os.CopyFS(site, os.DirFS(p.site)); err != nil {
+			t.Fatal(err)
+		}
+		uninstall(t, site)
+		output, err := python{p.stock, site}.run(t, nil, "-c", "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())")
+		if err != nil || output != "False 2.0\n" {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
+	t.Run("a forged stamp is refused", func(t *testing.T) {
+		p.withStamp(t, func(stamp map[string]string) { stamp["stamp"] += " " })
+		if output, err := p.run(t, nil, "-c", "import torch"); err == nil || !strings.Contains(output, "has another stamp than") {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
+}
+
+// uninstall removes what pip removes, the files that RECORD names, and holds that no other file was there.
+func uninstall(t *testing.T, site string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(site, "*.dist-info", "RECORD"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	record, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(record)) {
+		name, _, _ := strings.Cut(line, ",")
+		if err := os.Remove(filepath.Join(site, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := builds.FilesBelow(site); err != nil || len(left) > 0 {
+		t.Errorf("pip uninstall leaves %v, %v", left, err)
+	}
+}
+
+// withStamp changes stamp.json for one test.
+func (p python) withStamp(t *testing.T, change func(map[string]string)) {
+	t.Helper()
+	file := filepath.Join(p.site, overlay.Module, "stamp.json")
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stamp := map[string]string{}
+	if err := json.Unmarshal(before, &stamp); err != nil {
+		t.Fatal(err)
+	}
+	change(stamp)
+	after, err := json.Marshal(stamp)
+	if err == nil {
+		err = os.WriteFile(file, after, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(file, before, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
