@@ -3,6 +3,7 @@ module mpsforge
 go 1.26.0
 
 require (
+	github.com/BurntSushi/toml v1.5.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/charmbracelet/bubbles v1.0.0

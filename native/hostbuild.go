@@ -11,3 +11,6 @@ func HostBuildSources() (veneer, glue fs.FS, err error) {
 	glue, err = fs.Sub(Torch, "torch")
 	return Sources, glue, err
 }
+
+// OverlaySources gives what an overlay adds to the backend, and below python the package of its wheel.
+func OverlaySources() (fs.FS, error) { return fs.Sub(Overlay, "overlay") }

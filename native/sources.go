@@ -28,3 +28,8 @@ var Torch embed.FS
 //
 //go:embed all:mac
 var Mac embed.FS
+
+// Overlay holds, below overlay/, what an overlay adds to the backend: the C interface, and below overlay/python the package of the wheel.
+//
+//go:embed all:overlay
+var Overlay embed.FS

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,24 +60,29 @@ func wellFormed(t *testing.T, text string) {
 	}
 }
 
-// The text form says what failed before anything else, sets stock beside patched, shows the grid with signs, and tells
-// many thread counts as ranges.
+// The text form begins with the answer and what failed, sets stock beside patched, shows the grid with signs and thread counts
+// as ranges, and ends with digests.
 func TestText(t *testing.T) {
 	text := rendered(t, grown(), "text")
 	last := 0
 	for _, want := range []string{
 		"mpsforge: ✗ failed", "required but not run: device",
+		"  Failed: python: linear: wrong numbers\n",
+		"  python: stock crashed in 1 of 1 tests; patched passed 0 of 2.\n",
+		"  Not run: device (no Metal | device).\n",
 		"\nFailed\n", "✗ python: linear, patched",
 		"python: stock against patched",
-		"linear  † crashed 1 of 3 at 4 threads: 6  ✗ failed, wrong values 2 of 2 at 4 threads",
-		"python: thread grid", "6 encode-after-commit",
+		"linear  † crashed 1 of 3 at 4 threads:  ✗ failed, wrong values 2 of 2 at 4 threads",
+		"encode-after-commit",
+		"python: thread grid", "metal explain NAME explains a crash by its name, such as encode-after-commit.",
 		"check   on       1      4",
-		"linear  stock    ✓ 2/2  † 1/3 (6)",
+		"linear  stock    ✓ 2/2  † 1/3: encode-after-commit",
 		"        patched  ✓ 2/2  ≠ 2/2",
 		"boundary, patched: 1 to 32 threads ✓ 1/1; 33 threads ∞ 1/1",
 		"\nSpeed (operations a second)\n", " 1 thread  █",
 		"\nSkipped\n", "waits for a patch",
-		"What this run can not show",
+		"What this run cannot show",
+		"What was verified", "series digest",
 	} {
 		at := strings.Index(text[last:], want)
 		if at < 0 {
@@ -86,6 +92,34 @@ func TestText(t *testing.T) {
 	}
 	if strings.ContainsAny(text, "\x1b\x00") {
 		t.Error("what a program said reaches the terminal's controls")
+	}
+}
+
+// A summary is what the whole text begins with, without tables.
+func TestSummary(t *testing.T) {
+	var summary strings.Builder
+	if err := grown().WriteSummary(&summary, false); err != nil {
+		t.Fatal(err)
+	}
+	if whole := rendered(t, grown(), "text"); !strings.HasPrefix(whole, summary.String()) || strings.Contains(summary.String(), "thread grid") {
+		t.Errorf("the summary is\n%s", &summary)
+	}
+}
+
+// Stock's ends are counted by kind unless all are crashes, and the command that runs it again is the last line.
+func TestAnswer(t *testing.T) {
+	cells := func(outcome reports.Outcome) []reports.Cell {
+		return []reports.Cell{{Threads: 4, Outcome: outcome, Bad: map[bool]int{true: 1}[outcome != reports.OutcomePassed], Of: 1}}
+	}
+	python := reports.Stage{Name: "python"}
+	for name, outcome := range map[string]reports.Outcome{"a": reports.OutcomeCrashed, "b": reports.OutcomeHung, "c": reports.OutcomePassed} {
+		python.Add(reports.Check{Name: name, Subject: "stock", Verdict: reports.Passed, Cells: cells(outcome)})
+		python.Add(reports.Check{Name: name, Subject: "patched", Verdict: reports.Passed, Cells: cells(reports.OutcomePassed)})
+	}
+	report := reports.Report{Command: "mpsforge verify --seed 7", Stages: []reports.Stage{{Name: "series", Verdict: reports.Passed}, python, {Name: "mac", Verdict: reports.Skipped, Reason: "no wheel"}}}
+	want := []string{"python: stock failed in 2 of 3 tests (crashed 1, hung 1); patched passed 3 of 3.", "Passed: series.", "Not run: mac (no wheel).", "Run it again: mpsforge verify --seed 7"}
+	if got := report.Answer(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 

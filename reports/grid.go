@@ -21,7 +21,7 @@ func legend() string {
 	return strings.Join(parts, ", ") + ". The counts are processes: those that ended badly, or all if none did, of all."
 }
 
-// mostColumns is how many thread counts a grid has; the row of a check with more is told in ranges.
+// mostColumns is how many thread counts a grid has; the row of a check with more is shown in ranges.
 const mostColumns = 12
 
 // grid is the thread grid of a stage: checks against numbers of threads.
@@ -104,36 +104,32 @@ func (c Cell) text() string {
 	}
 	text := fmt.Sprintf("%s %d/%d", outcomeMarks[c.Outcome], c.Bad, c.Of)
 	if c.Signature != "" {
-		text += " (" + c.number() + ")"
+		text += ": " + c.name()
 	}
 	return text
 }
 
-// number is that of the signature, whose name stands in a list beside the grid.
-func (c Cell) number() string {
-	number, _, _ := strings.Cut(c.Signature, " ")
-	return number
+// name is that of the signature, without its number in the list of signatures, which would read as a count.
+func (c Cell) name() string {
+	if number, name, found := strings.Cut(c.Signature, " "); found && strings.Trim(number, "0123456789") == "" {
+		return name
+	}
+	return c.Signature
 }
 
-// signatures lists those of a grid's cells.
+// signatures says where those of a grid's cells are explained; empty if there are none.
 func (g grid) signatures() string {
-	var all []string
 	for _, row := range slices.Concat(g.Rows, g.Wide) {
 		for _, cell := range row.Cells {
-			if cell.Signature != "" && !slices.Contains(all, cell.Signature) {
-				all = append(all, cell.Signature)
+			if cell.Signature != "" {
+				return "mpsforge metal explain NAME explains a crash by its name, such as " + cell.name() + "."
 			}
 		}
 	}
-	digits := func(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(digits(a), digits(b)), cmp.Compare(a, b)) })
-	if len(all) == 0 {
-		return ""
-	}
-	return "Signatures (mpsforge metal explain NUMBER tells more): " + strings.Join(all, ", ") + "."
+	return ""
 }
 
-// Marked tells whether to name the check's verdict in this row: of several paths only the bad ones are to blame.
+// Marked says whether to name the check's verdict in this row: of several paths only the bad ones are to blame.
 func (r gridRow) Marked() bool {
 	bad := func(c Cell) bool { return c.Bad > 0 }
 	return r.Check.Verdict == Skipped || r.Check.Verdict == Failed && (slices.ContainsFunc(r.Cells, bad) || !slices.ContainsFunc(r.Check.Cells, bad))
@@ -213,7 +209,7 @@ func (c *Check) side() string {
 	return side
 }
 
-// ended tells how a check's processes ended, all together, with the outcome to show it by.
+// ended says how a check's processes ended, all together, with the outcome to show it by.
 func (c *Check) ended() (Outcome, string) {
 	if len(c.Cells) == 0 {
 		return map[Verdict]Outcome{Passed: OutcomePassed, Failed: OutcomeFailed}[c.Verdict], c.Detail
@@ -221,7 +217,7 @@ func (c *Check) ended() (Outcome, string) {
 	if worst := slices.IndexFunc(c.Cells, func(cell Cell) bool { return cell.Bad > 0 }); worst >= 0 {
 		cell := c.Cells[worst]
 		text := fmt.Sprintf("%s %d of %d at %s", cell.Outcome, cell.Bad, cell.Of, cell.inThreads())
-		return cell.Outcome, strings.TrimSuffix(text+": "+cmp.Or(cell.Signature, shorten(cell.Detail, 90)), ": ")
+		return cell.Outcome, strings.TrimSuffix(text+": "+cmp.Or(cell.name(), shorten(cell.Detail, 90)), ": ")
 	}
 	if c.Cells[0].Outcome == OutcomeSkipped {
 		return OutcomeSkipped, "skipped: " + c.Cells[0].Detail

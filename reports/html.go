@@ -20,6 +20,7 @@ type page struct {
 	Style    template.CSS
 	Mark     string
 	Headline string
+	Found    []string
 	About    []Fact
 	Failures []failure
 	Compared []compared
@@ -80,7 +81,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		"ranges":   ranges,
 		"threads":  cellRange.threads,
 		"celltext": Cell.text,
-		"number":   Cell.number,
+		"name":     Cell.name,
 		"ended":    func(c *Check) string { _, text := c.ended(); return text },
 		"endmark": func(c *Check) string {
 			outcome, _ := c.ended()
@@ -103,7 +104,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 func (r *Report) page() page {
-	p := page{Report: r, Style: template.CSS(pageStyle + lineStyle), Mark: marks[r.Verdict], Headline: r.headline(), About: r.identity(), Legend: legend()}
+	p := page{Report: r, Style: template.CSS(pageStyle + lineStyle), Mark: marks[r.Verdict], Headline: r.headline(), Found: r.Answer(), About: r.identity(), Legend: legend()}
 	for i := range r.Stages {
 		stage := &r.Stages[i]
 		s := section{Stage: stage, Mark: marks[stage.Verdict], Counts: checkCounts(stage.Checks), Ran: ran(stage), Open: stage.Verdict == Failed}

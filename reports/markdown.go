@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -15,9 +16,8 @@ var marks = map[Verdict]string{Passed: "✓", Failed: "✗", Skipped: "○", Not
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[r.Verdict], r.headline())
-	b.WriteString("| what | |\n| --- | --- |\n")
-	for _, row := range r.identity() {
-		fmt.Fprintf(&b, "| %s | %s |\n", row.Name, cell(row.Value))
+	for _, line := range r.Answer() {
+		fmt.Fprintf(&b, "- %s\n", line)
 	}
 	fmt.Fprintf(&b, "\n#### Stages\n\n| stage | verdict | seconds | counts | reason |\n| --- | --- | ---: | --- | --- |\n")
 	for _, stage := range r.Stages {
@@ -28,9 +28,13 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 			stage.section(&b)
 		}
 	}
-	fmt.Fprintf(&b, "\n#### What this run can not show\n\n")
+	fmt.Fprintf(&b, "\n#### What this run cannot show\n\n")
 	for _, limit := range r.Limits {
 		fmt.Fprintf(&b, "- %s\n", limit)
+	}
+	b.WriteString("\n#### What was verified, with what and where\n\n| what | |\n| --- | --- |\n")
+	for _, row := range r.identity() {
+		fmt.Fprintf(&b, "| %s | %s |\n", row.Name, cell(row.Value))
 	}
 	if _, err := io.WriteString(w, plain(b.String())); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -50,6 +54,10 @@ func (r *Report) identity() []Fact {
 		metal = "yes"
 	}
 	patches := strings.Join(r.Identity.Patches, ", ")
+	var settings []string
+	for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
+		settings = append(settings, name+"="+r.Settings[name])
+	}
 	all := []Fact{
 		{"tool", strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version + " " + r.Tool.Commit)},
 		{"started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
@@ -65,6 +73,7 @@ func (r *Report) identity() []Fact {
 		{"HEAD commit", r.Identity.HeadCommit},
 		{"HEAD tree", r.Identity.HeadTree},
 		{"seed", fmt.Sprint(r.Seed)},
+		{"from .mpsforge.toml", strings.Join(settings, " ")},
 	}
 	return slices.DeleteFunc(all, func(row Fact) bool { return row.Value == "" })
 }

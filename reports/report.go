@@ -45,6 +45,9 @@ type Report struct {
 	// Verdict is Failed if any stage failed, else Skipped if a required stage did not run, else Passed if any passed.
 	Verdict Verdict  `json:"verdict"`
 	Missing []string `json:"missing,omitempty"` // required stages that did not run
+	// Settings are the flags that a file of settings has set, by name.
+	Settings map[string]string `json:"settings,omitempty"`
+	Command  string            `json:"command,omitempty"` // for a POSIX shell: runs the same again, with the same seed
 	// Summary is Conclusion, for readers of the JSON form: the verdict alone does not say that stages did not run.
 	Summary string   `json:"summary,omitempty"`
 	Limits  []string `json:"limits"` // what this kind of run cannot show, in full sentences

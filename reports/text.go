@@ -39,19 +39,33 @@ func (t *textPage) verdict(verdict Verdict) string {
 	return t.paint(verdictColours[verdict], fmt.Sprintf("%s %-7s", marks[verdict], verdict))
 }
 
-// WriteText renders the report for a terminal, in colour if that is wanted: failures first, then stock against patched,
-// the thread grid, the charts, and what did not run.
-func (r *Report) WriteText(w io.Writer, colour bool) error {
+// WriteSummary renders the report's answer for a terminal, in colour if that is wanted: about one screen, and the failures.
+func (r *Report) WriteSummary(w io.Writer, colour bool) error {
 	t := &textPage{colour: colour}
+	t.summary(r)
+	return t.writeTo(w)
+}
+
+// summary is the answer, the stages that ran, and what failed.
+func (t *textPage) summary(r *Report) {
 	t.line("%s", t.paint(verdictColours[r.Verdict], "mpsforge: "+marks[r.Verdict]+" "+r.headline()))
-	for _, row := range r.identity() {
-		t.line("  %-16s %s", row.Name, printable(row.Value))
+	for _, line := range r.Answer() {
+		t.paragraph("  ", line)
 	}
 	t.head("Stages")
-	for _, stage := range r.Stages {
-		t.line("  %-12s %s %7.1f s  %s", stage.Name, t.verdict(stage.Verdict), stage.Seconds, printable(joined(stage.Reason, counts(stage.Counts))))
+	for i := range r.Stages {
+		if stage := &r.Stages[i]; ran(stage) {
+			t.line("  %-12s %s %7.1f s  %s", stage.Name, t.verdict(stage.Verdict), stage.Seconds, printable(counts(stage.Counts)))
+		}
 	}
 	t.checks("Failed", r, Failed)
+}
+
+// WriteText renders all of the report for a terminal, in colour if that is wanted: the summary, stock against patched, the
+// thread grid, the charts, what was skipped, and at the end what was verified with what.
+func (r *Report) WriteText(w io.Writer, colour bool) error {
+	t := &textPage{colour: colour}
+	t.summary(r)
 	for i := range r.Stages {
 		t.stage(&r.Stages[i])
 	}
@@ -63,10 +77,18 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 		}
 	}
 	t.checks("Skipped", r, Skipped)
-	t.head("What this run can not show")
+	t.head("What this run cannot show")
 	for _, limit := range r.Limits {
 		t.paragraph("- ", limit)
 	}
+	t.head("What was verified, with what and where")
+	for _, row := range r.identity() {
+		t.line("  %-16s %s", row.Name, printable(row.Value))
+	}
+	return t.writeTo(w)
+}
+
+func (t *textPage) writeTo(w io.Writer) error {
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}

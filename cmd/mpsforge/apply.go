@@ -16,15 +16,15 @@ func applyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "apply", usage: "put the series on the checkout, all or nothing", ui: workUI,
 		about: `Each patch becomes one commit with its author, date and message. Only files whose bytes change are
-written. When all patches are there already, nothing happens. A run that was cut off is mended by the next.
+written. When all patches are there already, nothing happens. After a run that was cut off the next one finishes or undoes it.
 
   mpsforge apply                          the whole series on ./pytorch
   mpsforge apply --check                  would it go on? writes nothing
   mpsforge apply --until stream-slots     the patches up to that one`,
 		flags: checkoutFlags(
 			&cli.StringFlag{Name: "until", Usage: "the last patch to put on, `NAME`"},
-			&cli.BoolFlag{Name: "check", Usage: "only tell whether it would work; write nothing"}),
-		action: changeAction("applied", (*fork.Checkout).Apply),
+			&cli.BoolFlag{Name: "check", Usage: "only show whether it would work; write nothing"}),
+		action: changeAction("applied", "verify --quick", (*fork.Checkout).Apply),
 	})
 }
 
@@ -36,15 +36,16 @@ func unapplyCommand(std streams) *cli.Command {
   mpsforge unapply --check                would it come off? writes nothing`,
 		flags: checkoutFlags(
 			&cli.StringFlag{Name: "until", Usage: "the last patch to take off, `NAME`"},
-			&cli.BoolFlag{Name: "check", Usage: "only tell whether it would work; write nothing"}),
-		action: changeAction("taken off", (*fork.Checkout).Unapply),
+			&cli.BoolFlag{Name: "check", Usage: "only show whether it would work; write nothing"}),
+		action: changeAction("taken off", "status", (*fork.Checkout).Unapply),
 	})
 }
 
 // change is Apply or Unapply of a checkout.
 type change func(*fork.Checkout, context.Context, *patches.Series, fork.Options, events.Sink) (*fork.Change, error)
 
-func changeAction(done string, run change) func(context.Context, call) (result, error) {
+// changeAction is the action of apply and unapply: what is done to patches, and the command that one mostly runs then.
+func changeAction(done, next string, run change) func(context.Context, call) (result, error) {
 	return func(ctx context.Context, c call) (result, error) {
 		checkout, series, err := c.openCheckout(ctx)
 		if err != nil {
@@ -67,6 +68,6 @@ func changeAction(done string, run change) func(context.Context, call) (result, 
 				fmt.Fprintln(w, name)
 			}
 			fmt.Fprintf(w, "%s: %s\n", made.Checkout, message)
-		}}, nil
+		}, next: c.onCheckout(next)}, nil
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 func buildCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "build", usage: "build PyTorch from a checkout, or with --host its MPS backend for Linux", ui: workUI,
+		name: "build", usage: "build PyTorch from a checkout, or with --host its MPS backend for Linux", ui: workUI, logs: true,
 		about: `Builds the checkout into a wheel, with the MPS backend on a Mac and for the CPU on Linux, and installs it into a Python
 environment of its own, which "mpsforge shell" opens. Environment and commands are fixed and can be looked at first. What
 is done is not done again: after Ctrl-C, a full disk or a mended error the same command goes on.
@@ -128,32 +128,39 @@ func (c call) identity(ctx context.Context) (builds.Stamp, string, *patches.Seri
 	return identity, checkout.Dir(), series, err
 }
 
+// hostOptions are those of a host build of the checkout.
+func (c call) hostOptions(ctx context.Context) (options host.Options, series *patches.Series, err error) {
+	cache, err := openCache()
+	if err != nil {
+		return options, nil, err
+	}
+	options = host.Options{Checkout: c.String("checkout"), Flavour: builds.Plain, Jobs: c.Int("jobs"), Cache: cache}
+	if options.Native, options.Glue, err = native.HostBuildSources(); err != nil {
+		return options, nil, err
+	}
+	if options.Identity, _, series, err = c.identity(ctx); err != nil {
+		return options, nil, err
+	}
+	if options.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
+		return options, nil, err
+	}
+	if options.Torch, err = host.OpenTorch(options.Root, c.String("torch")); err != nil {
+		return options, nil, err
+	}
+	options.Facts, err = series.HostFacts()
+	return options, series, err
+}
+
 func (c call) buildHost(ctx context.Context) (result, error) {
 	wished, err := flavours([]string{c.String("flavour")})
 	if err != nil {
 		return result{}, err
 	}
-	cache, err := cacheDir()
+	options, _, err := c.hostOptions(ctx)
 	if err != nil {
 		return result{}, err
 	}
-	options := host.Options{Checkout: c.String("checkout"), Flavour: wished[0], Jobs: c.Int("jobs"), Cache: cache}
-	if options.Native, options.Glue, err = native.HostBuildSources(); err != nil {
-		return result{}, err
-	}
-	var series *patches.Series
-	if options.Identity, _, series, err = c.identity(ctx); err != nil {
-		return result{}, err
-	}
-	if options.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
-		return result{}, err
-	}
-	if options.Torch, err = host.OpenTorch(options.Root, c.String("torch")); err != nil {
-		return result{}, err
-	}
-	if options.Facts, err = series.HostFacts(); err != nil {
-		return result{}, err
-	}
+	options.Flavour = wished[0]
 	built, err := host.Make(ctx, options, c.sink)
 	if err != nil {
 		return result{}, err

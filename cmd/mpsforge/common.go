@@ -31,6 +31,7 @@ type result struct {
 	value   any
 	message string // one sentence for --json; may be empty
 	text    func(io.Writer)
+	next    string // the command that one mostly runs then, without the program's name; may be empty
 }
 
 // call is one run of a command: its flags and where its events go.
@@ -40,6 +41,8 @@ type call struct {
 	std   streams
 	feed  *events.Feed // the sink, for replay
 	clock *streamClock // of replay
+	// fromFile are the flags that settingsFile has set, by name.
+	fromFile map[string]string
 }
 
 // commandError marks an error that the frame has printed.
@@ -54,10 +57,11 @@ type spec struct {
 	parent      string // of a subcommand, else empty
 	// about is the help's text, with examples.
 	about string
-	// argument names the positional argument: NAME is one, ONE TWO are two, NAME... one or more, [NAME] one or none; empty for none.
+	// argument names the positional argument: NAME is one, ONE TWO are two, NAME... one or more, [NAME] one or none, [NAME...] any number; empty for none.
 	argument string
 	flags    []cli.Flag
 	ui       useOfUI
+	logs     bool // keeps a log: its work takes long
 	action   func(context.Context, call) (result, error)
 }
 
@@ -67,10 +71,7 @@ func newCommand(std streams, s spec) *cli.Command {
 	return &cli.Command{
 		Name: s.name, Usage: s.usage, Description: s.about, ArgsUsage: s.argument, HideHelpCommand: true,
 		UsageText: strings.TrimSpace("mpsforge " + full + " [flags] " + s.argument),
-		Flags: append(s.flags,
-			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
-			&cli.StringFlag{Name: "progress", Value: progressAuto, Usage: "how to show progress on standard error: auto, tty, plain or json"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no messages but warnings"}),
+		Flags:     append(s.flags, sharedFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := checkArguments(c, s); err != nil {
 				return err
@@ -104,6 +105,10 @@ func perform(c *cli.Context, std streams, s spec) error {
 	if err != nil {
 		return err
 	}
+	log := &logged{Renderer: renderer, command: full}
+	if s.logs {
+		renderer = log
+	}
 	feed := events.NewFeed(renderer, f.now)
 	defer feed.Close() // gives the terminal back when the action panics
 	defer tellStatus(feed)()
@@ -129,10 +134,16 @@ func perform(c *cli.Context, std streams, s spec) error {
 		feed.Emit(events.End{ExitCode: exitCode(err), Message: found.message})
 	}
 	feed.Close()
+	if path := log.path(); path != "" && !f.quiet && !inEvents {
+		fmt.Fprintf(std.err, "log: %s (mpsforge replay shows it)\n", path)
+	}
 	if c.Bool("json") {
 		printJSON(std.out, jsonResult{Command: full, ExitCode: exitCode(err), Message: found.message, Result: found.value})
 	} else if found.text != nil {
 		found.text(std.out)
+		if err == nil && found.next != "" && !c.Bool("quiet") && std.errTerminal != nil {
+			fmt.Fprintf(std.err, "next: mpsforge %s\n", found.next)
+		}
 	}
 	switch {
 	case err == nil:
@@ -153,6 +164,9 @@ func (s spec) act(ctx context.Context, c call) (found result, err error) {
 			err = fmt.Errorf("panic: %v; this is a bug in mpsforge\n%s", reason, debug.Stack())
 		}
 	}()
+	if c.fromFile, err = applySettings(c.Context, c.sink); err != nil {
+		return result{}, err
+	}
 	return s.action(ctx, c)
 }
 
@@ -175,6 +189,8 @@ func checkArguments(c *cli.Context, s spec) error {
 	least, most := 0, 0
 	switch {
 	case s.argument == "":
+	case strings.HasSuffix(s.argument, "...]"):
+		most = math.MaxInt
 	case strings.HasPrefix(s.argument, "["):
 		most = 1
 	case strings.HasSuffix(s.argument, "..."):
@@ -214,7 +230,7 @@ func checkoutFlag() cli.Flag {
 }
 
 func baselineFlag() cli.Flag {
-	return &cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline: v2.9.1 or v2.6.0 (default: what the checkout is, else v2.9.1)"}
+	return &cli.StringFlag{Name: "baseline", Usage: "the PyTorch release that patches are taken for, `NAME`: v2.9.1 or v2.6.0 (default: what the checkout is, else v2.9.1)"}
 }
 
 func patchesFlag() cli.Flag {
@@ -224,6 +240,14 @@ func patchesFlag() cli.Flag {
 // checkoutFlags are those of every command that works on a checkout.
 func checkoutFlags(more ...cli.Flag) []cli.Flag {
 	return append(more, checkoutFlag(), baselineFlag(), patchesFlag())
+}
+
+// onCheckout is a command line for the same checkout.
+func (c call) onCheckout(command string) string {
+	if c.IsSet("checkout") {
+		command += " --checkout " + c.String("checkout")
+	}
+	return command
 }
 
 // seriesFiles is where the series are read from.

@@ -12,7 +12,7 @@ import (
 
 func doctorCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "doctor", usage: "what this machine can and can not do, and why",
+		name: "doctor", usage: "show what this machine can do, and how to fix each gap",
 		about: `For each gap it names what it is needed for and the command that mends it. It changes nothing.
 
   mpsforge doctor

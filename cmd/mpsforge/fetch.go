@@ -12,7 +12,7 @@ import (
 
 func fetchCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "fetch", usage: "get a PyTorch checkout of a baseline", ui: workUI,
+		name: "fetch", usage: "get a PyTorch checkout of a baseline", ui: workUI, logs: true,
 		about: `The result is a git work tree whose base commit is verified and recorded. A folder that holds anything else is
 never touched. When it was cut off, the same command goes on where it stopped, and recover removes what it left.
 Without --baseline, --from and --url it takes Debian's PyTorch 2.6.0 where GitHub does not answer, and says so.
@@ -34,7 +34,7 @@ Without --baseline, --from and --url it takes Debian's PyTorch 2.6.0 where GitHu
 			}
 			return result{value: fetched, message: message, text: func(w io.Writer) {
 				fmt.Fprintf(w, "%s: %s\n", fetched.Checkout, message)
-			}}, nil
+			}, next: c.onCheckout("apply")}, nil
 		},
 	})
 }
@@ -55,7 +55,7 @@ func (c call) fetch(ctx context.Context) (*fork.Fetched, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := cacheDir()
+	cache, err := openCache()
 	if err != nil {
 		return nil, err
 	}

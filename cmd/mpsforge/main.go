@@ -66,6 +66,11 @@ type streams struct {
 	args          []string // the command line
 }
 
+// colour says whether what is written to out may be coloured (https://no-color.org).
+func (s streams) colour() bool {
+	return s.outIsTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
 // usageError is a wrong use of the command line.
 type usageError struct{ text string }
 
@@ -190,7 +195,7 @@ func newApp(std streams) *cli.App {
 		UsageText: "mpsforge COMMAND [flags]",
 		Description: `Try it:
   mpsforge run                     everything: get PyTorch, apply the series, verify, report
-  mpsforge doctor                  what this machine can and can not do
+  mpsforge doctor                  what this machine can do, and how to fix each gap
 
 Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verification failed,
 5 something needed is missing here, 130 interrupted.`,
@@ -209,11 +214,12 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			runCommand(std), fetchCommand(std), applyCommand(std), unapplyCommand(std), statusCommand(std), exportCommand(std), portCommand(std), prCommand(std), lintCommand(std),
-			buildCommand(std), shellCommand(std), verifyCommand(std), reportCommand(std), recoverCommand(std), baselineCommand(std), metalCommand(std), reproCommand(std), replayCommand(std), doctorCommand(std), versionCommand(std),
-			completionCommand(std), completeCommand(std), docsCommand(std), helpCommand(),
+			runCommand(std), doctorCommand(std), fetchCommand(std), applyCommand(std), statusCommand(std), unapplyCommand(std), recoverCommand(std), buildCommand(std), overlayCommand(std), shellCommand(std),
+			verifyCommand(std), reportCommand(std), metalCommand(std), reproCommand(std), lintCommand(std), exportCommand(std), portCommand(std), baselineCommand(std), prCommand(std),
+			cacheCommand(std), versionCommand(std), completionCommand(std), completeCommand(std), docsCommand(std), replayCommand(std), helpCommand(),
 		},
 	}
+	app.CustomAppHelpTemplate = appHelp(app.Commands)
 	hardenCommands(app.Commands)
 	return app
 }
@@ -222,6 +228,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verifica
 func hardenCommands(commands []*cli.Command) {
 	for _, command := range commands {
 		command.OnUsageError = onUsageError
+		command.CustomHelpTemplate = commandHelp(command)
 		hardenCommands(command.Subcommands)
 	}
 }

@@ -23,10 +23,13 @@ import (
 func reportCommand(std streams) *cli.Command {
 	command := newCommand(std, spec{
 		name: "report", usage: "print a verification report in any form, or its charts; compare two", argument: "[FILE]",
-		about: `FILE is the JSON that mpsforge verify wrote, from which all forms are made. Without --format it is text on a terminal,
-in colour unless NO_COLOR is set, and Markdown elsewhere.
+		about: `FILE is the JSON that mpsforge verify wrote, from which all forms are made; without FILE it is the latest report in the cache.
+Without --format the answer is printed as text on a terminal, in colour unless NO_COLOR is set, and the whole report as
+Markdown elsewhere.
 
-  mpsforge report out.json
+  mpsforge report                                             the answer of the latest run
+  mpsforge report --full out.json                             all of it: tables, the thread grid, charts
+  mpsforge report --list                                      the reports in the cache, latest first
   mpsforge report --format html --output out.html out.json    one page that needs no network; verify writes it, too
   mpsforge report --open out.json                             the same in the browser
   mpsforge report --format junit out.json                     for CI systems
@@ -35,6 +38,8 @@ in colour unless NO_COLOR is set, and Markdown elsewhere.
   mpsforge report diff before.json after.json                 what has got worse?
   mpsforge report github out.json                             into the summary of a step of GitHub Actions`,
 		flags: []cli.Flag{
+			&cli.BoolFlag{Name: "full", Usage: "all of the report as text, not only its answer"},
+			&cli.BoolFlag{Name: "list", Usage: "list the reports in the cache, latest first"},
 			&cli.StringFlag{Name: "format", Usage: "`FORM` " + strings.Join(reports.Formats(), ", ") + " or svg"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output; with svg a folder"},
 			&cli.BoolFlag{Name: "open", Usage: "show the HTML page, which is written beside FILE or to --output"},
@@ -49,19 +54,35 @@ func (c call) report() (result, error) {
 	path, format, output := c.Args().First(), c.String("format"), c.String("output")
 	if c.Bool("schema") {
 		if path != "" || format != "" || output != "" || c.Bool("open") {
-			return result{}, usagef("--schema stands alone: it is the same for all reports")
+			return result{}, usagef("--schema takes no FILE and no other flag: it is the same for all reports")
 		}
 		return result{value: reports.JSONSchema(), message: "the JSON Schema of reports", text: func(w io.Writer) { fmt.Fprint(w, string(reports.JSONSchema())) }}, nil
 	}
+	if c.Bool("list") {
+		if path != "" || format != "" || output != "" || c.Bool("open") || c.Bool("full") {
+			return result{}, usagef("--list takes no FILE and no other flag")
+		}
+		return listReports()
+	}
 	switch {
-	case path == "":
-		return result{}, usagef("report needs FILE")
+	case c.Bool("full") && (format != "" && format != "text" || c.Bool("open")):
+		return result{}, usagef("--full is for text; the other forms are always whole")
 	case c.Bool("open") && format != "" && format != "html":
 		return result{}, usagef("--open shows the HTML page, not %s", format)
 	case format != "" && format != "svg" && !slices.Contains(reports.Formats(), format):
 		return result{}, usagef("there is no --format %s%s", format, suggest.Names(format, append(reports.Formats(), "svg")))
 	case format == "svg" && output == "":
 		return result{}, usagef("--format svg writes a file for each chart: name a folder with --output")
+	}
+	if path == "" {
+		found, err := cachedReports()
+		if err != nil {
+			return result{}, err
+		}
+		if len(found) == 0 {
+			return result{}, usagef("there is no report in the cache; mpsforge verify writes one, or name a FILE")
+		}
+		path = found[0]
 	}
 	report, err := reports.ReadFile(path)
 	if err != nil {
@@ -74,20 +95,25 @@ func (c call) report() (result, error) {
 		found.text = func(w io.Writer) { fmt.Fprintln(w, strings.Join(charts, "\n")) }
 		return found, err
 	}
-	colour := false
+	brief := false
 	switch {
 	case c.Bool("open"):
 		format, output = "html", cmp.Or(output, reports.PathOf(path, "html"))
-	case output == "" && c.std.outIsTerminal:
-		format = cmp.Or(format, "text")
-		colour = format == "text" && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	case c.Bool("full"):
+		format = "text"
+	case format == "" && output == "" && c.std.outIsTerminal:
+		brief = true
 	default:
 		format = cmp.Or(format, "markdown")
 	}
 	var text strings.Builder
-	if colour {
-		err = report.WriteText(&text, true)
-	} else {
+	switch {
+	case brief:
+		err = report.WriteSummary(&text, c.std.colour())
+		fmt.Fprintf(&text, "\nall of it: mpsforge report --full %s\n", path)
+	case format == "text" && output == "":
+		err = report.WriteText(&text, c.std.colour())
+	default:
 		err = report.Write(&text, format)
 	}
 	if err != nil {
@@ -109,6 +135,58 @@ func (c call) report() (result, error) {
 		return found, open(output)
 	}
 	return found, nil
+}
+
+// reportsDir is where verify writes reports that were given no name.
+func reportsDir() (string, error) {
+	dir, err := cacheDir()
+	return filepath.Join(dir, "reports"), err
+}
+
+// cachedReports lists the reports in the cache, latest first: their names begin with the time.
+func cachedReports() ([]string, error) {
+	dir, err := reportsDir()
+	if err != nil {
+		return nil, err
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	slices.Sort(found)
+	slices.Reverse(found)
+	return found, nil
+}
+
+// listedReport is a line of report --list.
+type listedReport struct {
+	Path    string          `json:"path"`
+	Verdict reports.Verdict `json:"verdict,omitempty"`
+	Summary string          `json:"summary"` // why it cannot be read, if it has no verdict
+}
+
+func listReports() (result, error) {
+	paths, err := cachedReports()
+	if err != nil {
+		return result{}, err
+	}
+	found := []listedReport{}
+	for _, path := range paths {
+		if report, err := reports.ReadFile(path); err != nil {
+			found = append(found, listedReport{Path: path, Summary: err.Error()})
+		} else {
+			found = append(found, listedReport{path, report.Verdict, report.Conclusion()})
+		}
+	}
+	message := fmt.Sprintf("reports in the cache: %d", len(found))
+	return result{value: found, message: message, text: func(w io.Writer) {
+		for _, one := range found {
+			fmt.Fprintf(w, "%s  %s\n", one.Path, one.Summary)
+		}
+		if len(found) == 0 {
+			fmt.Fprintln(w, "there is no report in the cache; mpsforge verify writes one")
+		}
+	}}, nil
 }
 
 // browserPatience is how long a failure to show the page is waited for; the browser itself may stay for hours.
@@ -135,7 +213,7 @@ func open(path string) error {
 	select {
 	case err := <-ended:
 		if err != nil {
-			return silentError{exitEnvironment, fmt.Sprintf("%s can not show the page: %v; it is %s", program, err, whole)}
+			return silentError{exitEnvironment, fmt.Sprintf("%s cannot show the page: %v; it is %s", program, err, whole)}
 		}
 	case <-time.After(browserPatience):
 	}

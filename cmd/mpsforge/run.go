@@ -18,7 +18,7 @@ import (
 
 func runCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "run", usage: "fetch, apply, build, verify and report in one go", ui: workUI,
+		name: "run", usage: "fetch, apply, build, verify and report in one go", ui: workUI, logs: true,
 		about: `Steps that are done already are left out. The exit code is that of the first step that fails. PyTorch is built on a Mac
 for the stages python and bench, unless --python names an environment that has it or --build=false says no, and elsewhere when
 --build asks for it; what was built is then what those stages run on.

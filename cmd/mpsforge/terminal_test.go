@@ -266,3 +266,12 @@ func TestStatusLineIsTakenAway(t *testing.T) {
 		t.Errorf("colours are shown:\n%q", shown())
 	}
 }
+
+// On a terminal a command ends with the one that is mostly run then; elsewhere nobody asked.
+func TestNextCommandIsNamedOnATerminal(t *testing.T) {
+	command, _, shown := onTerminal(t, "cache")
+	if err := command.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, shown())
+	}
+	waitFor(t, "the last line", func() bool { return strings.Contains(shown(), "next: mpsforge cache clean --dry-run") })
+}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/build"
+	"mpsforge/internal/run"
 	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -29,7 +32,7 @@ import (
 
 func verifyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "verify", usage: "run the verification pipeline and write a report", ui: workUI,
+		name: "verify", usage: "run the verification pipeline and write a report", ui: workUI, logs: true,
 		about: `Stages run in this order: ` + strings.Join(validate.StageNames(), ", ") + `. A failed stage stops the
 later ones. The report is written as JSON, and beside it as Markdown, as an HTML page and in JUnit's XML.
 
@@ -51,20 +54,28 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
 	})
 }
 
+// verifyFlags begins with the common ones; the others are in groups below them.
 func verifyFlags() []cli.Flag {
-	return hostFlags(append(pythonFlags(),
+	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas; exit code 5 unless all of them ran"},
-		&cli.StringFlag{Name: "require", Usage: "stages that must run, too, `LIST` with commas; else exit code 5"},
 		&cli.BoolFlag{Name: "quick", Usage: "the short form of each stage"},
+		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
+		&cli.StringFlag{Name: "require", Usage: "stages that must run, too, `LIST` with commas; else exit code 5"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
-		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
 		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out each patch of `LIST` in turn, or of all, and show what fails"},
+	}, inGroup("Python stages", pythonFlags()), inGroup("PyTorch's own operators and tests", judgeFlags()), inGroup("Host builds (Linux)", append(hostFlags(),
+		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})))
+}
+
+// judgeFlags are of the stages operators and upstream.
+func judgeFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringFlag{Name: "operators", Usage: "operators: only these `OPERATORS`, entries of PyTorch's operator database, with commas"},
 		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS`, with commas (default: all)"},
 		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES`, with commas (default: float32 where the entry has it)"},
 		&cli.StringFlag{Name: "tests", Usage: "upstream: tests of PyTorch's whose names, FILE:Class.method, match `PATTERN`, a regular expression"},
-		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})...)
+	}
 }
 
 // pythonFlags are of the stages python and bench, and in part of operators.
@@ -136,7 +147,14 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
 		return options, err
 	}
-	cache, err := cacheDir()
+	if c.fromFile["stages"] != "" { // what is required by the command line runs whatever the file says
+		for _, name := range required {
+			if !slices.Contains(stages, name) {
+				stages = append(stages, name)
+			}
+		}
+	}
+	cache, err := openCache()
 	if err != nil {
 		return options, err
 	}
@@ -244,7 +262,11 @@ func (c call) verify(ctx context.Context) (result, error) {
 	}
 	path := c.String("report")
 	if path == "" {
-		path = filepath.Join(options.Cache, "reports", time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
+		dir, err := reportsDir()
+		if err != nil {
+			return result{}, err
+		}
+		path = filepath.Join(dir, time.Now().UTC().Format("20060102T150405.000Z")+"-"+options.Series.Baseline.Name+".json")
 		if err := reports.TryFiles(path); err != nil {
 			return result{}, fmt.Errorf("the report in the cache: %v; name another FILE with --report", err) // no wrong use
 		}
@@ -254,19 +276,14 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	report.Command, report.Settings = c.again(report.Seed), c.fromFile
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
 	message := fmt.Sprintf("verification %s; report: %s", report.Conclusion(), path)
 	found := result{value: report, message: message, text: func(w io.Writer) {
-		for _, stage := range report.Stages {
-			line := fmt.Sprintf("%-12s %-8s %6.1f s", stage.Name, stage.Verdict, stage.Seconds)
-			if stage.Reason != "" {
-				line += "  " + stage.Reason
-			}
-			fmt.Fprintln(w, line)
-		}
-		fmt.Fprintf(w, "%s\nread it with: mpsforge report %s, or as a page: %s\n", message, path, reports.PathOf(path, "html"))
+		_ = report.WriteSummary(w, c.std.colour()) // standard output is gone: there is nobody left to read it
+		fmt.Fprintf(w, "\nall of it: mpsforge report --full %s, or as a page: %s\n", path, reports.PathOf(path, "html"))
 	}}
 	switch report.Verdict {
 	case reports.Failed:
@@ -277,4 +294,16 @@ func (c call) verify(ctx context.Context) (result, error) {
 		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor shows what is missing"}
 	}
 	return found, nil
+}
+
+// again is the command line that runs the same with the same random choices.
+func (c call) again(seed uint64) string {
+	args := slices.Clone(c.std.args[1:])
+	for _, name := range slices.Sorted(maps.Keys(c.fromFile)) {
+		args = append(args, "--"+name, c.fromFile[name])
+	}
+	if !c.IsSet("seed") {
+		args = append(args, "--seed", fmt.Sprint(seed))
+	}
+	return withoutPasswords(run.Command{Name: "mpsforge", Args: args}.String())
 }

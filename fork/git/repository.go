@@ -41,6 +41,8 @@ type Repository struct {
 	StateIDs   []string
 	WorktreeID string // "main", or "linked-" and the linked work tree's name
 
+	pins, variables []string // see distrusted
+
 	prefetched map[string][]IndexEntry // of the paths in hinted
 	hinted     map[string]bool
 }
@@ -48,7 +50,7 @@ type Repository struct {
 // pins keep a user's configuration from changing what the commands do or print.
 var pins = []string{
 	"-c", "core.quotepath=off", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
-	"-c", "commit.gpgsign=false", "-c", "advice.detachedHead=false", "-c", "color.ui=false",
+	"-c", "commit.gpgsign=false", "-c", "advice.detachedHead=false", "-c", "color.ui=false", "-c", "core.fsmonitor=false",
 }
 
 func environment() []string {
@@ -61,7 +63,7 @@ func environment() []string {
 			!strings.HasPrefix(name, "GIT_CONFIG_VALUE_") || name == "LC_ALL" || name == "LANGUAGE"
 	}
 	return run.Environment([]string{"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true",
-		"GIT_LITERAL_PATHSPECS=1"}, drop)
+		"GIT_PAGER=cat", "GIT_LITERAL_PATHSPECS=1", transports}, drop)
 }
 
 // newCommand prepares a git command in dir ("" for the current folder) with the pinned environment.
@@ -69,7 +71,13 @@ func newCommand(dir string, args ...string) run.Command {
 	return run.Command{Name: "git", Args: append(append([]string{}, pins...), args...), Hidden: len(pins), Dir: dir, Env: environment()}
 }
 
-func (r *Repository) command(args ...string) run.Command { return newCommand(r.WorkTree, args...) }
+// command is a git command in the work tree, which runs none of the programs that the checkout's configuration names.
+func (r *Repository) command(args ...string) run.Command {
+	command := newCommand(r.WorkTree, append(slices.Clone(r.pins), args...)...)
+	command.Hidden += len(r.pins)
+	command.Env = append(command.Env, r.variables...)
+	return command
+}
 
 // runCommand runs a command and gives its standard output; a usage error of git is most likely an old git.
 func runCommand(ctx context.Context, command run.Command) ([]byte, error) {
@@ -122,12 +130,19 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 		output, err = runCommand(ctx, newCommand(dir, append(places, "HEAD^{commit}", "--glob=refs/mpsforge/*/state")...))
 		looked <- err
 	}()
+	var pins, variables []string
+	guarded := make(chan error, 1)
+	go func() {
+		var err error
+		pins, variables, err = distrusted(ctx, dir)
+		guarded <- err
+	}()
 	early := Repository{WorkTree: dir}
 	prefetched, err := early.IndexEntries(ctx, hint)
 	if err != nil {
 		prefetched = nil // not a repository, or no index: whoever needs the entries asks again and sees the error
 	}
-	err = <-looked
+	err, guardErr := <-looked, <-guarded
 	unborn := false
 	if err != nil && !errors.Is(err, ErrNoGit) && ctx.Err() == nil {
 		placesOutput, placesErr := runCommand(ctx, newCommand(dir, places...))
@@ -142,7 +157,10 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	if len(lines) < 4 {
 		return nil, fmt.Errorf("open checkout %s: git rev-parse printed %q", dir, output)
 	}
-	repository := &Repository{WorkTree: lines[0], Dir: lines[1], CommonDir: lines[2], WorktreeID: "main"}
+	if guardErr != nil {
+		return nil, fmt.Errorf("open checkout %s: read its configuration: %w", dir, guardErr)
+	}
+	repository := &Repository{pins: pins, variables: variables, WorkTree: lines[0], Dir: lines[1], CommonDir: lines[2], WorktreeID: "main"}
 	if format := lines[3]; format != "sha1" {
 		return nil, fmt.Errorf("open checkout %s: its object format is %s; PyTorch's patches name SHA-1 blobs, so clone it with SHA-1", dir, format)
 	}

@@ -44,13 +44,16 @@ type Options struct {
 	Core bool
 	// Tests asks for the test programs of both, too.
 	Tests bool
+	// Overlay, unless nil, holds native/overlay's sources, and asks for an overlay, too.
+	Overlay fs.FS
 }
 
 // Build is a finished host build.
 type Build struct {
 	Dir string `json:"dir"`
 	// Library registers the backend for the MPS dispatch key when it is loaded; Metal, which it is linked with, is the
-	// software Metal with its Objective-C classes; Driver runs scenarios over both.
+	// software Metal with its Objective-C classes; Driver runs scenarios over both. What computes graphs and kernels, as
+	// Apple's frameworks do, is a library of its own, evaluatorLibrary.
 	Library string `json:"library"`
 	Metal   string `json:"metal"`
 	Driver  string `json:"driver"`
@@ -68,6 +71,8 @@ type Build struct {
 	Dropped   []string `json:"dropped"` // operators whose kernels are not among the compiled sources
 	// Layouts are those of the classes that extensions are built with; the plain flavour has them.
 	Layouts []Layout `json:"layouts,omitempty"`
+	// Overlay is there if it was asked for.
+	Overlay *Overlay `json:"overlay,omitempty"`
 	// Tests are the test programs by name, if they were asked for.
 	Tests map[string]string `json:"tests,omitempty"`
 }
@@ -82,6 +87,8 @@ var commonFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-pthread", "-fc
 // bareFolders are compiled without ThreadSanitizer: their locks and memory must not order PyTorch's threads for it. Order
 // that Apple documents is declared by hand.
 var bareFolders = []string{"metal/", "schedule/", "objc/runtime/", "objc/engine.cc", "objc/system/mutex_order.cc"}
+
+const evaluatorLibrary = "libmpsforge_evaluator.so"
 
 // seriesDrivers are the sources of the program scenarios that use what only the series declares.
 var seriesDrivers = []string{"benchmarks.cc", "extensions.cc"}
@@ -197,7 +204,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		}
 		return flags
 	}
-	var metal, foreign, drivers, tests []unit
+	var metal, foreign, evaluator, drivers, tests []unit
 	ownFlags := slices.Concat(commonFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"}, include(".", "objc/include"))
 	err = eachSource(h.Native, func(path string) {
 		if !strings.HasPrefix(path, "objc/") && !strings.HasPrefix(path, "metal/") && !strings.HasPrefix(path, "schedule/") {
@@ -254,7 +261,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		default:
 			// What runs on the threads of the software GPU is checked by its own checker.
 			u.bare = strings.HasPrefix(path, "evaluator") || strings.HasPrefix(path, "kernels")
-			foreign = append(foreign, u)
+			evaluator = append(evaluator, u)
 		}
 	})
 	if err != nil {
@@ -275,7 +282,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	if !h.Tests {
 		tests = nil
 	}
-	if err := h.compiler.compile(ctx, slices.Concat(foreign, metal, drivers, tests)); err != nil {
+	if err := h.compiler.compile(ctx, slices.Concat(foreign, evaluator, metal, drivers, tests)); err != nil {
 		return nil, err
 	}
 	registration, kernels, err := h.registration(ctx, generated, objects, objectsOf(foreign))
@@ -294,7 +301,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		return nil, err
 	}
 	search := h.runPaths(dir)
-	if err := h.compiler.link(ctx, built.Metal, objectsOf(metal), []string{"-shared", "-Wl,-soname,libmpsforge_objc.so"}); err != nil {
+	if err := h.compiler.link(ctx, built.Metal, objectsOf(metal), []string{"-shared", "-Wl,-soname,libmpsforge_objc.so", "-Wl,-Bsymbolic"}); err != nil {
 		return nil, err
 	}
 	libraries := append(search, "-L"+dir, "-ltorch_cpu", "-lc10", "-lmpsforge_objc")
@@ -309,11 +316,20 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	for _, name := range wrappedFunctions {
 		wraps = append(wraps, "-Wl,--wrap="+name)
 	}
+	if err := h.compiler.link(ctx, filepath.Join(dir, evaluatorLibrary), objectsOf(evaluator), slices.Concat([]string{"-shared", "-Wl,-soname," + evaluatorLibrary, "-Wl,-Bsymbolic"}, wraps, libraries)); err != nil {
+		return nil, err
+	}
+	libraries = append(libraries, "-lmpsforge_evaluator")
 	if err := h.compiler.link(ctx, built.Library, objectsOf(append(foreign, registration...)), slices.Concat([]string{"-shared", "-Wl,-soname,libhostmps.so", "-Wl,-Bsymbolic"}, wraps, libraries)); err != nil {
 		return nil, err
 	}
 	if err := h.compiler.link(ctx, built.Driver, objectsOf(drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
 		return nil, err
+	}
+	if h.Overlay != nil {
+		if built.Overlay, err = h.overlay(ctx, dir, stamp, append(foreign, registration...), torchFlags, backendFlags, append(wraps, libraries...)); err != nil {
+			return nil, err
+		}
 	}
 	headers := slices.Concat(include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
 	if built.Python, built.NoPython, err = h.buildPython(ctx, dir, glue, objects, headers, libraries); err != nil {

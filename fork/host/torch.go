@@ -77,3 +77,6 @@ func (t *Torch) checkVersion(checkout string) error {
 	}
 	return nil
 }
+
+// VersionFile is the libtorch's torch/version.py.
+func (t *Torch) VersionFile() string { return filepath.Join(t.pythonPath, "torch/version.py") }

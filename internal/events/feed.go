@@ -20,6 +20,15 @@ type Renderer interface {
 	Close()
 }
 
+// Idler is a renderer that wants to know when nothing happens.
+type Idler interface {
+	// Idle gives the state of the stream at a time at which there was nothing to show.
+	Idle(now time.Time, status string)
+}
+
+// idleCheck is how often a feed looks whether anything has happened.
+const idleCheck = 5 * time.Second
+
 // A Feed holds back what its renderer is too slow for; from busyRecords on progress takes the place of older progress, and
 // more than busyLines of programs' output are left out.
 const (
@@ -87,7 +96,24 @@ func (f *Feed) add(record Record) {
 
 func (f *Feed) show() {
 	defer close(f.shown)
-	for range f.wake {
+	tick := time.NewTicker(idleCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case _, open := <-f.wake:
+			if !open {
+				return
+			}
+		case <-tick.C:
+			if idle, ok := f.renderer.(Idler); ok {
+				f.mutex.Lock()
+				now := f.now()
+				status := f.state.Status(now)
+				f.mutex.Unlock()
+				idle.Idle(now, status)
+			}
+			continue
+		}
 		f.mutex.Lock()
 		batch, leftOut := f.pending, f.leftOut
 		f.pending, f.lines, f.leftOut = nil, 0, 0

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mpsforge/internal/events"
@@ -109,5 +110,28 @@ func TestStatus(t *testing.T) {
 	}
 	if got, want := state.Status(start.Add(75*time.Second)), "build for 1:13: 3/9 a.mm; verify began 1:15 ago"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Where a step shows nothing for long, a plain line says what is running at least every 30 seconds; quiet mode has none.
+func TestLongWorkShowsThatItGoesOn(t *testing.T) {
+	for name, quiet := range map[string]bool{"plain": false, "quiet": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				feed := events.NewFeed(events.NewPlain(&out, quiet), time.Now)
+				feed.Emit(events.Stream{Version: events.Version, Command: "verify"})
+				feed.Emit(events.StepStarted{Step: "build"})
+				time.Sleep(65 * time.Second)
+				feed.Close()
+				want := " 0:25.0 running: build for 0:25; verify began 0:25 ago\n 0:50.0 running: build for 0:50; verify began 0:50 ago\n"
+				if quiet {
+					want = ""
+				}
+				if out.String() != want {
+					t.Errorf("%q", out.String())
+				}
+			})
+		})
 	}
 }

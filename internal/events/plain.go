@@ -10,6 +10,9 @@ import (
 // plainInterval is the least time between two lines of progress of one step.
 const plainInterval = 2 * time.Second
 
+// idleInterval is how long nothing is written before a line says what is running, less what a Feed takes to notice.
+const idleInterval = 25 * time.Second
+
 // liveInterval is the least time between two updates of the live line.
 const liveInterval = 100 * time.Millisecond
 
@@ -22,6 +25,7 @@ type lines struct {
 	live     bool
 	standing bool // the live line
 	started  time.Time
+	written  time.Time            // when there was a line last
 	shown    map[string]time.Time // by step
 }
 
@@ -43,7 +47,7 @@ func (l *lines) Show(records []Record) {
 
 func (l *lines) show(record Record) {
 	if l.started.IsZero() {
-		l.started = record.Time
+		l.started, l.written = record.Time, record.Time
 	}
 	switch e := record.Event.(type) {
 	case StepStarted:
@@ -89,8 +93,16 @@ func (l *lines) print(at time.Time, text string) {
 	}
 }
 
+// Idle shows that the work goes on where nobody would see it otherwise.
+func (l *lines) Idle(now time.Time, status string) {
+	if !l.live && !l.started.IsZero() && now.Sub(l.written) >= idleInterval {
+		l.print(now, "running: "+status)
+	}
+}
+
 func (l *lines) write(at time.Time, text string) {
 	l.clear()
+	l.written = at
 	since := ""
 	if !l.live && !l.quiet {
 		since = fmt.Sprintf("%7s ", sinceText(at.Sub(l.started)))

@@ -306,7 +306,7 @@ func (s *State) Status(now time.Time) string {
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
-		parts = []string{"no step is at work"}
+		parts = []string{"no step is running"}
 	}
 	return fmt.Sprintf("%s; %s began %s ago", strings.Join(parts, "; "), s.Stream.Command, Clock(s.ElapsedAt(now)))
 }

@@ -30,13 +30,15 @@ def symbol(path, name, kind):
 
 
 def stamped():
-    """The loaded library that has the MPS backend and bears a stamp of mpsforge, and the stamp; of several, which must not be,
-    the first. Others must not be asked: a library's symbols are looked for in those that it is linked with, too."""
-    for path in images():
-        if any(word in os.path.basename(path) for word in ("libtorch_cpu.", "hostmps")):
-            mark = symbol(path, STAMP, ctypes.c_char)
-            if mark is not None:
-                return path, ctypes.string_at(ctypes.addressof(mark)).decode()
+    """The loaded library that has the MPS backend and bears a stamp of mpsforge, and the stamp; of several, which must not be
+    but for an overlay over another one, the first. Others must not be asked: a library's symbols are looked for in those that it is
+    linked with, too."""
+    for words in (("mpsforge_overlay.",), ("libtorch_cpu.", "hostmps")):
+        for path in images():
+            if any(word in os.path.basename(path) for word in words):
+                mark = symbol(path, STAMP, ctypes.c_char)
+                if mark is not None:
+                    return path, ctypes.string_at(ctypes.addressof(mark)).decode()
     return "", ""
 
 

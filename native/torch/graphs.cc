@@ -1,5 +1,5 @@
 // Loading the library gives MPSGraph the evaluator over libtorch's CPU operators.
-#include "../evaluator.h"
+#include "evaluator.h"
 #include "objc/graph/evaluator.h"
 
 namespace {

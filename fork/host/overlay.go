@@ -1,0 +1,72 @@
+package host
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mpsforge/fork/builds"
+)
+
+// OverlayLibrary is the file name of an overlay's library, and its install name.
+const OverlayLibrary = "libmpsforge_overlay.so"
+
+// Overlay is the patched backend as a library that goes into a process beside another host build.
+type Overlay struct {
+	Library string       `json:"library"`
+	Stamp   builds.Stamp `json:"stamp"`
+}
+
+// hooksSource registers the hooks. An overlay compiles it a second time, since torch's copy has registered its own.
+const hooksSource = "aten/src/ATen/mps/MPSHooks.mm"
+
+// ownGlue are the sources that only a host build has: scenarios ask them.
+var ownGlue = []string{"backend/hooks.cc", "backend/pool.cc", dispatchStub, "stamp.cc"}
+
+// overlay links the backend, but for what registers once only, with the sources of native/overlay. What the other host build
+// brings (the Objective-C layer, the evaluator, the kernels) is used and not brought again.
+func (h *builder) overlay(ctx context.Context, dir string, stamp builds.Stamp, backend []unit, torchFlags, glueFlags, link []string) (*Overlay, error) {
+	sources, digest, err := h.unpack("native/overlay", h.Overlay)
+	if err != nil {
+		return nil, err
+	}
+	objects := filepath.Join(dir, "objects", "overlay")
+	stamp.Kind, stamp.Native = "overlay", builds.Digest(stamp.Native, digest)
+	text, err := stamp.Source()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(objects, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(objects, "stamp.cc"), text, 0o644); err != nil {
+		return nil, err
+	}
+	added := []unit{
+		{dir: sources, path: "before.cc", flags: glueFlags}, // what it does comes before all registrations
+		{dir: h.Checkout, path: hooksSource, flags: slices.Concat(torchFlags, []string{"-include", filepath.Join(sources, "hooks.h")})},
+		{dir: objects, path: "stamp.cc", flags: commonFlags},
+	}
+	err = eachSource(h.Overlay, func(path string) {
+		if path != added[0].path {
+			added = append(added, unit{dir: sources, path: path, flags: glueFlags})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range added {
+		added[i].object = filepath.Join(objects, filepath.Base(added[i].path)+".o")
+	}
+	if err := h.compiler.compile(ctx, added); err != nil {
+		return nil, err
+	}
+	backend = slices.DeleteFunc(slices.Clone(backend), func(u unit) bool { return u.path == hooksSource || slices.Contains(ownGlue, u.path) })
+	library := filepath.Join(dir, OverlayLibrary)
+	// No run path: what it needs is loaded already, or it is not loaded.
+	link = slices.DeleteFunc(slices.Clone(link), func(flag string) bool { return strings.HasPrefix(flag, "-Wl,-rpath") })
+	return &Overlay{library, stamp}, h.compiler.link(ctx, library, objectsOf(append(added, backend...)), append([]string{"-shared", "-Wl,-soname," + OverlayLibrary, "-Wl,-Bsymbolic",
+		"-Wl,--strip-debug", "-Wl,--version-script=" + filepath.Join(sources, "exports.map")}, link...))
+}

@@ -1,0 +1,208 @@
+// Package cache knows the folders in which mpsforge keeps what it fetched and made, and cleans them.
+//
+// Others write there by themselves, each to a folder of its own; all that is known here is their names. What is not listed below
+// is not removed.
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind is one folder of the cache.
+type Kind struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
+// Kinds lists the folders that mpsforge makes, in the order of their names.
+func Kinds() []Kind {
+	return []Kind{
+		{"ccache", "compiled objects of host builds"},
+		{"debian", "Debian's package lists and packages"},
+		{"generated", "sources that PyTorch's torchgen has written"},
+		{"header", "the header folder that compilers see"},
+		{"headers", "precompiled headers of host builds"},
+		{"hosts", "host builds"},
+		{"logs", "logs of long commands"},
+		{"mac", "headers and objects of stage mac"},
+		{"mypy", "what mypy keeps"},
+		{"native", "compiled engines of mpsforge"},
+		{"operators", "results of unended long runs of stage operators"},
+		{"pycache", "compiled Python"},
+		{"reports", "reports of verify"},
+		{"roots", "Debian systems with the compilers of host builds"},
+		{"shaders", "PyTorch's Metal kernels, translated for this machine"},
+		{"snapshots", "PyTorch trees as git objects, for fetch"},
+		{"sources", "source packages of PyTorch"},
+		{"tools", "checkers of C++ and Python"},
+		{"trees", "checkouts that make demo and the tests use"},
+		{"unpacked", "scripts as they run"},
+		{"upstream", "results of unended long runs of stage upstream"},
+		{"wheels", "PyTorch's wheels for the Mac, in part"},
+	}
+}
+
+// ErrUnknownKind is returned, wrapped, for a kind that does not exist.
+var ErrUnknownKind = errors.New("no such kind of cached files")
+
+// ErrNotOurs is returned, wrapped, for a folder without the mark that Mark leaves.
+var ErrNotOurs = errors.New("not a cache of mpsforge")
+
+// tag is the file that marks a cache folder for backup programs (https://bford.info/cachedir/), and for Clean.
+const (
+	tag       = "CACHEDIR.TAG"
+	signature = "Signature: 8a477f597d28d172789f06886806bc55\n"
+	owner     = "# This folder is the cache of mpsforge; mpsforge cache shows and cleans it.\n"
+)
+
+// Mark makes the folder if there is none and leaves a file in it by which Clean knows it. A folder that already holds something
+// else gets no mark.
+func Mark(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the cache folder: %w", err)
+	}
+	if marked(dir) {
+		return nil
+	}
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read the cache folder: %w", err)
+	}
+	for _, entry := range found {
+		if !known(entry.Name()) && !strings.HasSuffix(entry.Name(), ".lock") {
+			return nil
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, tag), []byte(signature+owner), 0o644); err != nil {
+		return fmt.Errorf("mark the cache folder: %w", err)
+	}
+	return nil
+}
+
+func marked(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, tag))
+	return err == nil && string(text) == signature+owner
+}
+
+// CheckOurs refuses a folder without the mark that Mark leaves.
+func CheckOurs(dir string) error {
+	if !marked(dir) {
+		return fmt.Errorf("%w: %s has no %s of ours; if it is one, mpsforge verify marks it", ErrNotOurs, dir, tag)
+	}
+	return nil
+}
+
+func known(name string) bool {
+	return slices.ContainsFunc(Kinds(), func(k Kind) bool { return k.Name == name })
+}
+
+// Entry is one file or folder of a kind; Used is when it was last written to.
+type Entry struct {
+	Kind  string    `json:"kind"`
+	Path  string    `json:"path"` // below the cache folder
+	Bytes int64     `json:"bytes"`
+	Used  time.Time `json:"used"`
+}
+
+// List measures what is in the cache, by kind and name. Links are counted as such and never followed. A cache that does not
+// exist is empty.
+func List(ctx context.Context, dir string) ([]Entry, error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("open the cache folder: %w", err)
+	}
+	defer root.Close()
+	var all []Entry
+	for _, kind := range Kinds() {
+		info, err := root.Lstat(kind.Name)
+		if err != nil || !info.IsDir() { // a link is not ours
+			continue
+		}
+		found, err := fs.ReadDir(root.FS(), kind.Name)
+		if err != nil {
+			return nil, fmt.Errorf("read the cache: %w", err)
+		}
+		for _, one := range found {
+			entry := Entry{Kind: kind.Name, Path: kind.Name + "/" + one.Name()}
+			if err := entry.measure(ctx, root.FS()); err != nil {
+				return nil, err
+			}
+			all = append(all, entry)
+		}
+	}
+	return all, nil
+}
+
+// measure sums up the files; what vanishes meanwhile counts nothing.
+func (e *Entry) measure(ctx context.Context, files fs.FS) error {
+	return fs.WalkDir(files, e.Path, func(path string, entry fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return nil //nolint:nilerr // it has gone, or may not be read: it is not counted
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it has gone
+		}
+		e.Bytes += info.Size()
+		if info.ModTime().After(e.Used) {
+			e.Used = info.ModTime()
+		}
+		return nil
+	})
+}
+
+// Unused gives those of the entries that are of one of the kinds, or of any if none is named, and have not been written to for
+// so long; the largest come first.
+func Unused(entries []Entry, kinds []string, age time.Duration) ([]Entry, error) {
+	for _, kind := range kinds {
+		if !known(kind) {
+			return nil, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
+		}
+	}
+	before := time.Now().Add(-age)
+	chosen := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool {
+		return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) || e.Used.After(before)
+	})
+	slices.SortStableFunc(chosen, func(a, b Entry) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return chosen, nil
+}
+
+// Remove removes entries of a cache folder that carries its mark, one after another, and gives those that it removed. Nothing
+// outside of the folder is reached, whatever links there are.
+func Remove(ctx context.Context, dir string, entries []Entry) ([]Entry, error) {
+	if err := CheckOurs(dir); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the cache folder: %w", err)
+	}
+	defer root.Close()
+	for i, entry := range entries {
+		if err := ctx.Err(); err != nil {
+			return entries[:i], err
+		}
+		info, err := root.Lstat(entry.Kind)
+		if err != nil || !info.IsDir() || !known(entry.Kind) {
+			return entries[:i], fmt.Errorf("remove %s: %w: %s is not a folder of it", entry.Path, ErrNotOurs, entry.Kind)
+		}
+		if err := root.RemoveAll(entry.Path); err != nil {
+			return entries[:i], fmt.Errorf("remove from the cache: %w", err)
+		}
+	}
+	return entries, nil
+}

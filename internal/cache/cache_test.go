@@ -1,0 +1,109 @@
+package cache_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mpsforge/internal/cache"
+)
+
+// made is a marked cache with files of the given ages in days.
+func made(t *testing.T, files map[string]int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "cache")
+	if err := cache.Mark(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, days := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, 100), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(-time.Duration(days)*24*time.Hour - time.Minute)
+		for at := path; at != dir; at = filepath.Dir(at) {
+			if err := os.Chtimes(at, then, then); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+func clean(t *testing.T, dir string, kinds []string, days int) ([]cache.Entry, error) {
+	t.Helper()
+	entries, err := cache.List(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := cache.Unused(entries, kinds, time.Duration(days)*24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cache.Remove(t.Context(), dir, chosen)
+}
+
+func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
+
+// Old entries of the kinds that are named go; younger ones, other kinds and what is not known stay.
+func TestOnlyTheOldGoes(t *testing.T) {
+	dir := made(t, map[string]int{"hosts/old/lib.so": 40, "hosts/new/lib.so": 3, "reports/old.json": 40, "other/old": 40})
+	removed, err := clean(t, dir, []string{"hosts"}, 30)
+	if err != nil || len(removed) != 1 || removed[0].Path != "hosts/old" || removed[0].Bytes < 100 {
+		t.Fatalf("%v, %v", removed, err)
+	}
+	for name, want := range map[string]bool{"hosts/old": false, "hosts/new/lib.so": true, "reports/old.json": true, "other/old": true} {
+		if exists(filepath.Join(dir, name)) != want {
+			t.Errorf("%s: there is %v, want %v", name, !want, want)
+		}
+	}
+}
+
+// A folder that holds something else gets no mark, and nothing in it is removed.
+func TestForeignFolderIsLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"hosts/mine", "letter.txt"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cache.Mark(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clean(t, dir, nil, 0); !errors.Is(err, cache.ErrNotOurs) {
+		t.Errorf("error %v", err)
+	}
+	if !exists(filepath.Join(dir, "hosts/mine")) {
+		t.Error("a foreign file is gone")
+	}
+}
+
+// Links lead nowhere: what they point to stays, whether a kind or an entry is one.
+func TestLinksAreNotFollowed(t *testing.T) {
+	outside := made(t, map[string]int{"hosts/precious/file": 90})
+	dir := made(t, map[string]int{"reports/a.json": 90})
+	if err := errors.Join(os.Symlink(filepath.Join(outside, "hosts"), filepath.Join(dir, "hosts")), os.Symlink(filepath.Join(outside, "hosts"), filepath.Join(dir, "reports/link"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clean(t, dir, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if !exists(filepath.Join(outside, "hosts/precious/file")) || !exists(filepath.Join(dir, "hosts")) {
+		t.Error("a link was followed or removed as a kind")
+	}
+	if exists(filepath.Join(dir, "reports/link")) {
+		t.Error("a link among the entries stays")
+	}
+}
+
+// A cache that is not there is empty.
+func TestNoCacheIsEmpty(t *testing.T) {
+	if entries, err := cache.List(t.Context(), filepath.Join(t.TempDir(), "none")); err != nil || len(entries) != 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}

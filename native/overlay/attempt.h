@@ -1,0 +1,19 @@
+// No exception leaves the C interface.
+#ifndef MPSFORGE_OVERLAY_ATTEMPT_H
+#define MPSFORGE_OVERLAY_ATTEMPT_H
+
+#include <functional>
+#include <string>
+
+#include "overlay.h"
+
+namespace mpsforge::overlay {
+
+int attempt(const std::function<void()>& call) noexcept;
+
+// Keeps a text for the caller until the thread's next one.
+const char* keep(std::string text);
+
+}  // namespace mpsforge::overlay
+
+#endif

@@ -1,0 +1,54 @@
+"""Says which copy of the MPS backend answers in a process of this Python, as one JSON object. The exit code is 0 if it is the overlay."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import torch
+
+import mpsforge_overlay
+
+from . import _library, _loading
+
+
+def status() -> dict:
+    facts: dict = {"torch": torch.__version__, "git": torch.version.git_version, "reason": mpsforge_overlay.reason}
+    try:
+        facts["stamp"] = _loading.stamp()
+    except (OSError, ValueError) as error:
+        facts["stamp"], facts["reason"] = None, facts["reason"] or repr(error)
+    library = _library.opened()
+    facts["active"] = not facts["reason"] and library is not None
+    if not facts["active"]:
+        return facts
+    facts.update(kernels={}, rebound={}, gone=[], left=[], foreign=[])
+    own = str(_loading.HERE / facts["stamp"]["library"])
+    facts["library"] = own
+    for line in library.lines("status"):
+        word, *rest = line.split("\t")
+        if word == "kernel":
+            key, name, image = rest
+            of_key = facts["kernels"].setdefault(key, {})
+            of_key[image] = of_key.get(image, 0) + 1
+            if image == facts["stock"]:
+                facts["foreign"].append(f"{key} {name}")
+        elif word == "rebound":
+            facts["rebound"][rest[0]] = int(rest[1])
+        elif word in ("gone", "left"):
+            facts[word].append(rest[0])
+        elif word == "symbols":
+            facts[word] = int(rest[0])
+        else:
+            facts[word] = rest[0]
+    for part in ("hooks", "allocator", "guard", "fallback"):
+        if facts[part] != own:
+            facts["foreign"].append(f"{part}: {facts[part]}")
+    facts["active"] = not facts["foreign"] and not facts["left"]
+    return facts
+
+
+if __name__ == "__main__":
+    found = status()
+    print(json.dumps(found, indent=1))
+    sys.exit(0 if found["active"] else 1)

@@ -1,0 +1,23 @@
+// What attaching did, for the status.
+#ifndef MPSFORGE_OVERLAY_STATE_H
+#define MPSFORGE_OVERLAY_STATE_H
+
+#include <string>
+
+#include "rebind.h"
+
+namespace mpsforge::overlay {
+
+struct State {
+  std::string stock;  // path of torch's copy
+  Rebound rebound;
+};
+
+State& state();
+
+// What an object with virtual functions begins with.
+const void* vtable_of(const void* object);
+
+}  // namespace mpsforge::overlay
+
+#endif
