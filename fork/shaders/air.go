@@ -119,10 +119,10 @@ func (a *air) body() (string, error) {
 	case atomic.MatchString(a.name):
 		return a.atomic(atomic.FindStringSubmatch(a.name))
 	case strings.HasPrefix(a.name, "@air.wg.barrier"):
-		a.emit("call void @mpsforge_shader_group_barrier(ptr %%run, i32 %%place)")
+		a.emit("call void @mpsforge_shader_group_barrier(ptr %%run, i32 %%place, i32 %%a)")
 		return "", nil
 	case strings.HasPrefix(a.name, "@air.simdgroup.barrier"):
-		a.emit("call void @mpsforge_shader_simd_barrier(ptr %%run, i32 %%place)")
+		a.emit("call void @mpsforge_shader_simd_barrier(ptr %%run, i32 %%place, i32 %%a)")
 		return "", nil
 	case a.name == "@air.simd_sum.f32":
 		return a.value("call float @mpsforge_shader_simd_sum_f32(ptr %%run, i32 %%place, float %%a)"), nil
@@ -240,22 +240,25 @@ func (a *air) nextafter() string {
 
 var atomicOperations = map[string]string{"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor", "xchg": "xchg", "max.s": "max", "min.s": "min", "max.u": "umax", "min.u": "umin"}
 
+// Bits of an access, kRead and kWrite in native/shaders/run.h.
+const reads, writes = 1, 2
+
 // atomic is an operation on device memory, all with the relaxed order of Metal's.
 func (a *air) atomic(found []string) (string, error) {
 	operation, kind, typeName := found[1], found[2], map[string]string{"i32": "i32", "f32": "float"}[found[3]]
 	address := a.value("ptrtoint ptr %%a to i64")
-	reach := func(how string) string {
-		return a.value("call ptr @mpsforge_shader_%s(ptr %%run, i64 %s, i64 4)", how, address)
+	reach := func(access int) string {
+		return a.value("call ptr @mpsforge_shader_atomic(ptr %%run, i64 %s, i64 4, i32 %d)", address, access)
 	}
 	switch {
 	case operation == "load":
-		return a.value("load atomic %s, ptr %s monotonic, align 4", typeName, reach("read")), nil
+		return a.value("load atomic %s, ptr %s monotonic, align 4", typeName, reach(reads)), nil
 	case operation == "store":
-		a.emit("store atomic %s %%b, ptr %s monotonic, align 4", typeName, reach("write"))
+		a.emit("store atomic %s %%b, ptr %s monotonic, align 4", typeName, reach(writes))
 		return "", nil
 	case operation == "cmpxchg":
 		expected := a.value("load %s, ptr %%b", typeName)
-		pair := a.value("cmpxchg ptr %s, %s %s, %s %%c monotonic monotonic, align 4", reach("update"), typeName, expected, typeName)
+		pair := a.value("cmpxchg ptr %s, %s %s, %s %%c monotonic monotonic, align 4", reach(reads|writes), typeName, expected, typeName)
 		old := a.value("extractvalue { %s, i1 } %s, 0", typeName, pair)
 		a.emit("store %s %s, ptr %%b", typeName, old)
 		return old, nil
@@ -270,7 +273,7 @@ func (a *air) atomic(found []string) (string, error) {
 	if name == "" {
 		return "", fmt.Errorf("%s", strings.TrimPrefix(a.name, "@"))
 	}
-	return a.value("atomicrmw %s ptr %s, %s %%b monotonic, align 4", name, reach("update"), typeName), nil
+	return a.value("atomicrmw %s ptr %s, %s %%b monotonic, align 4", name, reach(reads|writes), typeName), nil
 }
 
 // matrix is a function of the SIMD group's 8 x 8 matrices. Every lane has the whole matrix, in memory of its own.

@@ -51,7 +51,7 @@ type Built struct {
 const FileName = "libmpsforge_shaders.so"
 
 // runtimeSources are compiled into each library; inlinedSource goes into the kernels.
-var runtimeSources = []string{"shaders/fibers.cc", "shaders/runtime.cc"}
+var runtimeSources = []string{"shaders/fibers.cc", "shaders/races.cc", "shaders/runtime.cc"}
 
 const inlinedSource = "shaders/access.cc"
 

@@ -31,6 +31,7 @@ var (
 	argumentMarks  = regexp.MustCompile(` (?:nocapture|readonly|writeonly|readnone|noundef|nonnull|returned|align \d+|dereferenceable(?:_or_null)?\(\d+\)|"air-buffer-no-alias")\b|"air-buffer-no-alias"`)
 	attributeGroup = regexp.MustCompile(`^attributes (#\d+) = \{(.*)\}`)
 	division       = regexp.MustCompile(`^  (%[\w.]+) = ([su])(div|rem)( exact)? ((?:i\d+)|(?:<\d+ x i\d+>)) (\S+), (%\S+)$`)
+	sameBuffer     = regexp.MustCompile(`^  (%[\w.]+) = (?:getelementptr|bitcast) .*?ptr addrspace\(\d\) (%[\w.]+)(?:,| to ptr)`)
 	castOfSpace    = regexp.MustCompile(`= addrspacecast (.*) to ptr`)
 )
 
@@ -41,7 +42,8 @@ type rewriter struct {
 	order   []string
 	needed  map[string]string // declarations of air, by name
 	nodes   metadata
-	place   int // number of the last call that waits
+	place   int               // number of the last call that waits, or store
+	roots   map[string]string // of the function: the pointer that one was made from by arithmetic
 }
 
 type function struct {
@@ -166,6 +168,7 @@ func (r *rewriter) line(line string) (string, error) {
 		if strings.Contains(line, " fastcc ") {
 			calling = "fastcc "
 		}
+		r.roots = map[string]string{}
 		group := regexp.MustCompile(`#\d+`).FindString(s.attributes)
 		return fmt.Sprintf("define internal %s%s %s(%s) %s {", calling, s.result, s.name, strings.Join(parameters, ", "), group), nil
 	case strings.HasPrefix(line, "declare "):
@@ -193,17 +196,20 @@ func (r *rewriter) line(line string) (string, error) {
 	}
 	line = attachments.ReplaceAllString(line, "")
 	if found := checkedLoad.FindStringSubmatch(line); found != nil {
-		return load(found[1], addressSpace.ReplaceAllString(found[2], ""), found[3])
+		return r.load(found[1], addressSpace.ReplaceAllString(found[2], ""), found[3], found[4])
 	}
 	if found := checkedStore.FindStringSubmatch(line); found != nil {
 		r.place++
-		return store(r.place, addressSpace.ReplaceAllString(found[1], ""), found[2])
+		return r.store(addressSpace.ReplaceAllString(found[1], ""), found[2])
 	}
 	if anyMemory.MatchString(line) && addressSpace.MatchString(line) {
 		return "", fmt.Errorf("not understood: %s", line)
 	}
 	if found := division.FindStringSubmatch(line); found != nil {
 		return divide(found[1], found[2], found[3], found[5], found[6], found[7]), nil
+	}
+	if found := sameBuffer.FindStringSubmatch(line); found != nil {
+		r.roots[found[1]] = r.root(found[2])
 	}
 	line = castOfSpace.ReplaceAllString(line, "= bitcast $1 to ptr")
 	line = addressSpace.ReplaceAllString(line, "")
@@ -230,14 +236,31 @@ func (r *rewriter) line(line string) (string, error) {
 	return line, nil
 }
 
+func (r *rewriter) root(pointer string) string {
+	if root := r.roots[pointer]; root != "" {
+		return root
+	}
+	return pointer
+}
+
+// reach checks an access, and gives its address the name own.p.
+func (r *rewriter) reach(own, how, address string, size int) string {
+	return fmt.Sprintf("  %s.r = ptrtoint ptr %s to i64\n  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_%s(ptr %%mpsforge.run, i64 %s.r, i64 %s.i, i64 %d)\n",
+		own, r.root(address), own, address, own, how, own, own, size)
+}
+
 // load checks the address first. A pointer that is read gets the slot of the buffer that it leads to.
-func load(name, typeName, address string) (string, error) {
+func (r *rewriter) load(name, typeName, address, alignment string) (string, error) {
 	size := typeSize(typeName)
 	if size == 0 {
 		return "", fmt.Errorf("a load of type %s is not supported", typeName)
 	}
+	// A vector of 3 has the size of one of 4, unless it is packed.
+	if count, element := vectorType(typeName); count == 3 && alignment == strconv.Itoa(4*typeSize(element)) {
+		size = 4 * typeSize(element)
+	}
 	own := "%mpsforge." + strings.TrimPrefix(name, "%")
-	text := fmt.Sprintf("  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_read(ptr %%mpsforge.run, i64 %s.i, i64 %d)\n", own, address, own, own, size)
+	text := r.reach(own, "read", address, size)
 	if typeName != "ptr" {
 		return text + fmt.Sprintf("  %s = load %s, ptr %s.p, align 1", name, typeName, own), nil
 	}
@@ -266,33 +289,33 @@ func divide(name, sign, operation, typeName, left, right string) string {
 	return text + fmt.Sprintf("  %s.d = select %s %s, %s %s, %s %s\n  %s = %s%s %s %s, %s.d", own, withElement(typeName, "i1"), wrong, typeName, one("1"), typeName, right, name, sign, operation, typeName, left, own)
 }
 
-func store(place int, value, address string) (string, error) {
+func (r *rewriter) store(value, address string) (string, error) {
 	typeName, _ := cutType(value)
 	size := typeSize(typeName)
 	if size == 0 || typeName == "ptr" {
 		return "", fmt.Errorf("a store of type %s is not supported", typeName)
 	}
-	own := "%mpsforge.s" + strconv.Itoa(place)
-	return fmt.Sprintf("  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_write(ptr %%mpsforge.run, i64 %s.i, i64 %d)\n  store %s, ptr %s.p, align 1", own, address, own, own, size, value, own), nil
+	own := "%mpsforge.s" + strconv.Itoa(r.place)
+	return r.reach(own, "write", address, size) + fmt.Sprintf("  store %s, ptr %s.p, align 1", value, own), nil
 }
 
 // interfaceOfRuns declares what native/shaders has, access.cc and runtime.cc.
-const interfaceOfRuns = `declare ptr @mpsforge_shader_read(ptr, i64, i64)
-declare ptr @mpsforge_shader_write(ptr, i64, i64)
-declare ptr @mpsforge_shader_update(ptr, i64, i64)
-declare i64 @mpsforge_shader_adopt(ptr, i64)
-declare i64 @mpsforge_shader_argument(ptr, i32)
-declare void @mpsforge_shader_thread(ptr, i32)
-declare i32 @mpsforge_shader_threads(ptr, i32)
-declare i32 @mpsforge_shader_group(ptr, i32)
-declare i32 @mpsforge_shader_this_group(ptr, i32)
-declare i32 @mpsforge_shader_groups(ptr, i32)
-declare i32 @mpsforge_shader_position(ptr, i32)
-declare void @mpsforge_shader_group_barrier(ptr, i32) nounwind convergent
-declare void @mpsforge_shader_simd_barrier(ptr, i32) nounwind convergent
-declare float @mpsforge_shader_simd_sum_f32(ptr, i32, float) nounwind convergent
-declare void @mpsforge_shader_simd_shuffle(ptr, i32, ptr, ptr, i64, i32) nounwind convergent
-declare void @mpsforge_shader_matrix_move(ptr, i32, ptr, i64, i64, i64, i64, i64, i32, i32) nounwind convergent
+const interfaceOfRuns = `declare ptr @mpsforge_shader_read(ptr nocapture, i64, i64, i64)
+declare ptr @mpsforge_shader_write(ptr nocapture, i64, i64, i64)
+declare ptr @mpsforge_shader_atomic(ptr nocapture, i64, i64, i32)
+declare i64 @mpsforge_shader_adopt(ptr nocapture, i64)
+declare i64 @mpsforge_shader_argument(ptr nocapture, i32)
+declare void @mpsforge_shader_thread(ptr nocapture, i32)
+declare i32 @mpsforge_shader_threads(ptr nocapture, i32)
+declare i32 @mpsforge_shader_group(ptr nocapture, i32)
+declare i32 @mpsforge_shader_this_group(ptr nocapture, i32)
+declare i32 @mpsforge_shader_groups(ptr nocapture, i32)
+declare i32 @mpsforge_shader_position(ptr nocapture, i32)
+declare void @mpsforge_shader_group_barrier(ptr nocapture, i32, i32) nounwind convergent
+declare void @mpsforge_shader_simd_barrier(ptr nocapture, i32, i32) nounwind convergent
+declare float @mpsforge_shader_simd_sum_f32(ptr nocapture, i32, float) nounwind convergent
+declare void @mpsforge_shader_simd_shuffle(ptr nocapture, i32, ptr, ptr, i64, i32) nounwind convergent
+declare void @mpsforge_shader_matrix_move(ptr nocapture, i32, ptr, i64, i64, i64, i64, i64, i32, i32) nounwind convergent
 declare void @mpsforge_shader_matrix_multiply(ptr, ptr, ptr, ptr)
 declare float @nextafterf(float, float)
 declare float @asinhf(float)

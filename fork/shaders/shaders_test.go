@@ -87,8 +87,9 @@ func TestArgumentsComeFromMetadata(t *testing.T) {
 
 func TestEveryAccessIsChecked(t *testing.T) {
 	for body, want := range map[string]string{
-		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 16, !tbaa !9": "@mpsforge_shader_read(ptr %mpsforge.run, i64 %mpsforge.4.i, i64 12)",
-		"  store half 0xH3C00, ptr addrspace(1) %1, align 2, !tbaa !9":   "@mpsforge_shader_write(ptr %mpsforge.run, i64 %mpsforge.s1.i, i64 2)",
+		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 16, !tbaa !9": "@mpsforge_shader_read(ptr %mpsforge.run, i64 %mpsforge.4.r, i64 %mpsforge.4.i, i64 16)",
+		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 4":            "i64 %mpsforge.4.i, i64 12)", // packed
+		"  store half 0xH3C00, ptr addrspace(1) %1, align 2, !tbaa !9":   "@mpsforge_shader_write(ptr %mpsforge.run, i64 %mpsforge.s1.r, i64 %mpsforge.s1.i, i64 2)",
 		"  %4 = load ptr addrspace(1), ptr addrspace(2) %0, align 8":     "@mpsforge_shader_adopt(ptr %mpsforge.run, i64 %mpsforge.4.v)",
 	} {
 		made, err := translateBody("", body)
@@ -98,6 +99,19 @@ func TestEveryAccessIsChecked(t *testing.T) {
 		}
 		if !strings.Contains(made.code, want) || strings.Contains(made.code, "addrspace") || strings.Contains(made.code, "!tbaa") {
 			t.Errorf("%s: no %s in\n%s", body, want, made.code)
+		}
+	}
+}
+
+// What is made of a buffer's pointer by arithmetic is checked against that buffer.
+func TestAccessesAreOfTheBufferOfTheirPointer(t *testing.T) {
+	made, err := translateBody("", "  %4 = getelementptr inbounds i8, ptr addrspace(1) %1, i64 8\n  %5 = bitcast ptr addrspace(1) %4 to ptr addrspace(1)\n  store i32 1, ptr addrspace(1) %5, align 4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"%mpsforge.s1.r = ptrtoint ptr %1 to i64", "%mpsforge.s1.i = ptrtoint ptr %5 to i64"} {
+		if !strings.Contains(made.code, want) {
+			t.Errorf("no %s in\n%s", want, made.code)
 		}
 	}
 }

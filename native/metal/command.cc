@@ -101,7 +101,10 @@ bool mpsforge_metal_call::reach(size_t n, mpsforge_metal_reach& out) const {
 }
 
 void mpsforge_metal_call::refuse(uint32_t problem, const std::string& what, const std::string& detail) const {
-  refuse(problem == MPSFORGE_METAL_DIVERGENCE ? Rule::Divergence : Rule::OutOfRange, what, detail);
+  const Rule rule = problem == MPSFORGE_METAL_DIVERGENCE    ? Rule::Divergence
+                    : problem == MPSFORGE_METAL_KERNEL_RACE ? Rule::KernelRace
+                                                            : Rule::OutOfRange;
+  refuse(rule, what, detail);
 }
 
 const void* mpsforge_metal_call::bytes(uint32_t index, size_t* length) const {

@@ -175,6 +175,11 @@ void mpsforge_metal_encoder::dispatch(uint64_t threads, const mpsforge_metal_gri
 }
 
 void mpsforge_metal_encoder::dispatch_grid(const mpsforge_metal_grid& grid) {
+  const uint64_t threads = grid.threads[0] * grid.threads[1] * grid.threads[2];
+  if (threads == 0) {  // PyTorch dispatches kernels over empty tensors so, with threadgroups of no threads, too
+    may_encode(true, current_thread(buffer->device()), "dispatch_grid");
+    return;
+  }
   uint64_t group = 1;
   bool fits = true;
   for (const uint64_t size : grid.group) {
@@ -187,7 +192,7 @@ void mpsforge_metal_encoder::dispatch_grid(const mpsforge_metal_grid& grid) {
         std::to_string(grid.group[0]) + " x " + std::to_string(grid.group[1]) + " x " + std::to_string(grid.group[2]));
     return;
   }
-  dispatch(grid.threads[0] * grid.threads[1] * grid.threads[2], grid);
+  dispatch(threads, grid);
 }
 
 void mpsforge_metal_encoder::set_threadgroup_memory(uint32_t index, size_t length) {

@@ -70,6 +70,8 @@ const Text kTexts[] = {
     {Rule::NotResident, 0, nullptr, "address outside of the buffers that the encoder binds or uses", 0},
     // Metal Shading Language Specification, 6.9.1: all threads of the threadgroup must execute the barrier.
     {Rule::Divergence, 0, nullptr, "barrier that not all threads of the threadgroup reach", 0},
+    {Rule::KernelRace, 0, nullptr, "two threads of a grid use one byte, and no barrier or atomic operation orders them",
+     0},
 };
 
 const Text& text_of(Rule rule) {

@@ -47,6 +47,7 @@ enum class Rule {
   GroupSize,
   NotResident,
   Divergence,
+  KernelRace,
 };
 
 class Findings {

@@ -156,7 +156,8 @@ typedef struct {
 // What a kernel's threads may do wrong by themselves.
 enum {
   MPSFORGE_METAL_OUT_OF_RANGE = 0,
-  MPSFORGE_METAL_DIVERGENCE = 1  // a barrier that not all threads of a threadgroup reach
+  MPSFORGE_METAL_DIVERGENCE = 1,  // a barrier that not all threads of a threadgroup reach
+  MPSFORGE_METAL_KERNEL_RACE = 2  // two threads of a grid use one byte, and nothing orders them
 };
 
 // When a command buffer was handed to the GPU and when that ran it: seconds of a clock that only rises; 0: not yet.

@@ -97,6 +97,7 @@ Environment read_environment() {
   config.seed = number("MPSFORGE_METAL_SEED", 1, UINT64_MAX);
   config.max_delay_us = small_number("MPSFORGE_METAL_MAX_DELAY_US", 0);
   config.check_order = small_number("MPSFORGE_METAL_CHECK_ORDER", 1, 1);
+  read.check_kernels = small_number("MPSFORGE_METAL_CHECK_KERNELS", 0, 1) != 0;
   config.watchdog_ms = small_number("MPSFORGE_METAL_WATCHDOG_MS", 0);
   config.models = by_seed("MPSFORGE_METAL_MODELS") ? metal::draw(config.seed, kModels, 0) & MPSFORGE_METAL_MODEL_ALL
                                                    : small_number("MPSFORGE_METAL_MODELS", 0, MPSFORGE_METAL_MODEL_ALL);

@@ -11,6 +11,7 @@
 //   MPSFORGE_METAL_ON_VIOLATION    abort (default) or record
 //   MPSFORGE_METAL_MACOS           the macOS that the process finds, and whose rules hold, e.g. 15.1; default 15.5
 //   MPSFORGE_METAL_CHECK_ORDER     1 (default): the happens-before checker is on; 0: off
+//   MPSFORGE_METAL_CHECK_KERNELS   1: races between the threads of a translated kernel are findings; default 0
 //   MPSFORGE_METAL_WATCHDOG_MS     without progress for so long is a deadlock; default 0: never
 //   MPSFORGE_METAL_MODELS          sum of MPSFORGE_METAL_MODEL bits, or "seed": drawn from it; default 0
 //   MPSFORGE_METAL_GRAPH_SPLIT     an MPSGraph encodes commitAndContinue by itself every so many times, or "seed": at
@@ -33,6 +34,7 @@ struct Environment {
   unsigned macos_major;
   unsigned macos_minor;
   size_t working_set_bytes;
+  bool check_kernels;
 };
 const Environment& environment();
 

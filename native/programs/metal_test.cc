@@ -119,8 +119,10 @@ void groups_are_1_to_1024_threads() {
   expect(world.found("threadgroup that has not 1 to 1024 threads: 0 x 1 x 1"), "an empty group");
   metal.dispatch_grid(world.encoder, &large);
   expect(world.found("threadgroup that has not 1 to 1024 threads: 32 x 33 x 1"), "a large group");
+  const mpsforge_metal_grid nothing{{0, 1, 1}, {0, 1, 1}};
+  metal.dispatch_grid(world.encoder, &nothing);
   metal.dispatch_grid(world.encoder, &full);
-  expect(world.findings() == 2, "a full group is allowed");
+  expect(world.findings() == 2, "a full group is allowed, and so is any group of a grid without threads");
   world.finish();
   expect(seen.calls == 1, "what was refused does not run");
 }

@@ -6,44 +6,46 @@ using namespace mpsforge::shaders;
 
 extern "C" {
 
-// Not inlined: what is rare.
-void* mpsforge_shader_refuse(const Run* run, uint64_t address, uint64_t size, uint32_t access);
-void mpsforge_shader_mark(uint64_t* bits, uint64_t offset, uint64_t size);
-uint64_t mpsforge_shader_adopt(const Run* run, uint64_t address);
+// Not inlined: what is rare. For the compiler they read what run is, and neither keep nor change it: else a loop over
+// threads could not keep in registers what the slots are. What they change, no kernel sees.
+#ifdef __clang__
+#define MPSFORGE_RUN __attribute__((noescape)) const Run* run
+#else
+#define MPSFORGE_RUN const Run* run  // only in tests
+#endif
+__attribute__((pure)) void* mpsforge_shader_refuse(MPSFORGE_RUN, uint32_t slot, uint64_t offset, uint64_t size,
+                                                   uint32_t access);
+__attribute__((pure)) void* mpsforge_shader_order(MPSFORGE_RUN, uint32_t slot, uint64_t offset, uint64_t size,
+                                                  uint32_t access);
+uint64_t mpsforge_shader_adopt(MPSFORGE_RUN, uint64_t address);
 
 #define MPSFORGE_INLINE __attribute__((always_inline, used)) inline
 
-static inline __attribute__((always_inline)) void mark(uint64_t* bits, uint64_t offset, uint64_t size) {
-  if (size <= 32 && (offset & 63) + size <= 64) {
-    bits[offset >> 6] |= ((uint64_t{1} << size) - 1) << (offset & 63);
-  } else {
-    mpsforge_shader_mark(bits, offset, size);
-  }
-}
-
-// Returns where the bytes are; of what is not there, some bytes that are of no matter.
-static inline __attribute__((always_inline)) void* reach(const Run* run, uint64_t address, uint64_t size,
+// Returns where the bytes are; of what is not there, some bytes that are of no matter. root is the pointer that the
+// address was made from, in the same buffer: that it is, often, the same one for all threads is what makes this cheap.
+static inline __attribute__((always_inline)) void* reach(const Run* run, uint64_t root, uint64_t address, uint64_t size,
                                                          uint32_t access) {
-  const Slot& slot = run->slots[(address >> kTagShift) % kSlots];
+  const uint32_t number = (root >> kTagShift) % kSlots;
+  const Slot& slot = run->slots[number];
   const uint64_t offset = address - slot.base;
-  if (__builtin_expect(offset >= slot.length || offset + size > slot.length, 0)) {
-    return mpsforge_shader_refuse(run, address, size, access);
+  const uint64_t allowed = slot.length < size ? 0 : slot.length - size + 1;
+  if (__builtin_expect(offset >= allowed, 0)) return mpsforge_shader_refuse(run, number, offset, size, access);
+  if (slot.read.bits) {
+    if (access & kRead) slot.read.add(offset, size);
+    if (access & kWrite) slot.written.add(offset, size);
   }
-  if (slot.read) {
-    if (access & kRead) mark(slot.read, offset, size);
-    if (access & kWrite) mark(slot.written, offset, size);
-  }
+  if (run->races) return mpsforge_shader_order(run, number, offset, size, access);
   return reinterpret_cast<void*>(address & kAddress);
 }
 
-MPSFORGE_INLINE void* mpsforge_shader_read(const Run* run, uint64_t address, uint64_t size) {
-  return reach(run, address, size, kRead);
+MPSFORGE_INLINE void* mpsforge_shader_read(const Run* run, uint64_t root, uint64_t address, uint64_t size) {
+  return reach(run, root, address, size, kRead);
 }
-MPSFORGE_INLINE void* mpsforge_shader_write(const Run* run, uint64_t address, uint64_t size) {
-  return reach(run, address, size, kWrite);
+MPSFORGE_INLINE void* mpsforge_shader_write(const Run* run, uint64_t root, uint64_t address, uint64_t size) {
+  return reach(run, root, address, size, kWrite);
 }
-MPSFORGE_INLINE void* mpsforge_shader_update(const Run* run, uint64_t address, uint64_t size) {
-  return reach(run, address, size, kRead | kWrite);
+MPSFORGE_INLINE void* mpsforge_shader_atomic(const Run* run, uint64_t address, uint64_t size, uint32_t access) {
+  return reach(run, address, address, size, access | kAtomic);
 }
 
 MPSFORGE_INLINE uint64_t mpsforge_shader_argument(const Run* run, uint32_t place) { return run->arguments[place]; }

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "races.h"
+
 namespace mpsforge::shaders {
 namespace {
 
@@ -119,22 +121,23 @@ Fibers::~Fibers() { munmap(stacks_, kThreads * kStack); }
 
 void Fibers::main(Fibers* self) {
   self->kernel_->threads(self->run_, self->current_, 1);
-  self->switch_away(State::Ended, 0);
+  self->switch_away(State::Ended, 0, 0);
 }
 
-void Fibers::switch_away(State state, uint32_t place) {
+void Fibers::switch_away(State state, uint32_t place, uint32_t memory) {
   Fiber& fiber = fibers_[current_];
   fiber.state = state;
   fiber.place = place;
+  fiber.memory = memory;
   mpsforge_shader_switch(&fiber.stack_pointer, scheduler_);
 }
 
-void Fibers::wait_for_group(uint32_t place) { switch_away(State::Group, place); }
+void Fibers::wait_for_group(uint32_t place, uint32_t memory) { switch_away(State::Group, place, memory); }
 
-void Fibers::wait_for_lanes(uint32_t place, Together together, void* data) {
+void Fibers::wait_for_lanes(uint32_t place, Together together, void* data, uint32_t memory) {
   fibers_[current_].together = together;
   fibers_[current_].data = data;
-  switch_away(State::Lanes, place);
+  switch_away(State::Lanes, place, memory);
 }
 
 void Fibers::run_group(const Kernel* kernel, Run* run) {
@@ -173,6 +176,10 @@ bool Fibers::release_lanes() {
       data[i - first] = fibers_[i].data;
       fibers_[i].state = State::Ready;
     }
+    if (run_->races) {
+      *run_->thread = first;  // moves of a matrix are of the whole SIMD group
+      run_->races->lanes_met(first / kSimdWidth, earliest->memory);
+    }
     if (together) together(run_, data);
     any = true;
   }
@@ -194,6 +201,7 @@ bool Fibers::release_group() {
     fibers_[i].state = fibers_[i].state == State::Group ? State::Ready : fibers_[i].state;
   }
   if (!same) diverged(waiting);
+  if (run_->races) run_->races->group_met(fibers_[waiting].memory);
   return true;
 }
 

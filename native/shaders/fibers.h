@@ -31,8 +31,9 @@ struct Fibers {
   void run_group(const Kernel* kernel, Run* run);
 
   // Called on a fiber.
-  void wait_for_group(uint32_t place);
-  void wait_for_lanes(uint32_t place, Together together, void* data);
+  // memory is what a barrier orders, bits of Metal's mem_flags.
+  void wait_for_group(uint32_t place, uint32_t memory);
+  void wait_for_lanes(uint32_t place, Together together, void* data, uint32_t memory = 0);
 
  private:
   enum class State : uint8_t { Ready, Group, Lanes, Ended };
@@ -40,12 +41,13 @@ struct Fibers {
     void* stack_pointer;
     State state;
     uint32_t place;
+    uint32_t memory;
     Together together;
     void* data;
   };
 
   static void main(Fibers* self);
-  void switch_away(State state, uint32_t place);
+  void switch_away(State state, uint32_t place, uint32_t memory);
   bool release_lanes();
   bool release_group();
   void diverged(uint32_t thread);

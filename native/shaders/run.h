@@ -18,20 +18,41 @@ constexpr uint32_t kSimdWidth = 32;  // as on Apple's GPUs
 constexpr uint32_t kTagShift = 48;
 constexpr uint64_t kAddress = (uint64_t{1} << kTagShift) - 1;
 
-// Bits, as of MPSFORGE_METAL_READ and WRITE.
-constexpr uint32_t kRead = 1, kWrite = 2;
+// Bits, as of MPSFORGE_METAL_READ and WRITE; and whether it is an atomic operation.
+constexpr uint32_t kRead = 1, kWrite = 2, kAtomic = 4;
+
+// Which bytes of a slot were touched, a bit for each; bits is nullptr where nobody wants to know. A page is marked if
+// any of its bits may be set, so that what is large costs what is touched of it.
+struct Touched {
+  static constexpr uint32_t kPage = 12;  // bytes of a page, as a power of 2
+  uint64_t* bits = nullptr;
+  uint8_t* pages = nullptr;
+
+  __attribute__((always_inline)) void add(uint64_t offset, uint64_t size) const {
+    pages[offset >> kPage] = 1;
+    pages[(offset + size - 1) >> kPage] = 1;
+    for (; size > 64; offset += 64, size -= 64) add_word(offset, 64);
+    add_word(offset, size);
+  }
+
+ private:
+  __attribute__((always_inline)) void add_word(uint64_t offset, uint64_t size) const {
+    const uint64_t mask = ~uint64_t{0} >> (64 - size), shift = offset % 64;
+    bits[offset / 64] |= mask << shift;
+    if (shift + size > 64) bits[offset / 64 + 1] |= mask >> (64 - shift);
+  }
+};
 
 // Memory that a kernel may reach.
 struct Slot {
   uint64_t base = 0;  // with the slot's number in the upper bits
   uint64_t length = 0;
-  // A bit for each byte that was read or written; nullptr: nobody wants to know.
-  uint64_t* read = nullptr;
-  uint64_t* written = nullptr;
+  Touched read, written;
+  bool of_group = false;  // each threadgroup has memory of its own there
 };
 
 // Why a kernel's threads did what they must not do.
-enum class Problem : uint32_t { OutOfRange, Divergence };
+enum class Problem : uint32_t { OutOfRange, Divergence, Race };
 
 struct Refused {
   Problem problem;
@@ -40,9 +61,12 @@ struct Refused {
   uint64_t size;
   uint32_t access;
   uint32_t thread[3];  // in the grid
+  uint32_t other[3];   // the earlier thread of a race
+  uint32_t other_access;
 };
 
 struct Fibers;
+struct Races;
 
 // One dispatch.
 struct Run {
@@ -56,6 +80,8 @@ struct Run {
   uint32_t position[3];  // of this threadgroup
   uint32_t* thread;      // in this threadgroup, which runs now
   Fibers* fibers;        // nullptr: threads run one after another
+  bool check_races;      // between the threads of the grid
+  Races* races;          // nullptr: not checked
   void* owner;           // what resolve and refuse are given
   // The slot of memory at an address that was data; 0: no buffer that the kernel may reach.
   uint32_t (*resolve)(void* owner, uint64_t address);
@@ -95,7 +121,7 @@ struct Table {
   uint32_t library_count;
   const Library* libraries;
 };
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
 
 }  // namespace mpsforge::shaders
 

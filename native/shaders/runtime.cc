@@ -4,27 +4,21 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "fibers.h"
+#include "races.h"
 #include "run.h"
 
 using namespace mpsforge::shaders;
 
-extern "C" void mpsforge_shader_mark(uint64_t* bits, uint64_t offset, uint64_t size);
+extern "C" void* mpsforge_shader_refuse(const Run* run, uint32_t slot, uint64_t offset, uint64_t size, uint32_t access);
 
 namespace {
 
 // Reads of what is not there give zeros, and writes go here. Larger than any access.
 constexpr size_t kNowhere = 512;
 alignas(64) thread_local char nowhere[kNowhere];
-
-void place_in_grid(const Run* run, uint32_t (&out)[3]) {
-  uint32_t rest = *run->thread;
-  for (int d = 0; d < 3; ++d) {
-    out[d] = run->position[d] * run->group[d] + rest % run->this_group[d];
-    rest /= run->this_group[d];
-  }
-}
 
 template <class T>
 void sum_lanes(const Run*, void* const (&data)[kSimdWidth]) {
@@ -84,20 +78,16 @@ void move_matrix(const Run* run, void* const (&data)[kSimdWidth]) {
       const uint64_t place = move->transposed ? x * move->row + y : y * move->row + x;
       const uint64_t address = move->address + place * move->element;
       char* element = move->matrix + i * move->element;
-      const Slot& slot = run->slots[(address >> kTagShift) % kSlots];
+      const uint32_t number = (address >> kTagShift) % kSlots, access = move->store ? kWrite : kRead;
+      const Slot& slot = run->slots[number];
       const uint64_t offset = address - slot.base;
       if (offset >= slot.length || offset + move->element > slot.length) {
-        Refused what{Problem::OutOfRange,
-                     static_cast<uint32_t>(address >> kTagShift),
-                     offset,
-                     move->element,
-                     move->store ? kWrite : kRead,
-                     {}};
-        place_in_grid(run, what.thread);
-        run->refuse(run->owner, what);
+        mpsforge_shader_refuse(run, number, offset, move->element, access);
         continue;
       }
-      if (uint64_t* bits = move->store ? slot.written : slot.read) mpsforge_shader_mark(bits, offset, move->element);
+      const Touched& touched = move->store ? slot.written : slot.read;
+      if (touched.bits) touched.add(offset, move->element);
+      if (run->races) run->races->access(number, offset, move->element, access);
       auto* memory = reinterpret_cast<char*>(address & kAddress);
       if (move->store) {
         std::memcpy(memory, element, move->element);
@@ -112,17 +102,18 @@ void move_matrix(const Run* run, void* const (&data)[kSimdWidth]) {
 
 extern "C" {
 
-void* mpsforge_shader_refuse(const Run* run, uint64_t address, uint64_t size, uint32_t access) {
-  const uint32_t number = static_cast<uint32_t>(address >> kTagShift) % kSlots;
-  Refused what{Problem::OutOfRange, number, address - run->slots[number].base, size, access, {}};
-  place_in_grid(run, what.thread);
+void* mpsforge_shader_refuse(const Run* run, uint32_t slot, uint64_t offset, uint64_t size, uint32_t access) {
+  Refused what{Problem::OutOfRange, slot, offset, size, access, {}, {}, 0};
+  place_in_grid(*run, *run->thread, run->position, what.thread);
   run->refuse(run->owner, what);
   std::memset(nowhere, 0, sizeof nowhere);
   return nowhere;
 }
 
-void mpsforge_shader_mark(uint64_t* bits, uint64_t offset, uint64_t size) {
-  for (uint64_t i = offset; i < offset + size; ++i) bits[i >> 6] |= uint64_t{1} << (i & 63);
+// Returns where the bytes are.
+void* mpsforge_shader_order(const Run* run, uint32_t slot, uint64_t offset, uint64_t size, uint32_t access) {
+  run->races->access(slot, offset, size, access);
+  return reinterpret_cast<void*>((run->slots[slot].base + offset) & kAddress);
 }
 
 uint64_t mpsforge_shader_adopt(const Run* run, uint64_t address) {
@@ -131,10 +122,12 @@ uint64_t mpsforge_shader_adopt(const Run* run, uint64_t address) {
   return address | static_cast<uint64_t>(slot) << kTagShift;
 }
 
-void mpsforge_shader_group_barrier(const Run* run, uint32_t place) { run->fibers->wait_for_group(place); }
+void mpsforge_shader_group_barrier(const Run* run, uint32_t place, uint32_t memory) {
+  run->fibers->wait_for_group(place, memory);
+}
 
-void mpsforge_shader_simd_barrier(const Run* run, uint32_t place) {
-  run->fibers->wait_for_lanes(place, nullptr, nullptr);
+void mpsforge_shader_simd_barrier(const Run* run, uint32_t place, uint32_t memory) {
+  run->fibers->wait_for_lanes(place, nullptr, nullptr, memory);
 }
 
 float mpsforge_shader_simd_sum_f32(const Run* run, uint32_t place, float value) {
@@ -179,6 +172,8 @@ __attribute__((visibility("default"))) void mpsforge_shaders_run(const Kernel* k
   run->thread = &thread;
   run->fibers = kernel->waits ? fibers : nullptr;
   for (int d = 0; d < 3; ++d) run->groups[d] = (run->threads[d] + run->group[d] - 1) / run->group[d];
+  std::unique_ptr<Races> races(run->check_races ? new Races(*run) : nullptr);
+  run->races = races.get();
   uint32_t(&at)[3] = run->position;
   for (at[2] = 0; at[2] < run->groups[2]; ++at[2]) {
     for (at[1] = 0; at[1] < run->groups[1]; ++at[1]) {
@@ -186,6 +181,7 @@ __attribute__((visibility("default"))) void mpsforge_shaders_run(const Kernel* k
         for (int d = 0; d < 3; ++d) {
           run->this_group[d] = std::min(run->group[d], run->threads[d] - at[d] * run->group[d]);
         }
+        if (races) races->begin_group();
         if (kernel->waits) {
           fibers->run_group(kernel, run);
         } else {

@@ -68,11 +68,13 @@ Tensors variance_with_mean(const Node& node, const Tensors& inputs) {
   return {at::mean(at::mul(distance, distance), axes_of(node, inputs[0]), true).to(inputs[0].scalar_type())};
 }
 
+// Of the type of its input: unique_consecutive(dim) of PyTorch adds up the result of one of int32, without a
+// conversion.
 template <at::Tensor (*function)(const at::Tensor&, int64_t, bool)>
 Tensors logical(const Node& node, const Tensors& inputs) {
   at::Tensor result = inputs[0].to(at::kBool);
   for (const int64_t axis : axes_of(node, result)) result = function(result, axis, true);
-  return {result};
+  return {result.to(inputs[0].scalar_type())};
 }
 
 at::Tensor all_along(const at::Tensor& t, int64_t axis, bool keep) { return at::all(t, axis, keep); }

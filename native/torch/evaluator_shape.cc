@@ -12,7 +12,8 @@ namespace {
 // A constant is given as a double; of an integer type it saturates, where a plain conversion would be undefined.
 at::Tensor full(const std::vector<int64_t>& shape, double value, at::ScalarType type) {
   const auto options = at::TensorOptions().dtype(type);
-  if (!c10::isIntegralType(type, false)) return at::full(shape, value, options);
+  // PyTorch masks by the least float32, of whatever type: beyond half's numbers it is the infinite one.
+  if (!c10::isIntegralType(type, false)) return at::full(shape, value, options.dtype(at::kDouble)).to(type);
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
   int64_t integer = std::numeric_limits<int64_t>::max();
   if (value < kLimit) integer = value <= -kLimit ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value);

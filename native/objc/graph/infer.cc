@@ -126,12 +126,6 @@ Values reduce_sum(const Node& node, size_t) {
   return values;
 }
 
-Values reduce_logical(const Node& node, size_t) {
-  Values values = reduce(node, 1);
-  values[0].type = DataType::Bool;
-  return values;
-}
-
 Values reduce_index(const Node& node, size_t) {
   Value value{DataType::Int32, node.input(0).shape};
   if (value.shape && !value.shape->empty()) {
@@ -517,9 +511,8 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(truth, {"isInfinite", "isFinite", "isNaN", "not", "signbit"});
     add(real_part, {"absolute", "realPart", "imaginaryPart"});
     add(reduce_sum, {"reductionSum"});
-    add(reduce, {"reductionMaximum", "reductionMinimum", "reductionMaximumPropagateNaN", "reductionMinimumPropagateNaN",
-                 "reductionProduct", "mean", "variance", "varianceWithMean"});
-    add(reduce_logical, {"reductionAnd", "reductionOr"});
+    add(reduce, {"reductionAnd", "reductionOr", "reductionMaximum", "reductionMinimum", "reductionMaximumPropagateNaN",
+                 "reductionMinimumPropagateNaN", "reductionProduct", "mean", "variance", "varianceWithMean"});
     add(reduce_index, {"reductionArgMaximum", "reductionArgMinimum"});
     add(constant, {"constant", "constantData", "constantComplex"});
     add(scatter_new, {"scatter", "scatterND", "scatterAlongAxis"});

@@ -160,7 +160,9 @@ mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder) {
 
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
   used_by_one_thread(_used);
-  if (!bytes || length == 0) fail("-[SoftwareMTLComputeCommandEncoder setBytes:length:atIndex:] without bytes");
+  // No bytes are allowed, and where they would be is of no matter: PyTorch passes the sizes of a tensor without
+  // dimensions so. Then nothing is bound, and a kernel that reads the argument reads out of range.
+  if (!bytes && length > 0) fail("-[SoftwareMTLComputeCommandEncoder setBytes:length:atIndex:] without bytes");
   if (index < kArguments) _bound[index] = nil;
   EngineCall guard;
   api().set_bytes(_engine, static_cast<uint32_t>(index), bytes, length);

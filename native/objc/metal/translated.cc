@@ -1,7 +1,9 @@
 #include "translated.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "../engine.h"
@@ -12,53 +14,118 @@ namespace {
 using shaders::kAddress;
 using shaders::kTagShift;
 using shaders::Slot;
+using shaders::Touched;
 
 constexpr size_t kTold = 8;  // findings of one dispatch
 constexpr size_t kAlignment = 256;
 
-// Bits of bytes, one after the other, of a slot. Large ones cost what is touched of them: the system clears pages.
+// Bits of a slot's bytes (shaders::Touched), all 0 at first. They are kept for later dispatches and cleared only where
+// they were set, so that neither large buffers nor many dispatches cost what is not touched.
 class Bits {
  public:
-  explicit Bits(size_t length) : words_((length + 63) / 64), bits_(make(words_)) {}
-  ~Bits() { std::free(bits_); }
-  Bits(Bits&& other) noexcept : words_(other.words_), bits_(other.bits_) { other.bits_ = nullptr; }
-  Bits& operator=(Bits&&) = delete;
+  explicit Bits(size_t pages) : pages_(pages) {
+    memory_ = static_cast<uint64_t*>(std::calloc(words() + (pages + 7) / 8, sizeof(uint64_t)));
+    if (!memory_) fail("no memory to note what a kernel touches");
+  }
+  ~Bits() { std::free(memory_); }
+  Bits(Bits&& other) noexcept : pages_(other.pages_), memory_(other.memory_) { other.memory_ = nullptr; }
+  Bits& operator=(Bits&& other) noexcept {
+    std::swap(pages_, other.pages_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
 
-  uint64_t* words() const { return bits_; }
+  // For so many bytes.
+  static Bits take(size_t length) {
+    const size_t pages = (length >> Touched::kPage) + 1;
+    std::vector<Bits>& kept = kept_bits();
+    const auto fits = std::find_if(kept.begin(), kept.end(), [pages](const Bits& bits) {
+      return bits.pages_ >= pages && bits.pages_ <= 4 * pages;  // all page marks are looked at
+    });
+    if (fits == kept.end()) return Bits(pages);
+    Bits taken = std::move(*fits);
+    kept.erase(fits);
+    return taken;
+  }
+
+  static void give_back(Bits bits) {
+    std::vector<Bits>& kept = kept_bits();
+    bits.for_each_page(
+        [&](size_t page) { std::memset(bits.memory_ + page * kPageWords, 0, kPageWords * sizeof(uint64_t)); });
+    std::memset(bits.pages(), 0, bits.pages_);
+    if (kept.size() == kKept) kept.erase(kept.begin());
+    kept.push_back(std::move(bits));
+  }
+
+  Touched touched() const { return {memory_, pages()}; }
 
   void take_out(const Bits& other) {
-    for (size_t i = 0; i < words_; ++i) bits_[i] &= ~other.bits_[i];
+    for_each_page([&](size_t page) {
+      if (page >= other.pages_ || !other.pages()[page]) return;
+      for (size_t i = page * kPageWords; i < (page + 1) * kPageWords; ++i) memory_[i] &= ~other.memory_[i];
+    });
   }
 
   // Calls use with the first byte and the length of each range, in their order.
   template <class Use>
   void each_range(Use use) const {
-    size_t first = 0;
-    bool inside = false;
-    for (size_t i = 0; i < words_; ++i) {
-      const uint64_t word = bits_[i];
-      if (word == (inside ? ~uint64_t{0} : 0)) continue;
-      for (size_t bit = 0; bit < 64; ++bit) {
-        const bool set = word >> bit & 1;
-        if (set == inside) continue;
-        if (inside) use(first, 64 * i + bit - first);
-        first = 64 * i + bit;
-        inside = set;
+    size_t first = 0, next = 0;  // of a range that is not over, if next is not 0
+    const auto close = [&] {
+      if (next > 0) use(first, next - first);
+      next = 0;
+    };
+    for_each_page([&](size_t page) {
+      for (size_t i = page * kPageWords; i < (page + 1) * kPageWords; ++i) {
+        for (uint64_t rest = memory_[i]; rest != 0;) {
+          const auto from = static_cast<size_t>(__builtin_ctzll(rest));
+          const uint64_t after = ~rest >> from;
+          const size_t count = after == 0 ? 64 - from : static_cast<size_t>(__builtin_ctzll(after));
+          if (next == 0 || next != 64 * i + from) {
+            close();
+            first = 64 * i + from;
+          }
+          next = 64 * i + from + count;
+          rest = from + count == 64 ? 0 : rest >> (from + count) << (from + count);
+        }
       }
-    }
-    if (inside) use(first, 64 * words_ - first);
+    });
+    close();
   }
 
  private:
-  static uint64_t* make(size_t words) {
-    auto* made = static_cast<uint64_t*>(std::calloc(words + 1, sizeof(uint64_t)));
-    if (!made) fail("no memory to note what a kernel touches");
-    return made;
+  static constexpr size_t kPageWords = (size_t{1} << Touched::kPage) / 64;
+  static constexpr size_t kKept = 32;
+
+  static std::vector<Bits>& kept_bits() {
+    static thread_local std::vector<Bits> kept;
+    return kept;
   }
 
-  size_t words_;
-  uint64_t* bits_;
+  size_t words() const { return pages_ * kPageWords; }
+  uint8_t* pages() const { return reinterpret_cast<uint8_t*>(memory_ + words()); }
+
+  template <class Use>
+  void for_each_page(Use use) const {
+    const uint8_t* const end = pages() + pages_;
+    const uint8_t* page = pages();
+    while ((page = static_cast<const uint8_t*>(std::memchr(page, 1, static_cast<size_t>(end - page))))) {
+      use(static_cast<size_t>(page++ - pages()));
+    }
+  }
+
+  size_t pages_;
+  uint64_t* memory_;
 };
+
+std::string thread_text(const uint32_t (&thread)[3]) {
+  return "thread (" + std::to_string(thread[0]) + ", " + std::to_string(thread[1]) + ", " + std::to_string(thread[2]) +
+         ")";
+}
+
+std::string does(uint32_t access) {
+  const char* const atomic = access & shaders::kAtomic ? " atomically" : "";
+  return std::string(atomic) + (access & shaders::kWrite ? " writes " : " reads ");
+}
 
 // One dispatch of a kernel: what its slots are.
 class Dispatch {
@@ -66,6 +133,7 @@ class Dispatch {
   Dispatch(const shaders::Kernel& kernel, mpsforge_metal_call* call, shaders::Run& run)
       : kernel_(kernel), call_(call), run_(run), records_(environment().config.check_order != 0) {
     run_.slot_count = 1;
+    run_.check_races = environment().check_kernels;
     places_.push_back({Place::Nothing, 0, 0});
     run_.owner = this;
     run_.resolve = [](void* self, uint64_t address) { return static_cast<Dispatch*>(self)->resolve(address); };
@@ -79,11 +147,15 @@ class Dispatch {
     for (uint32_t i = 0; i < kernel.argument_count; ++i) bind(i);
   }
 
+  ~Dispatch() {
+    for (Bits& bits : bits_) Bits::give_back(std::move(bits));
+  }
+
   // Tells the checker what was touched.
   void declare() {
     for (uint32_t slot = 1; slot < run_.slot_count; ++slot) {
       const Place& place = places_[slot];
-      if (!run_.slots[slot].read) continue;
+      if (!run_.slots[slot].read.bits) continue;
       Bits& read = bits_[place.bits];
       const Bits& written = bits_[place.bits + 1];
       read.take_out(written);
@@ -103,13 +175,13 @@ class Dispatch {
     const uint32_t number = run_.slot_count++;
     if (number >= shaders::kSlots) fail("a kernel reaches more than %u buffers", shaders::kSlots);
     Slot& slot = run_.slots[number];
-    slot = {static_cast<uint64_t>(number) << kTagShift | address, length, nullptr, nullptr};
+    slot = {static_cast<uint64_t>(number) << kTagShift | address, length, {}, {}, kind == Place::Threadgroup};
     places_.push_back({kind, argument, bits_.size()});
     if (records_ && (kind == Place::Buffer || kind == Place::Address)) {
-      bits_.emplace_back(length);
-      bits_.emplace_back(length);
-      slot.read = bits_[bits_.size() - 2].words();
-      slot.written = bits_.back().words();
+      bits_.push_back(Bits::take(length));
+      slot.read = bits_.back().touched();
+      bits_.push_back(Bits::take(length));
+      slot.written = bits_.back().touched();
     }
     return number;
   }
@@ -154,9 +226,7 @@ class Dispatch {
   void declare(uint32_t slot, const Bits& touched, uint32_t access) {
     const Place& place = places_[slot];
     const uint64_t base = run_.slots[slot].base & kAddress;
-    const size_t length = run_.slots[slot].length;
     touched.each_range([&](size_t first, size_t size) {
-      if (first + size > length) size = length - first;
       if (place.kind == Place::Buffer) {
         api().argument(call_, kernel_.arguments[place.argument].index, first, size, access);
       } else {
@@ -167,8 +237,6 @@ class Dispatch {
 
   void refuse(const shaders::Refused& what) {
     if (told_++ >= kTold) return;
-    const std::string thread = "thread (" + std::to_string(what.thread[0]) + ", " + std::to_string(what.thread[1]) +
-                               ", " + std::to_string(what.thread[2]) + ")";
     if (what.problem == shaders::Problem::Divergence) {
       api().refuse(call_, MPSFORGE_METAL_DIVERGENCE, "a threadgroup", "");
       return;
@@ -181,9 +249,14 @@ class Dispatch {
       name = (place.kind == Place::Threadgroup ? "threadgroup memory " : "argument ") + std::to_string(argument.index) +
              " (" + argument.name + ")";
     }
-    std::string detail = thread + (what.access & shaders::kWrite ? " writes " : " reads ") + std::to_string(what.size) +
-                         " bytes at " + std::to_string(static_cast<int64_t>(what.offset));
+    std::string detail = thread_text(what.thread) + does(what.access) + std::to_string(what.size) + " bytes at " +
+                         std::to_string(static_cast<int64_t>(what.offset));
     if (place.kind != Place::Nothing) detail += " of " + std::to_string(run_.slots[what.slot].length);
+    if (what.problem == shaders::Problem::Race) {
+      detail += ", " + thread_text(what.other) + does(what.other_access) + "them, too";
+      api().refuse(call_, MPSFORGE_METAL_KERNEL_RACE, name.c_str(), detail.c_str());
+      return;
+    }
     api().refuse(call_, MPSFORGE_METAL_OUT_OF_RANGE, name.c_str(), detail.c_str());
   }
 

@@ -253,6 +253,8 @@ void record_grid(const KernelCall& call) {
   out[6] = call.threadgroup_memory(1);
 }
 
+void use_optional_bytes(const KernelCall& call) { *call.write<int>(0, 1) = call.has_bytes(1) ? 1 : 2; }
+
 void follow_addresses(const KernelCall& call) {
   const auto* table = call.read<uint64_t>(0, 2);
   const auto* in = static_cast<const float*>(call.at(table[0], 4, MPSFORGE_METAL_READ));
@@ -263,6 +265,7 @@ const RegisterHostKernel kRegistered[] = {
     {"test_add_*", add_one},
     {"test_grid", record_grid},
     {"test_follow", follow_addresses},
+    {"test_optional", use_optional_bytes},
 };
 
 id<MTLComputePipelineState> pipeline(NSString* source, NSString* name) {
@@ -314,6 +317,23 @@ void a_kernel_sees_the_grid() {
   [commands waitUntilCompleted];
   const uint64_t wanted[7] = {16, 6, 4, 8, 2, 1, 64};
   CHECK(std::memcmp([out contents], wanted, sizeof wanted) == 0);
+}
+
+void bytes_of_length_0_bind_nothing() {
+  id<MTLCommandQueue> queue = [device() newCommandQueue];
+  id<MTLBuffer> out = shared_buffer(4);
+  id<MTLCommandBuffer> commands = [queue commandBuffer];
+  id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
+  const int before = 7;
+  [encoder setComputePipelineState:pipeline(@"kernel void test_optional() {}", @"test_optional")];
+  [encoder setBuffer:out offset:0 atIndex:0];
+  [encoder setBytes:&before length:sizeof before atIndex:1];
+  [encoder setBytes:nullptr length:0 atIndex:1];
+  [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  [encoder endEncoding];
+  [commands commit];
+  [commands waitUntilCompleted];
+  CHECK(*static_cast<const int*>([out contents]) == 2);
 }
 
 void an_argument_buffer_holds_addresses() {
@@ -404,6 +424,7 @@ std::vector<Case> behaviour_scenarios() {
       SCENARIO(memory_of_the_program_is_used_in_place),
       SCENARIO(one_name_in_two_libraries),
       SCENARIO(a_kernel_sees_the_grid),
+      SCENARIO(bytes_of_length_0_bind_nothing),
       SCENARIO(an_argument_buffer_holds_addresses),
       SCENARIO(a_function_without_host_kernel_is_an_error),
       SCENARIO(a_failed_command_buffer_has_an_error),

@@ -1,18 +1,19 @@
 // Launches every translated kernel of PyTorch's Metal libraries (native/objc/metal/translated.h) through Metal's
-// classes, with buffers that its metadata asks for. Usage: shaders_test [SCENARIO ...]
+// classes, with buffers that its metadata asks for. Usage: shaders_test [SCENARIO ...], or shaders_test bench
 #import <Foundation/Foundation.h>
 #import <Metal/Metal.h>
-#include <dispatch/dispatch.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "../metal/translated.h"
-#include "harness.h"
 #include "mpsforge/host.h"
+#include "shaders_bench.h"
+#include "shaders_launch.h"
 
 using namespace mpsforge::objc::test;
 namespace shaders = mpsforge::shaders;
@@ -22,28 +23,6 @@ namespace {
 constexpr size_t kBytes = 256 << 10;
 constexpr size_t kGroupMemory = 16 << 10;
 constexpr NSUInteger kThreads = 128, kGroup = 64;
-
-id<MTLDevice> device() {
-  static id<MTLDevice> const made = MTLCreateSystemDefaultDevice();
-  return made;
-}
-
-id<MTLBuffer> shared_buffer(NSUInteger length) {
-  return [device() newBufferWithLength:length options:MTLResourceStorageModeShared];
-}
-
-id<MTLLibrary> library_of(const char* section) {
-  dispatch_data_t data = dispatch_data_create(section, std::strlen(section), dispatch_get_main_queue(),
-                                              ^{
-                                              });
-  return [device() newLibraryWithData:data error:nil];
-}
-
-template <class T, class Value>
-void fill(id<MTLBuffer> buffer, Value value) {
-  auto* elements = static_cast<T*>(buffer.contents);
-  for (size_t i = 0; i < buffer.length / sizeof(T); ++i) elements[i] = static_cast<T>(value(i));
-}
 
 // Entries are addresses of buffers.
 bool is_argument_buffer(const std::string& type) {
@@ -131,10 +110,11 @@ bool launch(id<MTLLibrary> library, const shaders::Kernel& kernel, id<MTLCommand
   return changed;
 }
 
-void every_kernel_runs() {
+// Calls use with each kernel after it has run, and whether it has written anything. Returns how many there are.
+template <class Use>
+size_t launch_all(Use use) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   size_t ran = 0;
-  std::string silent;
   for (const char* section : {"metal_basic", "metal_bfloat"}) {
     const shaders::Library* translated = mpsforge::objc::translated_library(section);
     CHECK(translated);
@@ -143,16 +123,48 @@ void every_kernel_runs() {
     for (uint32_t i = 0; i < translated->kernel_count; ++i, ++ran) {
       @autoreleasepool {
         const shaders::Kernel& kernel = translated->kernels[i];
-        if (!launch(library, kernel, queue) && !only_adds(kernel.name)) silent += std::string(" ") + kernel.name;
-        mpsforge_host_finding finding;
-        if (mpsforge_host_findings(&finding, 1) > 0) {
-          std::fprintf(stderr, "%s: %s; %s\n", kernel.name, finding.message, finding.second);
-          return;
-        }
+        use(kernel, launch(library, kernel, queue));
       }
     }
   }
+  return ran;
+}
+
+void every_kernel_runs() {
+  std::string silent;
+  const size_t ran = launch_all([&](const shaders::Kernel& kernel, bool wrote) {
+    if (!wrote && !only_adds(kernel.name)) silent += std::string(" ") + kernel.name;
+    mpsforge_host_finding finding;
+    if (mpsforge_host_findings(&finding, 1) > 0) {
+      std::fprintf(stderr, "%s: %s; %s\n", kernel.name, finding.message, finding.second);
+      _exit(4);
+    }
+  });
   if (!silent.empty()) std::fprintf(stderr, "they write nothing:%s\n", silent.c_str());
+  CHECK(ran == 355);
+}
+
+// Why the threads of a kernel race here; nullptr: they must not.
+const char* why_it_races(const std::string& kernel) {
+  // At its end the first SIMD group reads what the others have stored in threadgroup memory, without a barrier: a fault
+  // of Quantized.metal in PyTorch 2.6.0.
+  if (kernel.rfind("large_m_int8pack_mm", 0) == 0) return "PyTorch's own";
+  return nullptr;
+}
+
+void threads_of_a_kernel_do_not_race() {
+  setenv("MPSFORGE_METAL_CHECK_KERNELS", "1", 1);
+  setenv("MPSFORGE_METAL_ON_VIOLATION", "record", 1);
+  size_t before = 0;
+  const size_t ran = launch_all([&](const shaders::Kernel& kernel, bool) {
+    std::vector<mpsforge_host_finding> findings(mpsforge_host_findings(nullptr, 0));
+    mpsforge_host_findings(findings.data(), findings.size());
+    const bool races = findings.size() > before;
+    if (races != (why_it_races(kernel.name) != nullptr)) {
+      std::fprintf(stderr, "%s: %s\n", kernel.name, races ? findings[before].second : "no race, and one was expected");
+    }
+    before = findings.size();
+  });
   CHECK(ran == 355);
 }
 
@@ -214,8 +226,13 @@ int main(int argc, char** argv) {
     std::printf("SKIP translated kernels: this build has none\n");
     return 0;
   }
+  if (argc == 2 && argv[1] == std::string("bench")) {
+    measure_translated_kernels();
+    return 0;
+  }
   const std::vector<Case> cases = {
       {"every-kernel-runs", every_kernel_runs},
+      {"threads-of-a-kernel-do-not-race", threads_of_a_kernel_do_not_race},
       {"fmax", [] { run_fmax(64); }},
       {"read-beyond-the-buffer", [] { run_fmax(40); }, "thread (10, 0, 0) reads 4 bytes at 40 of 40"},
       {"disjoint-ranges", [] { two_queues_use_one_buffer(64); }},

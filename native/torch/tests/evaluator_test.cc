@@ -115,6 +115,9 @@ void shapes() {
   expect("constant", "constant", {},
          {{"value", -1e30}, {"type", static_cast<int64_t>(DataType::Int32)}, {"shape", std::vector<int64_t>{2}}},
          {at::full({2}, INT32_MIN, at::TensorOptions().dtype(at::kInt))});
+  expect("constant of half", "constant", {},
+         {{"value", -1e30}, {"type", static_cast<int64_t>(DataType::Float16)}, {"shape", std::vector<int64_t>{2}}},
+         {at::full({2}, -std::numeric_limits<double>::infinity(), at::TensorOptions().dtype(at::kHalf))});
   const at::Tensor deep = random_tensor({1, 4, 2, 3}, at::kFloat);
   expect("depthToSpace", "depthToSpace2D", {deep},
          {{"width", int64_t{3}},
@@ -150,6 +153,8 @@ void reductions() {
     expect("argSort", "argSort", {t}, order, {indices.to(at::kInt)});
   }
   const at::Tensor t = random_tensor({3, 4}, at::kBool);
+  expect("or of integers", "reductionOr", {t.to(at::kInt)}, {{"axes", std::vector<int64_t>{1}}},
+         {at::any(t, 1, true).to(at::kInt)});
   expect("and", "reductionAnd", {t}, {{"axes", std::vector<int64_t>{1}}}, {at::all(t, 1, true)});
   expect("maximum of NaN", "reductionMaximum", {at::tensor({1.0, NAN, 2.0}).to(at::kFloat)},
          {{"axes", std::vector<int64_t>{0}}}, {at::tensor({2.0}).to(at::kFloat)});
