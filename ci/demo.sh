@@ -10,7 +10,7 @@ tree=$2/trees/$baseline
 code=0
 "$mpsforge" fetch --baseline "$baseline" --checkout "$tree" --no-submodules || code=$?
 if [ $code = 5 ]; then
-  echo "SKIP demo: the source of PyTorch $baseline can not be had here (see above)"
+  echo "SKIP demo: the source of PyTorch $baseline cannot be had here (see above)"
   exit 0
 elif [ $code != 0 ]; then
   exit $code

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoActions is returned, wrapped, by what needs a step of GitHub Actions around it.
-var ErrNoActions = errors.New("this is no step of GitHub Actions")
+var ErrNoActions = errors.New("this is not a step of GitHub Actions")
 
 // SummaryLimit is how many bytes GitHub takes for the summary of one step. Of a longer one it shows nothing at all:
 // "$GITHUB_STEP_SUMMARY upload aborted, supports content up to a size of 1024k".

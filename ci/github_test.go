@@ -92,7 +92,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// Text from elsewhere can not end the command and begin another.
+// Text from elsewhere cannot end the command and begin another.
 func TestAnnotationsAreEscaped(t *testing.T) {
 	a := ci.Annotation{Level: "error", File: "a,line=9:b", Title: "x::y\r\n::warning::z", Message: "m\n::set-output name=a::b"}
 	if got, want := a.String(), "::error file=a%2Cline=9%3Ab,title=x%3A%3Ay%0D%0A%3A%3Awarning%3A%3Az::m%0A::set-output name=a::b"; got != want {
@@ -100,7 +100,7 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 	}
 }
 
-// GitHub keeps ten errors of a step, so the tenth tells how many there are beside the nine before it.
+// GitHub keeps ten errors of a step, so the tenth says how many there are beside the nine before it.
 func TestManyAnnotationsAreCounted(t *testing.T) {
 	all := ci.Annotations(long(25))
 	if len(all) != 10 || all[8].Title != "runtime: linear, 8 threads" || all[9].Title != "16 more errors" {

@@ -103,7 +103,7 @@ func runLint(ctx context.Context, checkout *fork.Checkout, onto string, requests
 type plain struct {
 	lint             *Lint
 	python, native   int              // most columns of a line; 0 where the commit has no configuration
-	styles           *clangFormat     // nil if it can not run
+	styles           *clangFormat     // nil if it cannot run
 	include, exclude []*regexp.Regexp // paths that upstream formats
 }
 
@@ -184,7 +184,7 @@ func (p *plain) check(ctx context.Context, request *Request, file *patches.File,
 		if strings.TrimRight(line.text, " \t") != line.text {
 			find(line.number, "trailing space", "cut it")
 		}
-		// A line that is one word, such as an address, can not be broken.
+		// A line that is one word, such as an address, cannot be broken.
 		if n := len([]rune(line.text)); limit > 0 && n > limit && !strings.Contains(line.text, "://") {
 			find(line.number, "line length", "%d columns, at most %d", n, limit)
 		}

@@ -97,7 +97,7 @@ func (l *Lint) read(request *Request, root string, output []byte) error {
 		if err := decoder.Decode(&message); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("lint %s: lintrunner printed what can not be read: %w", request.Name, err)
+			return fmt.Errorf("lint %s: lintrunner printed what cannot be read: %w", request.Name, err)
 		}
 		text := message.Name
 		if message.Description != nil {

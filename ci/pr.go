@@ -144,8 +144,8 @@ func Prepare(ctx context.Context, checkout *fork.Checkout, series *patches.Serie
 	if result.Lint, err = runLint(ctx, checkout, stack.Onto, result.Requests, sink); err != nil {
 		return nil, err
 	}
-	if n := len(result.Lint.Findings); options.Ready && n > 0 { // a check that could not run is told in the text
-		return result, fmt.Errorf("%w: %d findings in style; mend them in the series (mpsforge apply, git rebase -i, mpsforge export), or leave --ready out", ErrLint, n)
+	if n := len(result.Lint.Findings); options.Ready && n > 0 { // a check that could not run is reported in the text
+		return result, fmt.Errorf("%w: %d findings in style; fix them in the series (mpsforge apply, git rebase -i, mpsforge export), or leave --ready out", ErrLint, n)
 	}
 	if err := result.write(ctx, checkout, series, options, sink); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ var issueForm = regexp.MustCompile(`^(?:#|https://github\.com/pytorch/pytorch/is
 func issueNumber(text string) (string, error) {
 	m := issueForm.FindStringSubmatch(text)
 	if m == nil {
-		return "", fmt.Errorf("%q is no issue of pytorch/pytorch; write its number", text)
+		return "", fmt.Errorf("%q is not an issue of pytorch/pytorch; write its number", text)
 	}
 	return "#" + m[1], nil
 }

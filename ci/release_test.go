@@ -29,7 +29,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
-		t.Skipf("SKIP release: the sources are no git repository, so a release could not name its commit: %v", err)
+		t.Skipf("SKIP release: the sources are not a git repository, so a release could not name its commit: %v", err)
 	}
 	commit := strings.TrimSpace(sh(t, repository, "git", "rev-parse", "HEAD"))
 	var binaries [2]map[string][]byte

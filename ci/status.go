@@ -9,7 +9,7 @@ import (
 	"mpsforge/patches"
 )
 
-// Status says how a series stands towards upstream.
+// Status is how a series compares with upstream.
 type Status struct {
 	Checkout string        `json:"checkout"`
 	Baseline string        `json:"baseline"`
@@ -27,7 +27,7 @@ type PatchStatus struct {
 	Conflicts []fork.PortConflict `json:"conflicts,omitempty"`
 }
 
-// GetStatus carries the series onto a commit and tells what comes of each patch. Nothing but objects is written.
+// GetStatus carries the series onto a commit and reports the outcome for each patch. Nothing but objects is written.
 func GetStatus(ctx context.Context, checkout *fork.Checkout, series *patches.Series, onto string, sink events.Sink) (*Status, error) {
 	only, err := wanted(series)
 	if err != nil {

@@ -30,7 +30,7 @@ type page struct {
 	Ready              bool
 	Total              int
 	Words              string // the user's own, with the marks around them
-	Below, Onto        string // title of the part below; where the stack stands
+	Below, Onto        string // title of the part below; the commit that the stack is on
 	Checklist          []item
 	Commands           string
 	Evidence           string
@@ -39,7 +39,7 @@ type page struct {
 	Message            string
 	baseline           string
 	report             *reports.Report
-	onBase             bool // the stack stands where the report's series stood
+	onBase             bool // the stack is on the commit that the report's series was on
 	author, reviewedBy string
 }
 
@@ -107,7 +107,7 @@ func (p *Prepared) compareTemplate(ctx context.Context, checkout *fork.Checkout,
 	for line := range strings.Lines(string(wanted)) {
 		for _, text := range texts {
 			if strings.HasPrefix(line, "## ") && !strings.Contains(string(text), strings.TrimSpace(line)+"\n") {
-				sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s of %s has a section %q, which the texts lack: add it by hand, and report it to mpsforge", upstreamTemplate, short(p.Onto), strings.TrimSpace(line))})
+				sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s of %s has a section %q, which the texts lack: add it manually, and report it to mpsforge", upstreamTemplate, short(p.Onto), strings.TrimSpace(line))})
 				break
 			}
 		}
@@ -180,7 +180,7 @@ func (p *page) evidence(scenarios []string) string {
 		what += " **No Apple GPU was used**: the sources ran on a CPU, over a software Metal."
 	}
 	if !p.onBase {
-		what += fmt.Sprintf(" It verified the series on %s, not on the commit that this stack stands on.", p.baseline)
+		what += fmt.Sprintf(" It verified the series on %s, not on the commit that this stack is on.", p.baseline)
 	}
 	fmt.Fprintf(&b, "%s\n\n| scenario of this part | unpatched | with the whole stack |\n| --- | --- | --- |\n", what)
 	for _, scenario := range scenarios {
@@ -313,7 +313,7 @@ func (p *page) disclosure() string {
 
 // The marks between which a text is the user's.
 const (
-	wordsBegin = "<!-- Your own words, at most a paragraph. What stands between these two comments is kept by mpsforge pr. -->"
+	wordsBegin = "<!-- Your own words, at most a paragraph. What is between these two comments is kept by mpsforge pr. -->"
 	wordsEnd   = "<!-- End of your own words. -->"
 )
 

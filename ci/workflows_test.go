@@ -54,7 +54,7 @@ func TestWorkflowsAreClean(t *testing.T) {
 	}
 }
 
-// Every command of a workflow stands in a README, in a code block, as it is.
+// Every command of a workflow is in a README, in a code block, as it is.
 func TestWorkflowCommandsAreInAReadme(t *testing.T) {
 	known := map[string]bool{}
 	for _, path := range []string{"../README.md", "README.md"} {
@@ -92,7 +92,7 @@ func TestWorkflowCommandsAreInAReadme(t *testing.T) {
 // pinned is an action at a commit, not at a tag, which can be moved.
 var pinned = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 
-// A workflow can read this repository and nothing else, save the job that makes a release; its actions can not change
+// A workflow can read this repository and nothing else, save the job that makes a release; its actions cannot change
 // underneath it; what it checks out holds no token; and it ends.
 func TestWorkflowsAskForLittle(t *testing.T) {
 	readOnly := func(p *actionlint.Permissions) bool {
@@ -128,7 +128,7 @@ func TestWorkflowsAskForLittle(t *testing.T) {
 	}
 }
 
-// The version behind a pinned commit is the same wherever the commit stands, so that a half-done update is seen.
+// The version behind a pinned commit is the same wherever the commit is, so that a half-done update is seen.
 func TestPinnedActionsTellTheirVersion(t *testing.T) {
 	uses := regexp.MustCompile(`uses: ([\w.-]+/[\w.-]+)[\w./-]*@([0-9a-f]{40})(.*)`)
 	versions := map[string]string{}
@@ -144,7 +144,7 @@ func TestPinnedActionsTellTheirVersion(t *testing.T) {
 		for _, found := range uses.FindAllStringSubmatch(string(text), -1) {
 			action, pin := found[1], found[2]+found[3]
 			if !strings.HasPrefix(found[3], " # v") {
-				t.Errorf("%s: %s@%s tells no version", path, action, found[2])
+				t.Errorf("%s: %s@%s has no version", path, action, found[2])
 			}
 			if versions[action] != "" && versions[action] != pin {
 				t.Errorf("%s: %s is at %s here and at %s elsewhere", path, action, pin, versions[action])

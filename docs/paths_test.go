@@ -19,7 +19,7 @@ var (
 	// be a folder's.
 	citedPath   = regexp.MustCompile(`(?:^|[^\w./$*{}%-])((?:cmd|patches|fork|validate|native|ci|reports|internal|docs|\.ci|\.github)/[\w./*-]*[\w*]\.(?:go|cc|cpp|h|mm|m|py|sh|md|tmpl|json|ya?ml|html|css|txt|patch))\b`)
 	citedFolder = regexp.MustCompile(`(?:^|[^\w./$*{}%-])((?:cmd|patches|fork|validate|native|ci|reports|internal|docs)/[\w./*-]*[\w*])`)
-	// placeholder stands for any name in a cited path, as in patches/VERSION/NAME.patch.
+	// placeholder is for any name in a cited path, as in patches/VERSION/NAME.patch.
 	placeholder = regexp.MustCompile(`\b(?:VERSION|NAME)\b`)
 	lineComment = regexp.MustCompile(`(?m)(?:^|\s)//.*$`)
 )

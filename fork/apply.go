@@ -187,7 +187,7 @@ func (c *Checkout) change(ctx context.Context, command string, series *patches.S
 // planAndMove plans in the object store, checks the work tree, moves it once and moves the refs once.
 func (c *Checkout) planAndMove(ctx context.Context, command string, series *patches.Series, options Options, sink events.Sink, plan planner) (*Change, error) {
 	if operation := c.repository.OperationInProgress(); operation != "" {
-		return nil, fmt.Errorf("%w: %s is under way in %s; finish or abort it first (git status tells how)", ErrBusy, operation, c.Dir())
+		return nil, fmt.Errorf("%w: %s is under way in %s; finish or abort it first (git status shows how)", ErrBusy, operation, c.Dir())
 	}
 	recovered, err := c.recoverPending(ctx, options.Check)
 	if err != nil {
@@ -260,11 +260,11 @@ func (c *Checkout) dirtyError(ctx context.Context, command string, drifts []Drif
 	for _, drift := range drifts {
 		lines.WriteString("\n  " + drift.String())
 	}
-	mend := "commit elsewhere, stash (git stash -u) or restore them"
+	fix := "commit elsewhere, stash (git stash -u) or restore them"
 	if sparse, err := c.repository.IsSparse(ctx); err == nil && sparse {
-		mend = "the checkout is sparse: bring the folders in (git sparse-checkout disable, or git sparse-checkout add)"
+		fix = "the checkout is sparse: bring the folders in (git sparse-checkout disable, or git sparse-checkout add)"
 	}
-	return fmt.Errorf("%w: %s of %s would overwrite:%s\nnothing was changed; %s, then run %s again", ErrDirty, command, c.Dir(), lines.String(), mend, command)
+	return fmt.Errorf("%w: %s of %s would overwrite:%s\nnothing was changed; %s, then run %s again", ErrDirty, command, c.Dir(), lines.String(), fix, command)
 }
 
 func (c *Checkout) foreignHead() error {
@@ -339,7 +339,7 @@ func (c *Checkout) lookUp(ctx context.Context, edit *treeEdit, name string) (git
 		return git.Entry{}, fmt.Errorf("%w: %s is a submodule; a series changes one repository only", ErrPath, name)
 	case blocker == "":
 		return entry, nil
-	case edit.removed[blocker]: // the patch itself takes away the file that stands where it needs a folder
+	case edit.removed[blocker]: // the patch itself takes away the file that is where it needs a folder
 		return git.Entry{}, nil
 	case entry.Mode == git.ModeSymlink:
 		return git.Entry{}, fmt.Errorf("%w: %s leads through the symbolic link %s", ErrPath, name, blocker)
@@ -398,13 +398,13 @@ func (c *Checkout) patchFile(ctx context.Context, edit *treeEdit, patch *patches
 		return err
 	}
 	if want := file.NewID; want != "" && id != want {
-		return fmt.Errorf("%s: the result is blob %s, the patch says %s; the patch file was changed by hand or damaged", file.NewName, id, want)
+		return fmt.Errorf("%s: the result is blob %s, the patch says %s; the patch file was changed manually or damaged", file.NewName, id, want)
 	}
 	edit.changes[file.NewName] = git.Entry{Mode: mode, ID: id}
 	return nil
 }
 
-// move changes the work tree and the refs. It can not be cancelled: it takes milliseconds, and half of it would be
+// move changes the work tree and the refs. It cannot be cancelled: it takes milliseconds, and half of it would be
 // worse than all of it.
 func (c *Checkout) move(ctx context.Context, command, head string, applied []Applied, changes []git.Change) error {
 	if err := ctx.Err(); err != nil {
@@ -447,7 +447,7 @@ func (c *Checkout) rollBack(ctx context.Context, command string, changes []git.C
 		err = c.moveWorkTree(ctx, c.repository.Head, changes)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s of %s stopped half-way and could not be undone; mend the cause, then run: mpsforge recover: %w", ErrInterrupted, command, c.Dir(), err)
+		return fmt.Errorf("%w: %s of %s stopped half-way and could not be undone; fix the cause, then run: mpsforge recover: %w", ErrInterrupted, command, c.Dir(), err)
 	}
 	before := *c.state
 	before.Pending = nil

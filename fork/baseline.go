@@ -18,7 +18,7 @@ import (
 // probeLimit bounds how long a repository may take to answer before anything is fetched from it.
 const probeLimit = 15 * time.Second
 
-// Recognise gives the name of the baseline among those of files that the checkout is, or stands on, or "". One that is
+// Recognise gives the name of the baseline among those of files that the checkout is at, or is based on, or "". One that is
 // not recorded is proven by its commit or tree, HEAD's or that of a commit not far below, or by all the files that its
 // series touches.
 func (c *Checkout) Recognise(ctx context.Context, files fs.FS) (string, error) {
@@ -199,7 +199,7 @@ func baselineOf(ctx context.Context, known []patches.Baseline, from string) (str
 	if state := checkout.state; state != nil && (state.Pending != nil || checkout.applied() >= 0) {
 		return state.Baseline, nil
 	}
-	name, err := checkout.recognise(ctx, known) // HEAD was moved by hand, maybe to another baseline
+	name, err := checkout.recognise(ctx, known) // HEAD was moved manually, maybe to another baseline
 	if err == nil && name == "" {
 		name = checkout.Baseline()
 	}

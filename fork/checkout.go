@@ -1,11 +1,11 @@
 // Package fork is the PyTorch checkout: getting one, putting the series on it and taking it off as transactions, and
-// telling what state it is in.
+// reporting what state it is in.
 //
 // Fetch gets a checkout, Open opens one that is there. Apply and Unapply build the whole chain of commits in the object
 // store, move the work tree once and then the branch; what fails before that has touched nothing, and Recover ends a run that
 // was killed in between. Export turns the commits on top of the baseline into patch files again, Port carries the series to
 // another version by three-way merges. What is refused, and why, is an error to test for with errors.Is. Everything
-// that lasts tells an events.Sink how far it is; events.Discard is one that does not listen.
+// that takes long reports to an events.Sink how far it is; events.Discard is one that does not listen.
 //
 // Objects are read and written through go-git's storer; index, work tree and refs belong to the git binary (package git).
 package fork
@@ -98,7 +98,7 @@ func (c *Checkout) Base() (commit, proof string) {
 	return c.state.Base, c.state.Proof
 }
 
-// identify tells whether a commit is the baseline, exactly.
+// identify reports whether a commit is the baseline, exactly.
 func (c *Checkout) identify(ctx context.Context, series *patches.Series, id string) (proof string, err error) {
 	baseline := series.Baseline
 	if id == "" {
@@ -192,7 +192,7 @@ func (c *Checkout) ensureBase(ctx context.Context, series *patches.Series) error
 	return nil
 }
 
-// applied tells how many patches of the recorded list HEAD has on it; -1 when HEAD is none of the commits known.
+// applied says how many patches of the recorded list HEAD has on it; -1 when HEAD is none of the commits known.
 func (c *Checkout) applied() int {
 	if c.repository.Head == c.state.Base {
 		return 0
@@ -278,7 +278,7 @@ func (c *Checkout) workFile(ctx context.Context, change git.Change, removed map[
 	return isOther, "is modified in the work tree", nil
 }
 
-// holdsOnly tells whether every file below a folder is one of the given paths.
+// holdsOnly reports whether every file below a folder is one of the given paths.
 func (c *Checkout) holdsOnly(folder string, paths map[string]bool) (bool, error) {
 	only := true
 	err := filepath.WalkDir(folder, func(full string, entry fs.DirEntry, err error) error {

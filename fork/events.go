@@ -11,7 +11,7 @@ import (
 type Sink = events.Sink
 
 // EventsTo gives a sink that writes events to w as JSON lines, in the form that --progress json writes and "mpsforge replay"
-// plays; name stands for the command. Call end once, when the work is done, with its error or nil: it writes what is held back
+// plays; name is the command's. Call end once, when the work is done, with its error or nil: it writes what is held back
 // and closes the stream. The sink is safe for use by several goroutines; w is written by one.
 func EventsTo(w io.Writer, name string) (sink Sink, end func(error)) {
 	feed := events.NewFeed(events.NewJSON(w), time.Now)

@@ -27,7 +27,7 @@ type ExportOptions struct {
 	Dir string
 	// Names gives patches other names than those they would get, by revision.
 	Names map[string]string
-	// Drop lets patches go that no commit stands for.
+	// Drop removes patches that have no commit.
 	Drop bool
 	// Cumulative writes the change as a whole as well. A folder that has it gets it anyway.
 	Cumulative bool
@@ -55,7 +55,7 @@ type ExportedPatch struct {
 	patches.PatchDifference
 }
 
-// Changed tells whether the patch file is another than before.
+// Changed reports whether the patch file is another than before.
 func (p ExportedPatch) Changed() bool { return p.New || p.Old != "" || !p.None() }
 
 // Export turns the commits on top of the baseline into the patch files of the series. It looks at commits alone; the
@@ -116,7 +116,7 @@ type seriesCommit struct {
 // commitsOnBase lists the commits from the base, which it finds when none is recorded, to HEAD.
 func (c *Checkout) commitsOnBase(ctx context.Context, series *patches.Series) ([]seriesCommit, error) {
 	if operation := c.repository.OperationInProgress(); operation != "" {
-		return nil, fmt.Errorf("%w: %s is under way in %s; finish or abort it first (git status tells how)", ErrBusy, operation, c.Dir())
+		return nil, fmt.Errorf("%w: %s is under way in %s; finish or abort it first (git status shows how)", ErrBusy, operation, c.Dir())
 	}
 	if c.state != nil {
 		if err := c.ensureBase(ctx, series); err != nil { // the baseline is the recorded one
@@ -154,7 +154,7 @@ func (c *Checkout) commitsOnBase(ctx context.Context, series *patches.Series) ([
 	return commits, nil
 }
 
-// isBase tells whether a commit is the recorded base or, where none is recorded, the baseline, which is then noted.
+// isBase reports whether a commit is the recorded base or, where none is recorded, the baseline, which is then noted.
 func (c *Checkout) isBase(ctx context.Context, series *patches.Series, id string) (bool, error) {
 	if c.state != nil {
 		return id == c.state.Base, nil
@@ -172,7 +172,7 @@ func (c *Checkout) isBase(ctx context.Context, series *patches.Series, id string
 type taken struct {
 	patches    []*patches.Patch
 	report     []ExportedPatch
-	dropped    []string // names of the series that no commit stands for
+	dropped    []string // names of the series that have no commit
 	cumulative []byte
 }
 
@@ -291,7 +291,7 @@ type named struct {
 	old  *patches.Patch // nil for a new one
 }
 
-// nameCommits finds out which patch of the series each commit is: by a wish, the record of apply, the subject, the
+// nameCommits finds out which patch of the series each commit is: by what was asked for, the record of apply, the subject, the
 // same added and removed lines, or its place in the order with a path in common. Others are new, and called after their subject.
 func (c *Checkout) nameCommits(ctx context.Context, series *patches.Series, commits []seriesCommit, diffs [][]byte, wishes map[string]string) ([]named, error) {
 	result := make([]named, len(commits))
@@ -314,7 +314,7 @@ func (c *Checkout) nameCommits(ctx context.Context, series *patches.Series, comm
 		}
 		at := slices.IndexFunc(commits, func(commit seriesCommit) bool { return commit.id == id })
 		if at < 0 {
-			return nil, fmt.Errorf("--name %s=%s: %s is no commit on top of the baseline", revision, name, id)
+			return nil, fmt.Errorf("--name %s=%s: %s is not a commit on top of the baseline", revision, name, id)
 		}
 		if err := patches.CheckName(name); err != nil {
 			return nil, fmt.Errorf("--name %s=%s: %w", revision, name, err)

@@ -119,7 +119,7 @@ func adopt(ctx context.Context, series *patches.Series, dir string) (*Fetched, e
 	}
 	defer unlock()
 	if state := checkout.state; state != nil && (state.Pending != nil || checkout.applied() >= 0) {
-		// Otherwise HEAD was moved elsewhere by hand, which may well be another baseline.
+		// Otherwise HEAD was moved elsewhere manually, which may well be another baseline.
 		if err := errors.Join(checkout.Interrupted(), checkout.Contradicts(ctx, series)); err != nil {
 			return nil, err
 		}
@@ -154,7 +154,7 @@ func (c *Checkout) settleBase(ctx context.Context, series *patches.Series, sourc
 	state := &State{Schema: stateSchema, Worktree: c.repository.WorktreeID, Baseline: series.Baseline.Name, Base: c.repository.Head,
 		Proof: proof, Source: source, Applied: []Applied{}, Head: c.repository.Head}
 	if c.state != nil {
-		state.Port = c.state.Port // an adoption anew is no reason to lose it
+		state.Port = c.state.Port // an adoption anew is not a reason to lose it
 	}
 	if err := c.noteEntries(ctx, state, series.TouchedPaths()); err != nil {
 		return err
@@ -212,7 +212,7 @@ func look(ctx context.Context, dir string) (*Checkout, error) {
 	return checkout, nil
 }
 
-// hasTag tells whether an unfinished fetch has got a tag: worth keeping, since a clone goes on from there.
+// hasTag reports whether an unfinished fetch has got a tag: worth keeping, since a clone goes on from there.
 func (c *Checkout) hasTag(ctx context.Context) (bool, error) {
 	refs, err := c.repository.AllRefs(ctx)
 	for name := range refs {
@@ -223,7 +223,7 @@ func (c *Checkout) hasTag(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// hasBaseline tells whether the tag of the baseline is there, and is the baseline.
+// hasBaseline reports whether the tag of the baseline is there, and is the baseline.
 func (c *Checkout) hasBaseline(ctx context.Context, baseline patches.Baseline) bool {
 	commit, err := c.repository.ResolveCommit(ctx, "refs/tags/"+baseline.Tag)
 	return err == nil && (baseline.Commit == "" || commit == baseline.Commit)

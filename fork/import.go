@@ -291,7 +291,7 @@ func noXZ() error {
 }
 
 // ErrUnavailable is returned, wrapped, when no mirror serves what is needed.
-var ErrUnavailable = errors.New("it can not be downloaded")
+var ErrUnavailable = errors.New("it cannot be downloaded")
 
 // ErrEnvironment is returned, wrapped, when a program that this machine lacks is needed.
 var ErrEnvironment = errors.New("a needed program is missing")

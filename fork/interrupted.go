@@ -62,7 +62,7 @@ func (c *Checkout) fetching() bool {
 	return c.state != nil && c.state.Pending != nil && c.state.Pending.Command == "fetch"
 }
 
-// leftUnmade tells whether a fetch into dir was cut off before it had made a repository.
+// leftUnmade reports whether a fetch into dir was cut off before it had made a repository.
 func leftUnmade(dir string) bool {
 	_, noGit := os.Lstat(filepath.Join(dir, ".git"))
 	_, noUnmade := os.Lstat(filepath.Join(dir, unmade))

@@ -17,7 +17,7 @@ import (
 var (
 	ErrPortStopped = errors.New("a port is stopped at a conflict")
 	ErrNoPort      = errors.New("no port is stopped here")
-	ErrNotMended   = errors.New("a conflict is not mended")
+	ErrNotResolved = errors.New("a conflict is not resolved")
 	ErrNoTarget    = errors.New("the version to port to is not here")
 )
 
@@ -29,7 +29,7 @@ const (
 	PortUnchanged PortOutcome = "unchanged"        // its files are the same in both versions
 	PortMoved     PortOutcome = "moved"            // the same hunks at other line numbers
 	PortMerged    PortOutcome = "merged"           // a merge without conflicts changed its hunks
-	PortMended    PortOutcome = "mended"           // its conflicts were mended by hand
+	PortResolved  PortOutcome = "resolved"         // its conflicts were resolved manually
 	PortUpstream  PortOutcome = "already upstream" // the version has the whole change: the patch is left out
 	PortKept      PortOutcome = "kept"             // the version's own patch, which was not to be ported
 	PortLeftOut   PortOutcome = "left out"         // not to be ported, and the version's series has it not
@@ -65,9 +65,9 @@ type Ported struct {
 	Dir      string        `json:"dir"`
 	Files    []string      `json:"files"` // that changed; with Check, that would change
 	Check    bool          `json:"check"`
-	// Conflicts are those that the port stopped at, to be mended below Mend.
+	// Conflicts are those that the port stopped at, to be resolved in files below Fix.
 	Conflicts []PortConflict `json:"conflicts"`
-	Mend      string         `json:"mend,omitempty"`
+	Fix       string         `json:"fix,omitempty"`
 
 	made []*patches.Patch // of Patches, those that are on the version; nil after a conflict
 }
@@ -118,7 +118,7 @@ func (c *Checkout) Port(ctx context.Context, series, target *patches.Series, opt
 	})
 }
 
-// ContinuePort takes up the port that stopped at a conflict, which must be mended in the files below Ported.Mend.
+// ContinuePort takes up the port that stopped at a conflict, which must be resolved in the files below Ported.Fix.
 func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Series, sink events.Sink) (*Ported, error) {
 	sink = events.OrDiscard(sink)
 	options, err := c.StoppedPort()
@@ -129,11 +129,11 @@ func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Ser
 		if c.state.Port.Series != series.Digest() {
 			return nil, fmt.Errorf("%w: the series was changed since the port to %s began; begin again: mpsforge port --abort", ErrSeriesChanged, options.To)
 		}
-		return &porting{Port: *c.state.Port, mended: c.state.Port.Stopped}, nil
+		return &porting{Port: *c.state.Port, fixed: c.state.Port.Stopped}, nil
 	})
 }
 
-// AbortPort gives up the port that stopped at a conflict. Nothing but the record and the files to mend is there to undo.
+// AbortPort gives up the port that stopped at a conflict. Nothing but the record and the conflicting files is there to undo.
 func (c *Checkout) AbortPort(ctx context.Context) (string, error) {
 	options, err := c.StoppedPort()
 	if err != nil {
@@ -236,18 +236,18 @@ func (c *Checkout) proveTarget(ctx context.Context, target *patches.Series, comm
 	return fmt.Sprintf("all %d files that the baseline's digests know are equal; the rest of the tree is not compared", same), nil
 }
 
-// porting is a port at work.
+// porting is a port that runs.
 type porting struct {
 	Port
 	checkout    *Checkout
 	source, own *patches.Series // what is carried, and the version's own series
-	mended      string          // the patch whose conflicts were mended by hand
+	fixed       string          // the patch whose conflicts were resolved manually
 	check       bool
 	carried     map[string]*patches.Patch // of Done, by name
 	parents     map[string]string         // of Done, by name
 }
 
-// line is a series as commits: where it stands, patch by patch.
+// line is a series as commits: where it begins, patch by patch.
 type line struct {
 	checkout *Checkout
 	head     string
@@ -303,7 +303,7 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 		p.parents[patch.Name], p.carried[patch.Name] = onto, carried
 		var now PortedPatch
 		switch {
-		case i < len(done) && (carried == patch || done[i].Outcome == PortMended):
+		case i < len(done) && (carried == patch || done[i].Outcome == PortResolved):
 			if now, err = p.takeUp(ctx, done[i], onto); err != nil {
 				return nil, err
 			}
@@ -451,7 +451,7 @@ func (c *Checkout) present(ctx context.Context, tree string, patch *patches.Patc
 	return paths, nil
 }
 
-// stop ends the run at a conflict: what is done is kept in the state, the conflicting files lie ready for mending.
+// stop ends the run at a conflict: what is done is kept in the state, the conflicting files are ready to be edited.
 func (p *porting) stop(ctx context.Context, result *Ported, name string) (*Ported, error) {
 	c := p.checkout
 	if err := p.classify(ctx, nil); err != nil {
@@ -465,14 +465,14 @@ func (p *porting) stop(ctx context.Context, result *Ported, name string) (*Porte
 		return result, nil
 	}
 	// The files first: a record without its files would take them for deleted ones.
-	if err := c.writeMending(name, result.Conflicts); err != nil {
+	if err := c.writeConflicts(name, result.Conflicts); err != nil {
 		return nil, err
 	}
 	p.Stopped = name
 	if err := c.recordPort(ctx, &p.Port); err != nil {
 		return nil, err
 	}
-	result.Mend = c.mendDir(name)
+	result.Fix = c.fixDir(name)
 	return result, c.removeMended(name)
 }
 
@@ -498,7 +498,7 @@ func (p *porting) finish(ctx context.Context, result *Ported, sink events.Sink) 
 		return result, nil
 	}
 	own := *p.own
-	if own.Baseline.Commit == "" { // a version that is no baseline yet
+	if own.Baseline.Commit == "" { // a version that is not a baseline yet
 		commit, err := c.objects.Commit(ctx, p.Target)
 		if err != nil {
 			return nil, err
@@ -540,7 +540,7 @@ func (p *Port) head() string {
 	return p.Target
 }
 
-// classify tells moved patches from merged ones by what git prints of them and, unless into is nil, takes them all.
+// classify distinguishes moved patches from merged ones by what git prints of them and, unless into is nil, takes them all.
 func (p *porting) classify(ctx context.Context, into *taken) error {
 	c := p.checkout
 	if err := c.objects.Flush(); err != nil {

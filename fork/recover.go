@@ -25,7 +25,7 @@ type Recovery struct {
 	Did      string `json:"did"` // a sentence; empty when there was nothing to do
 }
 
-// Recover ends a run that was cut off. Finish and RollBack overwrite what stands in the files concerned, whatever it
+// Recover ends a run that was cut off. Finish and RollBack overwrite what is in the files concerned, whatever it
 // is. With removeLock a left-over index.lock is removed first: the caller must be sure that no git runs.
 func (c *Checkout) Recover(ctx context.Context, direction Direction, removeLock bool) (*Recovery, error) {
 	unlock, err := c.repository.Lock()
@@ -138,7 +138,7 @@ func (c *Checkout) endPending(ctx context.Context, direction Direction, check bo
 			ErrInterrupted, story, lines.String())
 	}
 	if check {
-		return story + "; a run without --check would mend it first", nil
+		return story + "; a run without --check would fix it first", nil
 	}
 	ctx = context.WithoutCancel(ctx)
 	if direction == Finish || direction == Automatic && begun {
@@ -158,7 +158,7 @@ func (c *Checkout) endPending(ctx context.Context, direction Direction, check bo
 	return story + " and rolled it back", nil
 }
 
-// progress tells whether the work tree or index has begun to change, and which paths hold what neither side has.
+// progress reports whether the work tree or index has begun to change, and which paths hold what neither side has.
 func (c *Checkout) progress(ctx context.Context, changes []git.Change) (begun bool, foreign []Drift, err error) {
 	index, err := c.repository.IndexEntries(ctx, pathsOf(changes))
 	if err != nil {

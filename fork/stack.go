@@ -28,7 +28,7 @@ type Layer struct {
 	Patch  *patches.Patch // as its commit has it; for a layer without a commit, the series' own
 }
 
-// Stack carries the series onto a commit, as Port does, and gives the commits. Empty stands for the base. Only names the
+// Stack carries the series onto a commit, as Port does, and gives the commits. Empty means the base. Only names the
 // patches to carry; empty means all.
 func (c *Checkout) Stack(ctx context.Context, series *patches.Series, onto string, only []string, sink events.Sink) (*Stack, error) {
 	if err := c.ensureBase(ctx, series); err != nil {
@@ -103,7 +103,7 @@ func (s *Scratch) CheckOut(ctx context.Context, commit string) error {
 	return s.repository.CheckOut(ctx, commit, nil)
 }
 
-// ErrBranch is returned, wrapped, when branches can not be made because of others.
+// ErrBranch is returned, wrapped, when branches cannot be made because of others.
 var ErrBranch = errors.New("a branch is in the way")
 
 // Branch is a branch to make.
@@ -143,7 +143,7 @@ func (c *Checkout) MakeBranches(ctx context.Context, folder string, wanted []Bra
 		was, exists := at[branch.Name]
 		for _, other := range there {
 			if strings.HasPrefix(branch.Name, other.Name+"/") || strings.HasPrefix(other.Name, branch.Name+"/") {
-				return nil, fmt.Errorf("%w: %s of %s, and git can not have %s beside it; rename it: git branch -m %s NAME", ErrBranch, other.Name, c.Dir(), branch.Name, other.Name)
+				return nil, fmt.Errorf("%w: %s of %s, and git cannot have %s beside it; rename it: git branch -m %s NAME", ErrBranch, other.Name, c.Dir(), branch.Name, other.Name)
 			}
 		}
 		result.Stale = slices.DeleteFunc(result.Stale, func(name string) bool { return name == branch.Name })
@@ -154,7 +154,7 @@ func (c *Checkout) MakeBranches(ctx context.Context, folder string, wanted []Bra
 		switch {
 		case !exists:
 		case was.WorkTree != "":
-			return nil, fmt.Errorf("%w: %s is at %s and checked out in %s, so that it can not be moved to %s; check another one out there", ErrBranch,
+			return nil, fmt.Errorf("%w: %s is at %s and checked out in %s, so that it cannot be moved to %s; check another one out there", ErrBranch,
 				branch.Name, was.Commit, was.WorkTree, branch.Commit)
 		case !replace:
 			return nil, fmt.Errorf("%w: %s of %s is at %s, the stack has %s; if nothing of it is to be kept, move it: --replace", ErrBranch,

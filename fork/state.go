@@ -43,7 +43,7 @@ type Applied struct {
 	Commit string `json:"commit"`
 	// Paths are the files that the patch touches, both names of a renamed one.
 	Paths []string `json:"paths"`
-	// Exported tells that the patch file was written by export from this commit.
+	// Exported reports that the patch file was written by export from this commit.
 	Exported bool `json:"exported,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type Pending struct {
 }
 
 // ErrStateUnreadable is returned, wrapped, when the state ref does not hold what this version wrote.
-var ErrStateUnreadable = errors.New("the recorded state can not be read")
+var ErrStateUnreadable = errors.New("the recorded state cannot be read")
 
 // loadState finds the state of this work tree among the state commits of the repository; nil when there is none.
 func loadState(ctx context.Context, repository *git.Repository, objects *git.Objects) (*State, string, error) {

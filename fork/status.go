@@ -69,7 +69,7 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 		return nil, err
 	}
 	if operation := c.repository.OperationInProgress(); operation != "" {
-		status.Notes = append(status.Notes, operation+" is under way (git status tells how to end it)")
+		status.Notes = append(status.Notes, operation+" is under way (git status shows how to end it)")
 	}
 	if lock, held := c.repository.IndexLock(); held {
 		status.Notes = append(status.Notes, lock+" is there: a git command is running, or one was killed")
@@ -91,8 +91,8 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 	}
 	status.Baseline, status.Base, status.Proof, status.Source = c.state.Baseline, c.state.Base, c.state.Proof, c.state.Source
 	if port := c.state.Port; port != nil {
-		status.Notes = append(status.Notes, fmt.Sprintf("a port to %s is stopped at %s; mend the files below %s and run mpsforge port --continue, or give it up: mpsforge port --abort",
-			port.To, port.Stopped, c.mendDir(port.Stopped)))
+		status.Notes = append(status.Notes, fmt.Sprintf("a port to %s is stopped at %s; fix the files below %s and run mpsforge port --continue, or give it up: mpsforge port --abort",
+			port.To, port.Stopped, c.fixDir(port.Stopped)))
 	}
 	count := c.applied()
 	c.patchStates(series, count, status)

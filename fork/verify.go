@@ -77,7 +77,7 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 	return exact, nil
 }
 
-// WorkFile gives the bytes of a tracked file as the work tree has it and tells whether HEAD has the same, the filters
+// WorkFile gives the bytes of a tracked file as the work tree has it and reports whether HEAD has the same, the filters
 // that apply to its path (end of line and the like) considered.
 func (c *Checkout) WorkFile(ctx context.Context, path string) (content []byte, asHead bool, err error) {
 	content, err = os.ReadFile(filepath.Join(c.Dir(), filepath.FromSlash(path)))
@@ -96,7 +96,7 @@ func (c *Checkout) WorkFile(ctx context.Context, path string) (content []byte, a
 	return content, state == isOld, err
 }
 
-// Ready tells whether the checkout's base is recorded or HEAD has a commit that may be one: nothing is left to fetch.
+// Ready reports whether the checkout's base is recorded or HEAD has a commit that may be one: nothing is left to fetch.
 func (c *Checkout) Ready() bool {
 	return !c.fetching() && c.repository.Head != ""
 }
@@ -130,7 +130,7 @@ func (c *Checkout) RecordBaseline(ctx context.Context, series *patches.Series, e
 			return "", nil, err
 		}
 		if entry.Mode != git.ModeFile && entry.Mode != git.ModeExecutable {
-			return "", nil, fmt.Errorf("%s is no file of %s: %w", path, c.state.Base, fs.ErrNotExist)
+			return "", nil, fmt.Errorf("%s is not a file of %s: %w", path, c.state.Base, fs.ErrNotExist)
 		}
 		content, err := c.objects.Blob(ctx, entry.ID)
 		return entry.Mode, content, err

@@ -18,7 +18,7 @@ type ConflictError struct {
 	Line            int // in the file, from 1
 	Expected, Found string
 	Already         bool // the file has the whole change: the reverse applies
-	Offset          int  // the hunk stands this many lines further down (up, if negative); 0: nowhere
+	Offset          int  // the hunk is this many lines further down (up, if negative); 0: nowhere
 }
 
 func (e *ConflictError) Error() string {
@@ -43,7 +43,7 @@ func (f *File) Apply(old []byte) ([]byte, error) {
 	fail := func(err error) error { return fmt.Errorf("%s: %s: %w", f.Patch, f.Path(), err) }
 	switch {
 	case f.IsBinary && f.BinaryFragment == nil:
-		return nil, fail(errors.New("the patch tells only that a binary file changed, not how; write it with git format-patch --binary"))
+		return nil, fail(errors.New("the patch says only that a binary file changed, not how; write it with git format-patch --binary"))
 	case f.IsNew && old != nil:
 		c := f.conflict(0, 1, "no file", "a file")
 		new, err := f.Apply(nil)
@@ -95,7 +95,7 @@ func (f *File) conflict(hunk, line int, expected, found string) *ConflictError {
 	return c
 }
 
-// reverseApplies tells whether every hunk's new side stands at its new place.
+// reverseApplies reports whether every hunk's new side is at its new place.
 func (f *File) reverseApplies(lines []string) bool {
 	if f.IsDelete {
 		return false // there is a file
@@ -129,7 +129,7 @@ func mismatch(lines []string, h *gitdiff.TextFragment, position int) (k, line in
 	return -1, line
 }
 
-// nearest finds where side stands in lines, nearest to index near; -1 if nowhere.
+// nearest finds where side is in lines, nearest to index near; -1 if nowhere.
 func nearest(lines, side []string, near int) int {
 	best := -1
 	for at := 0; len(side) > 0 && at+len(side) <= len(lines); at++ {

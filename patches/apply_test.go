@@ -16,11 +16,11 @@ func one(t *testing.T, diff string) *File {
 	return p.Files[0]
 }
 
-// A conflict says what stands where, and whether the change is there already or only elsewhere.
+// A conflict says what is where, and whether the change is there already or only elsewhere.
 func TestApplyConflicts(t *testing.T) {
 	base := numbered(20)
-	mended := strings.Replace(base, "line 10\n", "new\n", 1)
-	change := changed("f", base, mended)
+	fixed := strings.Replace(base, "line 10\n", "new\n", 1)
+	change := changed("f", base, fixed)
 	for name, c := range map[string]struct {
 		diff string
 		old  []byte
@@ -29,7 +29,7 @@ func TestApplyConflicts(t *testing.T) {
 	}{
 		"another line there": {change, []byte(strings.Replace(base, "line 9\n", "other\n", 1)),
 			ConflictError{Hunk: 1, Line: 9, Expected: `"line 9"`, Found: `"other"`}, "port the patch"},
-		"there already": {change, []byte(mended),
+		"there already": {change, []byte(fixed),
 			ConflictError{Hunk: 1, Line: 10, Expected: `"line 10"`, Found: `"new"`, Already: true}, "there already"},
 		"moved down": {change, []byte("one\ntwo\n" + base),
 			ConflictError{Hunk: 1, Line: 7, Expected: `"line 7"`, Found: `"line 5"`, Offset: 2}, "offset of +2"},

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Baseline holds the facts about one PyTorch version that a series stands on (baseline.json).
+// Baseline holds the facts about one PyTorch version that a series is for (baseline.json).
 type Baseline struct {
 	Schema int     `json:"schema"` // always 1
 	Name   string  `json:"name"`   // also the name of the directory, v2.9.1

@@ -39,7 +39,7 @@ func fix(raw []byte) ([]byte, error) {
 }
 
 // FixDir brings the patch files that a baseline's series below dir lists into canonical form and names those it
-// rewrote. A file that can not be read as a patch is left alone: Lint says what is wrong with it.
+// rewrote. A file that cannot be read as a patch is left alone: Lint says what is wrong with it.
 func FixDir(dir, baseline string) (rewritten []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, baseline, seriesFile))
 	if err != nil {

@@ -39,7 +39,7 @@ type PatchDifference struct {
 	Paths map[string]Degree `json:"paths"`
 }
 
-// None tells whether both versions are the same.
+// None reports whether both versions are the same.
 func (d PatchDifference) None() bool { return len(d.Header) == 0 && d.Diff == DegreeNone }
 
 // Compare compares two versions of a patch.
@@ -132,7 +132,7 @@ type Difference struct {
 	There  []string `json:"there"` // lines that only the other has
 }
 
-// messagePath stands for a patch's message where a path is wanted.
+// messagePath is used for a patch's message where a path is wanted.
 const messagePath = "message"
 
 // compareSeries lists the differences between two series in order, names, messages and changed lines, patch by patch.

@@ -103,7 +103,7 @@ func compareWithDefault(fsys fs.FS, baseline string) (*CompareResult, []Reason, 
 }
 
 // FixDifferences writes differences.json of a baseline below dir anew: an entry for each difference, with its reason if
-// it had one. It tells whether the file changed.
+// it had one. It reports whether the file changed.
 func FixDifferences(dir, baseline string) (bool, error) {
 	result, reasons, err := compareWithDefault(os.DirFS(dir), baseline)
 	if err != nil {

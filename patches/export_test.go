@@ -33,7 +33,7 @@ func parsed(t *testing.T, text string) *Patch {
 	return p
 }
 
-// A change is present when its new side stands in the file at whatever line, and its old side nowhere.
+// A change is present when its new side is in the file at whatever line, and its old side nowhere.
 func TestPresent(t *testing.T) {
 	old := replaced(40, nil)
 	new := replaced(40, map[int]string{20: "changed\n"})
@@ -69,7 +69,7 @@ func TestPresent(t *testing.T) {
 	}
 }
 
-// Compare tells changes of content from those that only follow other changes.
+// Compare distinguishes changes of content from those that only follow other changes.
 func TestCompareTellsContentFromWhatFollows(t *testing.T) {
 	old, new := replaced(40, nil), replaced(40, map[int]string{20: "changed\n"})
 	patch := parsed(t, good(changed("f", old, new)))
@@ -95,7 +95,7 @@ func TestCompareTellsContentFromWhatFollows(t *testing.T) {
 	if got := Compare(patch, parsed(t, good(changed("f", context, strings.Replace(context, "line "+strings.Repeat("x", 20)+"\n", "changed\n", 1))))); got.Diff != DegreeContext {
 		t.Errorf("another context line is %s", got.Diff)
 	}
-	if got := Compare(patch, parsed(t, mailed("[MPS] Mend it otherwise", goodBody, changed("f", old, new)))); !slices.Equal(got.Header, []string{"subject"}) || got.Diff != DegreeNone {
+	if got := Compare(patch, parsed(t, mailed("[MPS] Fix it otherwise", goodBody, changed("f", old, new)))); !slices.Equal(got.Header, []string{"subject"}) || got.Diff != DegreeNone {
 		t.Errorf("another subject: %+v", got)
 	}
 }
@@ -105,13 +105,13 @@ func TestFormat(t *testing.T) {
 	date := time.Date(2026, 11, 21, 10, 11, 12, 0, time.FixedZone("", 19800))
 	diff := []byte(created("f", "a\n"))
 	for _, c := range []struct{ name, message, refused string }{
-		{"a whole message", "[MPS] Mend it\n\nA body.\n\n  indented\n\nUpstream-Status: Pending\n", ""},
-		{"a subject alone", "[MPS] Mend it\n", ""},
-		{"white space at the ends", "[MPS] Mend it  \n\n\n\nA body. \n\n\n\nMore.\n\n\n", ""},
+		{"a whole message", "[MPS] Fix it\n\nA body.\n\n  indented\n\nUpstream-Status: Pending\n", ""},
+		{"a subject alone", "[MPS] Fix it\n", ""},
+		{"white space at the ends", "[MPS] Fix it  \n\n\n\nA body. \n\n\n\nMore.\n\n\n", ""},
 		{"characters beyond ASCII", "[MPS] Größe\n\nünïcode\n", ""},
-		{"two blanks in the subject", "[MPS] Mend  it\n", "does not keep its subject"},
-		{"a reply mark", "Re: [MPS] Mend it\n", "does not keep its subject"},
-		{"a line that cuts", "[MPS] Mend it\n\nA body.\n---\nMore.\n", "git am would drop this text"},
+		{"two blanks in the subject", "[MPS] Fix  it\n", "does not keep its subject"},
+		{"a reply mark", "Re: [MPS] Fix it\n", "does not keep its subject"},
+		{"a line that cuts", "[MPS] Fix it\n\nA body.\n---\nMore.\n", "git am would drop this text"},
 		{"no text", "\n", "the subject is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestRewriteIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// The order of the series file is the new one; comments stay with the names they stood at.
+// The order of the series file is the new one; comments stay with the names they were at.
 func TestSeriesTextKeepsComments(t *testing.T) {
 	old := "# head\n\na.patch\n# of b\nb.patch # inline\nc.patch\n# tail\n"
 	if got, want := seriesText(old, []string{"b", "new", "a"}), "# head\n\n# of b\nb.patch # inline\nnew.patch\na.patch\n# tail\n"; got != want {
@@ -253,10 +253,10 @@ func TestLintCompare(t *testing.T) {
 		"an empty reason": both(patch(one, "new\nmore\n"), patch(two, "new\n"), reason("")),
 		"other lines":     both(patch(one, "new\nyet more\n"), patch(two, "new\n"), reason("so it is")),
 		"a stale reason":  both(patch(one, "new\n"), patch(two, "new\n"), reason("so it is")),
-		"another message": both(mailed("[MPS] Mend", goodBody, changed("f", one, one+"a\n")), good(changed("f", two, two+"a\n")), ""),
+		"another message": both(mailed("[MPS] Fix", goodBody, changed("f", one, one+"a\n")), good(changed("f", two, two+"a\n")), ""),
 	} {
 		if result := compare(fsys); len(result.Findings) == 0 {
-			t.Errorf("%s is no finding: %+v", name, result)
+			t.Errorf("%s is not a finding: %+v", name, result)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func mailed(subject, body string, diffs ...string) string {
 	return b.String() + strings.Join(diffs, "")
 }
 
-func good(diffs ...string) string { return mailed("[MPS] Mend it", goodBody, diffs...) }
+func good(diffs ...string) string { return mailed("[MPS] Fix it", goodBody, diffs...) }
 
 const zeroID = "0000000000000000000000000000000000000000"
 

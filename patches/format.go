@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NewHeader makes the header of a commit's patch. What a mail can not carry shows in Format.
+// NewHeader makes the header of a commit's patch. What a mail cannot carry shows in Format.
 func NewHeader(name, email string, date time.Time, message string) Header {
 	subject, body, _ := strings.Cut(strings.Trim(message, "\n"), "\n")
 	h := Header{AuthorName: name, AuthorEmail: email, Date: date, Subject: strings.TrimRight(subject, " \t\r")}
@@ -87,7 +87,7 @@ func Slug(subject string) string {
 	return strings.Join(words, "-")
 }
 
-// CheckName refuses what a series file can not list.
+// CheckName refuses what a series file cannot list.
 func CheckName(name string) error {
 	if _, faults := parseSeries(name + suffix); len(faults) > 0 {
 		return fmt.Errorf("%s; %s", faults[0].why, faults[0].do)

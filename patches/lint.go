@@ -23,7 +23,7 @@ const (
 	RuleTrailers   = "trailers"   // Upstream-Status, Scenario, Fixes
 	RulePath       = "path"       // text files inside the tree
 	RuleWhitespace = "whitespace" // no trailing white space, no CR, a newline at the end
-	RuleContext    = "context"    // every old line stands at its line number; blob ids chain
+	RuleContext    = "context"    // every old line is at its line number; blob ids chain
 	RuleHeading    = "heading"    // hunk headings are lines of the file, under git's default driver
 	RuleBounds     = "bounds"     // how much a patch, the series and an operations file may change
 	RuleBaseline   = "baseline"   // baseline.json, digests.json and the series agree
@@ -252,7 +252,7 @@ func (l *linter) lintCanonical(p *Patch) {
 }
 
 func (l *linter) lintMessage(p *Patch) {
-	const at = 4 // where the subject stands in canonical form, unless the author's name is folded
+	const at = 4 // where the subject is in canonical form, unless the author's name is folded
 	if rest, ok := strings.CutPrefix(p.Header.Subject, "[MPS] "); !ok || rest == "" {
 		l.error(p, at, RuleMessage, "begin it so, as upstream does", "the subject %q does not begin with \"[MPS] \"", p.Header.Subject)
 	}
@@ -261,7 +261,7 @@ func (l *linter) lintMessage(p *Patch) {
 	}
 	paragraphs := strings.Split(p.Header.Body, "\n\n")
 	if p.Header.Body == "" || len(paragraphs) == 1 && len(p.Header.Trailers) > 0 {
-		l.error(p, at, RuleMessage, "say what is wrong, why this mends it, and what proves it", "the message has no body")
+		l.error(p, at, RuleMessage, "say what is wrong, why this fixes it, and what proves it", "the message has no body")
 	}
 }
 
@@ -393,7 +393,7 @@ func (l *linter) lintABI(p *Patch, f *File) {
 	}
 }
 
-// isCode tells whether a trimmed line of C++ is neither blank nor only a comment. Lines within a block comment that
+// isCode reports whether a trimmed line of C++ is neither blank nor only a comment. Lines within a block comment that
 // begin with neither * nor / count as code: a note too many.
 func isCode(text string) bool {
 	return text != "" && !strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "/*") && !strings.HasPrefix(text, "*")
@@ -445,7 +445,7 @@ func (l *linter) lintBaseline() {
 	for _, f := range d.Files {
 		blobs[f.Path] = f.Blob
 		if slices.Contains(b.Absent, f.Path) {
-			fault(digestsFile, "%s has digests but stands in absent", f.Path)
+			fault(digestsFile, "%s has digests but is in absent", f.Path)
 		}
 	}
 	for _, name := range l.series.TouchedPaths() {

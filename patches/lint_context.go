@@ -180,7 +180,7 @@ func (l *linter) applyDigests(p *Patch, f *File, state *fileState) (digests []st
 			old := digestsOf(oldSide(h))
 			do := "rebase the commit and export it again"
 			if at := nearest(state.digests, old, start); at >= 0 && at != start {
-				do = "the hunk would stand at line " + strconv.Itoa(at+1) + "; " + do
+				do = "the hunk would be at line " + strconv.Itoa(at+1) + "; " + do
 			} else if at := nearest(state.digests, digestsOf(newSide(h)), start); at >= 0 && len(old) > 0 {
 				do = "the change is there already; drop the hunk"
 			}
@@ -204,7 +204,7 @@ func (l *linter) applyDigests(p *Patch, f *File, state *fileState) (digests []st
 	return append(digests, state.digests[next:]...), ended, true
 }
 
-// misfit says why a hunk does not stand at its line numbers, and at which of its lines; "" if it does.
+// misfit says why a hunk is not at its line numbers, and at which of its lines; "" if it is.
 func misfit(state *fileState, h *gitdiff.TextFragment) (k int, message string) {
 	n, at := len(state.digests), max(int(h.OldPosition)-1, 0)
 	if h.LeadingContext < 3 && at > 0 {
@@ -251,7 +251,7 @@ func (l *linter) lintHeadings(p *Patch, f *File, state *fileState) {
 		}
 		if !slices.Contains(above, lineDigest(h.Comment)) {
 			l.error(p, f.HunkLines[i], RuleHeading, "export it without diff drivers (core.attributesFile, .gitattributes)",
-				"the heading %q is no line of %s above the hunk", h.Comment, f.Path())
+				"the heading %q is not a line of %s above the hunk", h.Comment, f.Path())
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestLintRules(t *testing.T) {
 		"patch is not listed":        {alter(patch(good(change)), "series", "p.patch", "#p.patch"), RuleSeries, "not listed"},
 		"listed twice":               {alter(patch(good(change)), "series", "", "p.patch\n"), RuleSeries, "line 1 already"},
 		"option in the series":       {alter(patch(good(change)), "series", "", "q.patch -p0\n"), RuleSeries, "-p0"},
-		"name is no slug":            {alter(patch(good(change)), "series", "", "Big_Name.patch\n"), RuleSeries, "slug"},
+		"name is not a slug":         {alter(patch(good(change)), "series", "", "Big_Name.patch\n"), RuleSeries, "slug"},
 		"name is numbered":           {alter(patch(good(change)), "series", "", "0001-x.patch\n"), RuleSeries, "number"},
 		"not a mail":                 {alter(patch(good(change)), "p.patch", "From ", "from "), RuleParse, "From line"},
 		"two mails":                  {patch(good(change) + good(change)), RuleParse, "second mail"},
@@ -82,7 +82,7 @@ func TestLintRules(t *testing.T) {
 		"[PATCH 1/2]":                {patch(with("[MPS]", "[PATCH 1/2] [MPS]")), RuleCanonical, "PATCH"},
 		"one-line range in long":     {patch(strings.Replace(good(created("absent", "x\n")), "+1 @@", "+1,1 @@", 1)), RuleCanonical, "+1,1"},
 		"short blob ids":             {patch(with(blobID([]byte(after)), "1234567")), RuleCanonical, "abbreviated"},
-		"subject without tag":        {patch(mailed("Mend it", goodBody, change)), RuleMessage, "[MPS]"},
+		"subject without tag":        {patch(mailed("Fix it", goodBody, change)), RuleMessage, "[MPS]"},
 		"subject too long":           {patch(mailed("[MPS] "+strings.Repeat("ab ", 22)+"x", goodBody, change)), RuleMessage, "73 characters"},
 		"no body":                    {patch(mailed("[MPS] S", pending+scenario, change)), RuleMessage, "no body"},
 		"prose that looks like diff": {patch(mailed("[MPS] S", "diff --git is cut here\n\n"+pending+scenario, change)), RuleMessage, "start of a diff"},
@@ -184,12 +184,12 @@ func TestLintAfterAConflict(t *testing.T) {
 	}
 }
 
-// A finding says whether the hunk stands elsewhere or is there already.
+// A finding says whether the hunk is elsewhere or is there already.
 func TestLintSaysWhatToDo(t *testing.T) {
 	change := good(changed("a.h", tree["a.h"], edited("line 10", "ten")))
 	moved := lint(t, fixture(tree, "p", strings.Replace(change, "@@ -8,7 +8,7", "@@ -10,7 +10,7", 1)))
 	twice := lint(t, fixture(tree, "one", change, "two", change))
-	if len(moved.Findings) != 1 || !strings.Contains(moved.Findings[0].Do, "would stand at line 8") {
+	if len(moved.Findings) != 1 || !strings.Contains(moved.Findings[0].Do, "would be at line 8") {
 		t.Errorf("moved: %v", moved.Findings)
 	}
 	if !strings.Contains(fmt.Sprint(twice.Findings), "there already") {

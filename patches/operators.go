@@ -18,7 +18,7 @@ type KnownOperators struct {
 
 // OperatorFailure is one job of the stage operators that goes wrong.
 type OperatorFailure struct {
-	// Operator is the full name of the entry in PyTorch's operator database. AnyOperator stands for all of them, where the form
+	// Operator is the full name of the entry in PyTorch's operator database. AnyOperator means all of them, where the form
 	// goes wrong now for one and now for another; such a line is not run by itself, and has no type, threads and seed.
 	Operator string `json:"operator"`
 	DType    string `json:"dtype"`

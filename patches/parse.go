@@ -93,7 +93,7 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%s%s:%d: %s; %s", e.Patch, suffix, e.Line, e.Why, e.Do)
 }
 
-// Parse reads one patch file. It takes what git am takes of the things that Fix can mend (a diffstat, a signature, a
+// Parse reads one patch file. It takes what git am takes of the things that Fix can fix (a diffstat, a signature, a
 // [PATCH n/m] prefix, an unzeroed From line) and refuses, with a *ParseError that names the line, what would be read
 // in two ways: a second mail, prose where a diff belongs, hunks whose numbers do not add up.
 func Parse(name string, raw []byte) (*Patch, error) {
@@ -172,7 +172,7 @@ var (
 	fullID   = lazy(`^[0-9a-f]{40}$`)
 )
 
-// diffStart tells whether a file's diff starts on line i: prose that begins with "diff --git" has no header after it.
+// diffStart reports whether a file's diff starts on line i: prose that begins with "diff --git" has no header after it.
 func (p *parser) diffStart(i int) bool {
 	return strings.HasPrefix(p.line(i), diffGit) && extended().MatchString(p.line(i+1))
 }

@@ -55,7 +55,7 @@ const DefaultBaseline = "v2.9.1"
 // ErrUnknownBaseline is returned, wrapped, for a name that no series is for.
 var ErrUnknownBaseline = errors.New("no such baseline")
 
-// Series is a baseline and the patches that stand on it, in the order of application.
+// Series is a baseline and the patches that are on it, in the order of application.
 type Series struct {
 	Baseline Baseline
 	Patches  []*Patch
@@ -71,7 +71,7 @@ func (s *Series) Neighbours() []Baseline {
 	return append([]Baseline{s.Baseline}, KnownBaselines(s.all)...)
 }
 
-// KnownBaselines gives the facts of all baselines below fsys, the newest first. One that can not be read is left out: no
+// KnownBaselines gives the facts of all baselines below fsys, the newest first. One that cannot be read is left out: no
 // tree is recognised by it, and Load says what is wrong with it to those who name it.
 func KnownBaselines(fsys fs.FS) []Baseline {
 	names, err := Baselines(fsys)

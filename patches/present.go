@@ -8,7 +8,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// Present tells whether a file has the whole change already: each hunk's new side stands in it, in order and at
+// Present reports whether a file has the whole change already: each hunk's new side is in it, in order and at
 // whatever line, and its old side nowhere. content is nil for an absent file.
 func (f *File) Present(content []byte) bool {
 	switch {
@@ -35,7 +35,7 @@ func (f *File) Present(content []byte) bool {
 	return true
 }
 
-// standsAt finds where side stands in lines, from an index on; -1 if nowhere. As in mismatch, a hunk with less than
+// standsAt finds where side is in lines, from an index on; -1 if nowhere. As in mismatch, a hunk with less than
 // three lines of context begins or ends its file there.
 func standsAt(lines, side []string, h *gitdiff.TextFragment, from int) int {
 	for at := from; at+len(side) <= len(lines); at++ {

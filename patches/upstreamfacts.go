@@ -10,7 +10,7 @@ import (
 const UpstreamFile = "upstream.json"
 
 // UpstreamFacts is what is known of how PyTorch's own tests end on the host build of a version (upstream.json), by the names
-// FILE:Class.method. Each name stands in one place at most.
+// FILE:Class.method. Each name is in one place at most.
 type UpstreamFacts struct {
 	Schema int `json:"schema"` // always 1
 	// Failures are the tests that do not end as the suite expects, by cause. It may only shrink: one that ends as expected is deleted.

@@ -73,7 +73,7 @@ func Rewrite(dir string, files map[string][]byte, remove []string) (changed []st
 	return append(changed, remove...), err
 }
 
-// FinishRewrite carries out a rewrite of the folder that was cut off, and tells whether there was one.
+// FinishRewrite carries out a rewrite of the folder that was cut off, and reports whether there was one.
 func FinishRewrite(dir string) (bool, error) {
 	pending := filepath.Join(dir, pendingDir)
 	fail := func(err error) (bool, error) { return false, fmt.Errorf("finish the rewrite of %s: %w", dir, err) }
@@ -125,7 +125,7 @@ func FinishRewrites(dir string) ([]string, error) {
 }
 
 // Files are the files that a series is made of: patches, the series file, and the baseline's facts. old is the series
-// file as it was: its comments stay with the names they stand at. digests may be nil: not to be written.
+// file as it was: its comments stay with their names. digests may be nil: not to be written.
 func (s *Series) Files(old string, digests *Digests) (map[string][]byte, error) {
 	files := map[string][]byte{seriesFile: []byte(seriesText(old, names(s)))}
 	for _, p := range s.Patches {
@@ -164,7 +164,7 @@ func (s *Series) SeriesText() (string, error) {
 // newSeriesText heads a series file that is written for the first time.
 const newSeriesText = "# The series for this baseline, in the order of application: one patch a line. See `mpsforge lint --help`.\n"
 
-// seriesText writes a series file. Comments at the top stay there, others before the name they stood before.
+// seriesText writes a series file. Comments at the top stay there, others before the name that they preceded.
 func seriesText(old string, names []string) string {
 	if old == "" {
 		old = newSeriesText

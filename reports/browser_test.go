@@ -111,7 +111,7 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// On paper nothing is folded: who can not click sees all.
+// On paper nothing is folded: who cannot click sees all.
 func TestPrintedPageIsOpen(t *testing.T) {
 	browser := chromium(t)
 	report, err := reports.ReadFile("testdata/python.json")

@@ -15,7 +15,7 @@ type Comparison struct {
 	// Differences are what the two reports are about or ran on and do not have in common. They may explain the rest.
 	Differences []Difference `json:"differences"`
 	Regressions []Change     `json:"regressions"`
-	Mended      []Change     `json:"mended"`
+	Fixed       []Change     `json:"fixed"`
 	New         []Change     `json:"new"`   // checks and stages that the earlier report does not have
 	Other       []Change     `json:"other"` // neither better nor worse
 	Same        int          `json:"same"`  // checks with the same verdict
@@ -47,9 +47,9 @@ type Change struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
-// Compare tells what has changed from one report to another.
+// Compare says what has changed from one report to another.
 func Compare(before, after *Report) *Comparison {
-	c := &Comparison{Before: side(before), After: side(after), Differences: differences(before, after), Regressions: []Change{}, Mended: []Change{}, New: []Change{}, Other: []Change{}}
+	c := &Comparison{Before: side(before), After: side(after), Differences: differences(before, after), Regressions: []Change{}, Fixed: []Change{}, New: []Change{}, Other: []Change{}}
 	sameForm := before.Quick == after.Quick
 	for i := range before.Stages {
 		c.stage(&before.Stages[i], after.Stage(before.Stages[i].Name), sameForm)
@@ -100,7 +100,7 @@ func (c *Comparison) stage(before, after *Stage, sameForm bool) {
 	switch {
 	case !ran(before) && !ran(after):
 		return
-	case !ran(after): // a failure that is not looked at any more is none that was mended
+	case !ran(after): // a failure that is not looked at any more is none that was fixed
 		change := Change{Stage: before.Name, Before: string(before.Verdict), After: "gone", Detail: fmt.Sprintf("checks: %d", len(before.Checks))}
 		if after != nil {
 			change.After, change.Detail = string(after.Verdict), joined(after.Reason, change.Detail)
@@ -141,7 +141,7 @@ func (c *Comparison) stage(before, after *Stage, sameForm bool) {
 	case broken(after) && !broken(before):
 		c.Regressions = append(c.Regressions, change)
 	case broken(before) && after.Verdict == Passed:
-		c.Mended = append(c.Mended, change)
+		c.Fixed = append(c.Fixed, change)
 	}
 }
 
@@ -181,7 +181,7 @@ func (c *Comparison) check(stage string, was, is *Check, sameForm bool) {
 	case is.Verdict == Failed, was.Verdict == Passed:
 		c.Regressions = append(c.Regressions, change)
 	case is.Verdict == Passed:
-		c.Mended = append(c.Mended, change)
+		c.Fixed = append(c.Fixed, change)
 	default:
 		c.Other = append(c.Other, change)
 	}
@@ -296,7 +296,7 @@ func interval(samples []float64) (low, high float64) {
 
 // Summary is the comparison in one line.
 func (c *Comparison) Summary() string {
-	return fmt.Sprintf("regressions: %d, mended: %d, new: %d, other changes: %d, same: %d", len(c.Regressions), len(c.Mended), len(c.New), len(c.Other), c.Same)
+	return fmt.Sprintf("regressions: %d, fixed: %d, new: %d, other changes: %d, same: %d", len(c.Regressions), len(c.Fixed), len(c.New), len(c.Other), c.Same)
 }
 
 // WriteMarkdown renders the comparison for people, what got worse first.
@@ -316,7 +316,7 @@ func (c *Comparison) WriteMarkdown(w io.Writer) error {
 	for _, group := range []struct {
 		title   string
 		changes []Change
-	}{{"Regressions", c.Regressions}, {"Mended", c.Mended}, {"New", c.New}, {"Other changes", c.Other}} {
+	}{{"Regressions", c.Regressions}, {"Fixed", c.Fixed}, {"New", c.New}, {"Other changes", c.Other}} {
 		if len(group.changes) == 0 {
 			continue
 		}

@@ -33,12 +33,12 @@ func speeds(samples ...float64) reports.Stage {
 	return reports.Stage{Plots: []reports.Plot{{Title: "Speed", X: "threads", Lines: []reports.PlotLine{{Name: "linear", Points: []reports.PlotPoint{{X: 4, Y: samples[len(samples)/2], Samples: samples}}}}}}}
 }
 
-// One row a rule: what counts as a regression, what is mended, new or of no weight.
+// One row a rule: what counts as a regression, what is fixed, new or of no weight.
 func TestCompare(t *testing.T) {
 	type report = *reports.Report
 	for name, c := range map[string]struct {
 		before, after report
-		want          string // "worse", "mended", "new" and "other" with the changes
+		want          string // "worse", "fixed", "new" and "other" with the changes
 	}{
 		"the same":               {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed)), ""},
 		"a pass that fails":      {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Failed)), "worse: a passed->failed"},
@@ -50,7 +50,7 @@ func TestCompare(t *testing.T) {
 			"worse:  passed->failed"},
 		"a new check that fails":  {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Failed)), "worse: b not there->failed"},
 		"a new check that passes": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Passed)), "new: b not there->passed"},
-		"a failure mended":        {of(reports.Stage{}, check("a", reports.Failed)), of(reports.Stage{}, check("a", reports.Passed)), "mended: a failed->passed"},
+		"a failure fixed":         {of(reports.Stage{}, check("a", reports.Failed)), of(reports.Stage{}, check("a", reports.Passed)), "fixed: a failed->passed"},
 		"a failure not looked at": {of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Passed)), of(reports.Stage{}, check("a", reports.Skipped), check("b", reports.Passed)), "other: a failed->skipped"},
 		"fewer thread counts": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed), at(8, reports.OutcomePassed))), of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed))),
 			"worse: a passed->not run"},
@@ -66,7 +66,7 @@ func TestCompare(t *testing.T) {
 			for _, group := range []struct {
 				name    string
 				changes []reports.Change
-			}{{"worse", compared.Regressions}, {"mended", compared.Mended}, {"new", compared.New}, {"other", compared.Other}} {
+			}{{"worse", compared.Regressions}, {"fixed", compared.Fixed}, {"new", compared.New}, {"other", compared.Other}} {
 				for _, change := range group.changes {
 					got = append(got, fmt.Sprintf("%s: %s %s->%s", group.name, change.Name, change.Before, change.After))
 				}
@@ -78,7 +78,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// That the quick form runs fewer thread counts than the whole one is no regression; that the forms differ is said.
+// That the quick form runs fewer thread counts than the whole one is not a regression; that the forms differ is said.
 func TestOtherFormIsSaid(t *testing.T) {
 	before := of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed), at(8, reports.OutcomePassed)))
 	after := of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed)))
@@ -113,7 +113,7 @@ func TestComparisonAsMarkdown(t *testing.T) {
 	if err := compared.WriteMarkdown(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(text.String(), "### mpsforge: ✗ regressions: 1, mended: 1") || strings.Index(text.String(), "#### Regressions") > strings.Index(text.String(), "#### Mended") {
+	if !strings.HasPrefix(text.String(), "### mpsforge: ✗ regressions: 1, fixed: 1") || strings.Index(text.String(), "#### Regressions") > strings.Index(text.String(), "#### Fixed") {
 		t.Error(text.String())
 	}
 }

@@ -54,7 +54,7 @@ func (r *Report) Write(w io.Writer, name string) error {
 	return all[at].write(r, w)
 }
 
-// PathOf is where the form of a report stands whose JSON form is at path.
+// PathOf is the path of the form of a report whose JSON form is at path.
 func PathOf(path, name string) string {
 	for _, f := range formats() {
 		if f.name == name {

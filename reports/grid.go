@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// outcomeMarks stand for outcomes where colour alone would not do.
+// outcomeMarks show outcomes where colour alone would not do.
 var outcomeMarks = map[Outcome]string{OutcomePassed: "✓", OutcomeFailed: "✗", OutcomeWrongValues: "≠", OutcomeCrashed: "†", OutcomeHung: "∞", OutcomeRace: "⇄", OutcomeViolation: "!", OutcomeSkipped: "○"}
 
 // outcomeLegend explains them, in a fixed order.
@@ -40,7 +40,7 @@ type gridRow struct {
 	Cells   []Cell // of a grid's row one for each of its threads, the zero value where nothing ran
 }
 
-// threadGrid gives the grid of a stage, without rows if no check has cells. Rows of one name stand together.
+// threadGrid gives the grid of a stage, without rows if no check has cells. Rows of one name are together.
 func (s *Stage) threadGrid() grid {
 	var g grid
 	var names []string

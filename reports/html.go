@@ -165,7 +165,7 @@ func checkCounts(checks []Check) string {
 	return strings.Join(parts, ", ")
 }
 
-// shade is the style of a cell. That stock dies where it must is no failure, and must not look like one.
+// shade is the style of a cell. That stock dies where it must is not a failure, and must not look like one.
 func shade(check *Check, cell Cell) string {
 	switch {
 	case cell.Outcome == "":

@@ -54,7 +54,7 @@ type junitMessage struct {
 }
 
 // WriteJUnit renders the report for CI systems: a suite for each stage, a case for each check. A stage that has no
-// checks, because it did not run or broke down, is a case of its own, so that it can not be overlooked.
+// checks, because it did not run or broke down, is a case of its own, so that it cannot be overlooked.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	all := junitSuites{Name: "mpsforge " + r.Identity.Baseline, Time: junitTime(r.Seconds)}
 	for i := range r.Stages {
@@ -72,7 +72,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	encoder := xml.NewEncoder(w) // it replaces what XML can not hold
+	encoder := xml.NewEncoder(w) // it replaces what XML cannot hold
 	encoder.Indent("", "  ")
 	if err := encoder.Encode(all); err != nil {
 		return fmt.Errorf("write report: %w", err)

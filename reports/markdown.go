@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// marks stand before verdicts, so that a table can be read at a glance without colour.
+// marks are before verdicts, so that a table can be read at a glance without colour.
 var marks = map[Verdict]string{Passed: "✓", Failed: "✗", Skipped: "○", NotRun: "–"}
 
 // WriteMarkdown renders the report for people. Headings start at the third level, as a GitHub step summary wants them.

@@ -19,7 +19,7 @@ import (
 // goes away; new optional fields do not raise it.
 const Schema = 1
 
-// Verdict is the outcome of a stage or of one check in it. The zero value is no verdict at all and is never written.
+// Verdict is the outcome of a stage or of one check in it. The zero value is not a verdict at all and is never written.
 type Verdict string
 
 // The four outcomes. Skipped means that the stage or check cannot run here, for the reason given with it; NotRun means
@@ -119,7 +119,7 @@ type PlotPoint struct {
 	Samples []float64 `json:"samples,omitempty"`
 }
 
-// PlotBar is one bar; bars of a group stand together.
+// PlotBar is one bar; bars of a group are together.
 type PlotBar struct {
 	Group string  `json:"group"`
 	Name  string  `json:"name"`
@@ -129,7 +129,7 @@ type PlotBar struct {
 // Table shows measurements side by side. It decides nothing: verdicts are the checks'.
 type Table struct {
 	Title   string     `json:"title"`
-	Note    string     `json:"note,omitempty"` // how to read it, and what it can not say
+	Note    string     `json:"note,omitempty"` // how to read it, and what it cannot say
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
 }
@@ -144,14 +144,14 @@ type Fact struct {
 type Check struct {
 	Name    string  `json:"name"`
 	Subject string  `json:"subject,omitempty"` // what was checked, such as "reference", "stock" or "patched, tsan": a side and its flavour
-	Rule    string  `json:"rule,omitempty"`    // the pool's rules that it stands for, by number (docs/spec/pool.md)
+	Rule    string  `json:"rule,omitempty"`    // the pool's rules that it tests, by number (docs/spec/pool.md)
 	Verdict Verdict `json:"verdict"`
 	Detail  string  `json:"detail,omitempty"` // one line; on failure expected and found
 	Seconds float64 `json:"seconds"`
 	Output  string  `json:"output,omitempty"` // bounded tail of a tool's own words, on failure
 	// Artifact is the path of a file kept for a failure, such as a minimised history, else empty.
 	Artifact string `json:"artifact,omitempty"`
-	// Cells tell how the check's processes ended, for each number of threads.
+	// Cells show how the check's processes ended, for each number of threads.
 	Cells []Cell `json:"cells,omitempty"`
 	// Findings are what checkers found, wanted or not; of many the first ones.
 	Findings []Finding `json:"findings,omitempty"`
@@ -168,7 +168,7 @@ type Cell struct {
 	Detail    string  `json:"detail,omitempty"` // one line: the first problem, or why there is no outcome
 }
 
-// Outcome is how a process ended. It is no verdict: a stock torch must crash in some checks.
+// Outcome is how a process ended. It is not a verdict: a stock torch must crash in some checks.
 type Outcome string
 
 // The outcomes.
@@ -332,7 +332,7 @@ func ReadFile(path string) (*Report, error) {
 	case len(report.Stages) == 0:
 		return nil, fmt.Errorf("read report %s: %w: it has no stages", path, ErrNoReport)
 	case marks[report.Verdict] == "":
-		return nil, fmt.Errorf("read report %s: %w: %q is no verdict", path, ErrNoReport, report.Verdict)
+		return nil, fmt.Errorf("read report %s: %w: %q is not a verdict", path, ErrNoReport, report.Verdict)
 	}
 	for i, stage := range report.Stages {
 		if stage.Name == "" || marks[stage.Verdict] == "" {

@@ -60,7 +60,7 @@ func TestConclude(t *testing.T) {
 		"all passed":                         {[]reports.Verdict{reports.Passed, reports.Passed}, nil, reports.Passed, ""},
 		"one failed":                         {[]reports.Verdict{reports.Passed, reports.Failed, reports.NotRun}, nil, reports.Failed, ""},
 		"a skip does not spoil a pass":       {[]reports.Verdict{reports.Passed, reports.Skipped}, nil, reports.Passed, ""},
-		"a skip alone is no pass":            {[]reports.Verdict{reports.Skipped, reports.NotRun}, nil, reports.NotRun, ""},
+		"a skip alone is not a pass":         {[]reports.Verdict{reports.Skipped, reports.NotRun}, nil, reports.NotRun, ""},
 		"a required skip":                    {[]reports.Verdict{reports.Passed, reports.Skipped}, []string{"b"}, reports.Skipped, "b"},
 		"a required stage that is not there": {[]reports.Verdict{reports.Passed}, []string{"c"}, reports.Skipped, "c"},
 		"failure outweighs a missing stage":  {[]reports.Verdict{reports.Failed, reports.NotRun}, []string{"b"}, reports.Failed, "b"},

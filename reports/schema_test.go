@@ -58,7 +58,7 @@ func TestRealReportsKeepTheSchema(t *testing.T) {
 	}
 }
 
-// The schema refuses what is no report.
+// The schema refuses what is not a report.
 func TestSchemaRefuses(t *testing.T) {
 	good := rendered(t, grown(), "json")
 	for name, change := range map[string][2]string{

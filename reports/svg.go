@@ -28,7 +28,7 @@ text{fill:#1b1f24}.quiet{fill:#57606a}
 .s0{stroke:#0b5cad}.s1{stroke:#b4470b}.s2{stroke:#1a7f37}.s3{stroke:#8a3ffc}.s4{stroke:#8c1d5b}.s5{stroke:#5b5b5b}
 ` + lineStyle + `</style>`
 
-// lineStyle gives each line dashes of its own: with the marks they tell lines apart without colour.
+// lineStyle gives each line dashes of its own: with the marks they distinguish lines without colour.
 const lineStyle = `.line{fill:none;stroke-width:2}.mark{stroke-width:2}.spread{stroke-width:1}.leader{stroke-dasharray:1 3}
 .line.s1{stroke-dasharray:7 3}.line.s2{stroke-dasharray:2 3}.line.s3{stroke-dasharray:9 3 2 3}.line.s4{stroke-dasharray:12 4}.line.s5{stroke-dasharray:4 4}
 `
@@ -44,7 +44,7 @@ func (d *drawing) text(x, y float64, class, anchor, text string) {
 	d.add(`<text x="%.1f" y="%.1f" class="%s" text-anchor="%s">%s</text>`, x, y, class, anchor, safe.String())
 }
 
-// svg draws the plot. One that stands alone brings its style and its ground; one within a page takes the page's.
+// svg draws the plot. One in a file of its own brings its style and its ground; one within a page takes the page's.
 func (p Plot) svg(alone bool) string {
 	height, draw := chartHeight, p.drawLines
 	if len(p.Lines) == 0 {

@@ -255,7 +255,7 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// plain takes out what is no text: what a tool said must not command the terminal that shows it.
+// plain takes out what is not a text: what a tool said must not command the terminal that shows it.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {

@@ -24,7 +24,7 @@ import (
 	"mpsforge/validate/stage"
 )
 
-// Diagnosis is what this machine can and can not do.
+// Diagnosis is what this machine can and cannot do.
 type Diagnosis struct {
 	Needs     []Requirement `json:"needs"`
 	Stages    []CanRun      `json:"stages"`
@@ -37,7 +37,7 @@ type Requirement struct {
 	Present bool   `json:"present"`
 	Found   string `json:"found"` // what was found, or why it does not do
 	For     string `json:"for"`
-	Mend    string `json:"mend"` // a command, or what to do
+	Fix     string `json:"fix"` // a command, or what to do
 }
 
 // CanRun says whether a stage of verify can run here. Why is empty when it can.
@@ -109,16 +109,16 @@ var (
 // Diagnose looks at the machine, the cache folder and the checkout. It changes nothing but the cache, where probes of
 // the compiler are kept.
 func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
-	const cacheMend = "set MPSFORGE_CACHE to a folder that can be written"
+	const cacheFix = "set MPSFORGE_CACHE to a folder that can be written"
 	var d Diagnosis
-	add := func(name string, err error, found, what, mend string) bool {
+	add := func(name string, err error, found, what, fix string) bool {
 		if err != nil {
 			found = err.Error()
 		}
 		if errors.Is(err, errNeedsCache) {
-			mend = cacheMend
+			fix = cacheFix
 		}
-		d.Needs = append(d.Needs, Requirement{Name: name, Present: err == nil, Found: strings.SplitN(found, "\n", 2)[0], For: what, Mend: mend})
+		d.Needs = append(d.Needs, Requirement{Name: name, Present: err == nil, Found: strings.SplitN(found, "\n", 2)[0], For: what, Fix: fix})
 		return err == nil
 	}
 	installer := func(debian, macos string) string {
@@ -127,7 +127,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		}
 		return "apt-get install " + debian
 	}
-	haveCache := add("cache folder", writable(cache), cache, "downloads, what is compiled, and the stages conformance, runtime, python, bench and operators", cacheMend)
+	haveCache := add("cache folder", writable(cache), cache, "downloads, what is compiled, and the stages conformance, runtime, python, bench and operators", cacheFix)
 	version, err := git.Version(ctx)
 	if err == nil && older(version, git.MinimumVersion) {
 		err = fmt.Errorf("%s is older than %s", version, git.MinimumVersion)
@@ -168,7 +168,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	}
 	haveCheckout := add("checkout", err, found, "stages checkout and conformance", next)
 	if haveCheckout {
-		add("PyTorch build", buildGaps(ctx, checkoutDir), "all that it needs is there", "mpsforge build", "mpsforge build --dry-run --checkout "+checkoutDir+" tells how, for each")
+		add("PyTorch build", buildGaps(ctx, checkoutDir), "all that it needs is there", "mpsforge build", "mpsforge build --dry-run --checkout "+checkoutDir+" shows how, for each")
 	}
 	_, err = exec.LookPath("gdb")
 	if runtime.GOOS == "darwin" {
@@ -236,7 +236,7 @@ var variables = []Variable{
 	{Name: "MPS_FORCE_GRAPH_PATH", Meaning: "patched PyTorch: 1 makes linear use a graph, not the matrix kernel"},
 }
 
-// rootCanBeHad tells why a root of Debian's packages is not there and can not be made.
+// rootCanBeHad says why a root of Debian's packages is not there and cannot be made.
 func rootCanBeHad(cache string) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("host builds run on Linux; this is %s", runtime.GOOS)
@@ -252,7 +252,7 @@ func rootCanBeHad(cache string) error {
 	return nil
 }
 
-// haveMacWheels tells whether the cache has what the stage mac downloads for the baseline of host builds.
+// haveMacWheels reports whether the cache has what the stage mac downloads for the baseline of host builds.
 func haveMacWheels(cache string) bool {
 	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"mpsforge/validate"
 )
 
-// The pipeline runs the stages that are asked for; what does not run is told, and counts for no pass.
+// The pipeline runs the stages that are asked for; what does not run is reported, and counts for no pass.
 func Example() {
 	series, err := patches.Load(patches.Embedded(), patches.DefaultBaseline)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package validate is the verification pipeline: its stages, what they check, and the verdicts.
 //
-// Run runs stages and gives a report (package reports); StageNames lists them in their order. Diagnose tells what this machine can
-// run and what mends each gap. Each stage is a package of its own below this one, and no check of a stage belongs here. What
+// Run runs stages and gives a report (package reports); StageNames lists them in their order. Diagnose says what this machine can
+// run and what fixes each gap. Each stage is a package of its own below this one, and no check of a stage belongs here. What
 // several stages use can be used alone: crash.Explain and crash.Classify for the texts of crashes, repro.Write for a reproducer.
 //
 // Every stage proves first what it looks at (which tree, which series, which loaded library) and gives a verdict or the

@@ -22,7 +22,7 @@ func buildCommand(std streams) *cli.Command {
 		name: "build", usage: "build PyTorch from a checkout, or with --host its MPS backend for Linux", ui: workUI, logs: true,
 		about: `Builds the checkout into a wheel, with the MPS backend on a Mac and for the CPU on Linux, and installs it into a Python
 environment of its own, which "mpsforge shell" opens. Environment and commands are fixed and can be looked at first. What
-is done is not done again: after Ctrl-C, a full disk or a mended error the same command goes on.
+is done is not done again: after Ctrl-C, a full disk or a fixed error the same command goes on.
 
   mpsforge build --dry-run                              checks, the environment and the commands; runs nothing
   mpsforge build                                        the checkout in ./pytorch
@@ -41,7 +41,7 @@ series it came. The compiler and PyTorch 2.6.0's libtorch come from Debian trixi
 (330 MB to download, 1.7 GB on disk, no privileges needed); what was compiled once is kept there too.
 
 The result also has a script python3. The Python that it starts has torch with device mps: the checkout's own bindings
-(torch/csrc/mps) stand over the prebuilt ones, and torch.mps is the checkout's package. Programs need no change.
+(torch/csrc/mps) replace the prebuilt ones, and torch.mps is the checkout's package. Programs need no change.
 
   mpsforge build --host                                 the checkout in ./pytorch
   mpsforge build --host --flavour tsan                  with ThreadSanitizer
@@ -87,7 +87,7 @@ func (c call) build(ctx context.Context) (result, error) {
 	case c.String("show-stamp") != "":
 		return showStamp(c.String("show-stamp"))
 	case c.Int("jobs") < 0:
-		return result{}, usagef("--jobs %d is no number of compilers", c.Int("jobs"))
+		return result{}, usagef("--jobs %d is not a number of compilers", c.Int("jobs"))
 	case c.Bool("host"):
 		for _, name := range pyTorchFlagNames {
 			if c.IsSet(name) {
@@ -152,7 +152,7 @@ func (c call) hostOptions(ctx context.Context) (options host.Options, series *pa
 }
 
 func (c call) buildHost(ctx context.Context) (result, error) {
-	wished, err := flavours([]string{c.String("flavour")})
+	requested, err := flavours([]string{c.String("flavour")})
 	if err != nil {
 		return result{}, err
 	}
@@ -160,7 +160,7 @@ func (c call) buildHost(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	options.Flavour = wished[0]
+	options.Flavour = requested[0]
 	built, err := host.Make(ctx, options, c.sink)
 	if err != nil {
 		return result{}, err

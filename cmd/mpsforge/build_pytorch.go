@@ -44,7 +44,7 @@ func venvFlag() cli.Flag {
 	return &cli.StringFlag{Name: "venv", EnvVars: []string{"MPSFORGE_VENV"}, Usage: "the Python environment to make and to install into, `DIR` (default: build/mpsforge/venv in the checkout)"}
 }
 
-// fromEnvironment tells that a flag was set by its variable, not on the command line.
+// fromEnvironment reports that a flag was set by its variable, not on the command line.
 func (c call) fromEnvironment(name string) bool {
 	for _, flag := range c.Command.Flags {
 		if flag, ok := flag.(*cli.StringFlag); ok && flag.Name == name {
@@ -106,16 +106,16 @@ func (c call) pyTorchPlan(ctx context.Context, dir string) (build.Plan, error) {
 			return build.Plan{}, err
 		}
 	}
-	wished := map[string]string{"python3": c.String("python")}
+	requested := map[string]string{"python3": c.String("python")}
 	for _, entry := range options.Set {
 		switch name, value, _ := strings.Cut(entry, "="); name {
 		case "CC":
-			wished["cc"] = value
+			requested["cc"] = value
 		case "CXX":
-			wished["c++"] = value
+			requested["c++"] = value
 		}
 	}
-	machine, err := build.Probe(ctx, dir, wished)
+	machine, err := build.Probe(ctx, dir, requested)
 	if err != nil {
 		return build.Plan{}, err
 	}
@@ -175,13 +175,13 @@ func (c call) buildPyTorch(ctx context.Context) (result, error) {
 	}}, nil
 }
 
-// writePlan prints a plan as a script; what was checked stands before it, as comments.
+// writePlan prints a plan as a script; what was checked is before it, as comments.
 func writePlan(w io.Writer, checks []build.Check, plan build.Plan) {
 	marks := map[build.State]string{build.Good: "✓", build.Advice: "!", build.Missing: "✗"}
 	for _, check := range checks {
 		fmt.Fprintf(w, "# %s %-20s %s\n", marks[check.State], check.Name, check.Found)
 		if check.State != build.Good {
-			fmt.Fprintf(w, "#   %-20s for %s; mend it: %s\n", "", check.For, check.Mend)
+			fmt.Fprintf(w, "#   %-20s for %s; to fix it: %s\n", "", check.For, check.Fix)
 		}
 	}
 	fmt.Fprintf(w, "\n%s", plan.Shell())

@@ -33,7 +33,7 @@ func TestOneCauseOneCode(t *testing.T) {
 	}{
 		{"no checkout at the usual place", exitEnvironment, onCheckout},
 		{"a named checkout is missing", exitUsage, with(onCheckout, "--checkout nowhere")},
-		{"a named checkout is no repository", exitUsage, with(onCheckout, "--checkout empty")},
+		{"a named checkout is not a repository", exitUsage, with(onCheckout, "--checkout empty")},
 		{"a named checkout is a file", exitUsage, with(onCheckout, "--checkout file")},
 		{"a file is missing", exitUsage, []string{"report nowhere", "report diff nowhere file", "report diff file nowhere", "report github nowhere", "metal run nowhere", "metal classify file nowhere", "metal selectors nowhere",
 			"replay nowhere", "pr --issue 1 --report nowhere", "build --show-stamp nowhere", "build --host --torch nowhere", "verify --root nowhere", "fetch --from nowhere", "run --from nowhere",

@@ -111,7 +111,7 @@ func perform(c *cli.Context, std streams, s spec) error {
 	}
 	feed := events.NewFeed(renderer, f.now)
 	defer feed.Close() // gives the terminal back when the action panics
-	defer tellStatus(feed)()
+	defer showStatus(feed)()
 	if s.ui != replayUI {
 		feed.Emit(opening(std, full))
 	}
@@ -264,12 +264,12 @@ func (c call) seriesFiles() (fs.FS, error) {
 	return os.DirFS(dir), nil
 }
 
-// baselineName is the wished baseline, else the recorded one, else the default.
+// baselineName is the requested baseline, else the recorded one, else the default.
 func (c call) baselineName(recorded string) string {
 	return cmp.Or(c.String("baseline"), recorded, patches.DefaultBaseline)
 }
 
-// series loads the series of the wished, recorded or default baseline.
+// series loads the series of the requested, recorded or default baseline.
 func (c call) series(recorded string) (*patches.Series, error) {
 	files, err := c.seriesFiles()
 	if err != nil {
@@ -287,10 +287,10 @@ func (c call) openCheckout(ctx context.Context) (*fork.Checkout, *patches.Series
 	return c.openWith(ctx, files, c.String("baseline"), true)
 }
 
-// openWith opens the checkout and, from the given files, the series of the wished baseline, or, if none is wished, of
-// the one that the checkout records or is. withIndex tells that the index entries of the touched paths will be asked for.
-func (c call) openWith(ctx context.Context, files fs.FS, wished string, withIndex bool) (*fork.Checkout, *patches.Series, error) {
-	likely, err := patches.LoadBaseline(files, cmp.Or(wished, patches.DefaultBaseline))
+// openWith opens the checkout and, from the given files, the series of the requested baseline, or, if none is requested, of
+// the one that the checkout records or is. withIndex says that the index entries of the touched paths will be asked for.
+func (c call) openWith(ctx context.Context, files fs.FS, requested string, withIndex bool) (*fork.Checkout, *patches.Series, error) {
+	likely, err := patches.LoadBaseline(files, cmp.Or(requested, patches.DefaultBaseline))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -316,7 +316,7 @@ func (c call) openWith(ctx context.Context, files fs.FS, wished string, withInde
 		return nil, nil, err
 	}
 	found := <-loading
-	name := wished
+	name := requested
 	if name == "" {
 		if name, err = checkout.Recognise(ctx, files); err != nil {
 			return nil, nil, errors.Join(err, checkout.Close())
@@ -326,7 +326,7 @@ func (c call) openWith(ctx context.Context, files fs.FS, wished string, withInde
 	if name != likely.Name {
 		found.series, found.err = patches.Load(files, name)
 	}
-	if found.err == nil && wished != "" {
+	if found.err == nil && requested != "" {
 		found.err = checkout.Contradicts(ctx, found.series)
 	}
 	if found.err != nil {
@@ -364,7 +364,7 @@ func (c call) noCheckout(err error) error {
 	return fmt.Errorf("%w at %s: %w\nname yours with --checkout, or get one elsewhere: mpsforge fetch --checkout DIR", errNoCheckout, dir, err)
 }
 
-// isMissing tells whether err says that there is no checkout.
+// isMissing reports whether err says that there is no checkout.
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, git.ErrNotRepository)
 }

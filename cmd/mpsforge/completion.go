@@ -285,7 +285,7 @@ func valueSets() map[string]valueSet {
 	}
 }
 
-// givenFiles is where the series come from. What can not be read offers nothing: at a TAB there is no place for an error.
+// givenFiles is where the series come from. What cannot be read offers nothing: at a TAB there is no place for an error.
 func givenFiles(given map[string]string) fs.FS {
 	if dir := cmp.Or(given["patches"], os.Getenv("MPSFORGE_PATCHES")); dir != "" {
 		return os.DirFS(dir)
@@ -332,7 +332,7 @@ func pythonTestNames(map[string]string) []string {
 	return names
 }
 
-// values offers the values of a flag; before is what stands in the same word before the value.
+// values offers the values of a flag; before is what is in the same word before the value.
 func (f *completions) values(flag cli.DocGenerationFlag, before, prefix string, given map[string]string) {
 	if set, known := valueSets()[flag.Names()[0]]; known {
 		names := set.names(given)

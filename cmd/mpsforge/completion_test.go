@@ -47,7 +47,7 @@ func TestCompletionOffers(t *testing.T) {
 		{"metal ", "explain classify run selectors"},
 		{"help un", "unapply"},
 		{"apply --ch", "--check --checkout"},
-		{"apply --check --ch", "--checkout"}, // a flag that stands there already is not offered
+		{"apply --check --ch", "--checkout"}, // a flag that is there already is not offered
 		{"export --name a=b --na", "--name"}, // but one that may be repeated is
 		{"apply -", "--until --check --checkout --baseline --patches --json --progress --quiet -q --help -h"},
 		{"apply --until stream-", "stream-slots stream-discipline stream-pool"},
@@ -243,7 +243,7 @@ func TestCompletionInZsh(t *testing.T) {
 	}
 }
 
-// fish tells by itself what it would offer: whole words, each with a tab before its description.
+// fish says by itself what it would offer: whole words, each with a tab before its description.
 func TestCompletionInFish(t *testing.T) {
 	shell := needShell(t, "fish", "--no-config")
 	script := "mpsforge completion fish | source\n"

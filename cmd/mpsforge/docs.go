@@ -35,7 +35,7 @@ func docsCommand(std streams) *cli.Command {
 	})
 }
 
-// document is what the man page and the Markdown form tell.
+// document is what the man page and the Markdown form show.
 //
 // urfave/cli can write both (v2.27.7, ToMan through cpuguy83/go-md2man). It is not used because it leaves out what flags call
 // their values, writes examples as running text, has no place for exit codes and variables, and repeats the flags that all
@@ -90,7 +90,7 @@ func newDocument(app *cli.App) *document {
 		}
 	}
 	add("", app.Commands)
-	// The flags of every command that does something stand once.
+	// The flags of every command that does something are listed once.
 	d.shared = visibleFlags(all[0])
 	for _, command := range all {
 		if len(command.Subcommands) == 0 {
@@ -151,7 +151,7 @@ func flagText(flag cli.DocGenerationFlag) (names []string, value, about string) 
 		if value = placeholder(flag); value == "" {
 			value = "VALUE"
 		}
-		// What help adds itself says nothing where the usage tells the default in words, and for 0, "" and the like.
+		// What help adds itself says nothing where the usage gives the default in words, and for 0, "" and the like.
 		if text := strings.Trim(flag.GetDefaultText(), `"`); text != "" && text != "0" && text != "0s" && !strings.Contains(about, "(default") {
 			about += " (default: " + text + ")"
 		}

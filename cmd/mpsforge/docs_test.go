@@ -35,7 +35,7 @@ func TestManPageIsClean(t *testing.T) {
 			command.Env = append(os.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8")
 			var page, warnings strings.Builder
 			command.Stdout, command.Stderr = &page, &warnings
-			if err := command.Run(); err != nil && name != "mandoc" { // whose exit code tells of warnings
+			if err := command.Run(); err != nil && name != "mandoc" { // whose exit code says that there are warnings
 				t.Errorf("%v", err)
 			}
 			for line := range strings.Lines(page.String()) {
@@ -54,7 +54,7 @@ func TestManPageIsClean(t *testing.T) {
 	}
 }
 
-// A text of a command stands in the page as it is typed, whatever troff makes of its characters.
+// A text of a command is in the page as it is typed, whatever troff makes of its characters.
 func TestRoffKeepsCharacters(t *testing.T) {
 	for text, want := range map[string]string{
 		"--until NAME":  `\-\-until NAME`,

@@ -13,7 +13,7 @@ import (
 func doctorCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "doctor", usage: "show what this machine can do, and how to fix each gap",
-		about: `For each gap it names what it is needed for and the command that mends it. It changes nothing.
+		about: `For each gap it names what it is needed for and the command that fixes it. It changes nothing.
 
   mpsforge doctor
   mpsforge doctor --json`,
@@ -32,14 +32,14 @@ func doctorCommand(std streams) *cli.Command {
 					}
 					fmt.Fprintf(w, "%s %-20s %s\n", mark, need.Name, need.Found)
 					if !need.Present {
-						fmt.Fprintf(w, "  %-20s for %s; mend it: %s\n", "", need.For, need.Mend)
+						fmt.Fprintf(w, "  %-20s for %s; to fix it: %s\n", "", need.For, need.Fix)
 					}
 				}
 				fmt.Fprintln(w)
 				for _, stage := range diagnosis.Stages {
 					state := "can run"
 					if stage.Why != "" {
-						state = "can not run: " + stage.Why
+						state = "cannot run: " + stage.Why
 					}
 					fmt.Fprintf(w, "stage %-12s %s\n", stage.Name, state)
 				}

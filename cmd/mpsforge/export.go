@@ -30,14 +30,14 @@ after its subject unless --name says otherwise.
 
   mpsforge export --checkout pytorch --baseline v2.6.0 --out patches/v2.6.0
   mpsforge export --out patches/v2.9.1 --name HEAD=stream-pool     the newest commit is the patch stream-pool
-  mpsforge export --out patches/v2.9.1 --check                     tell what would change; exit code 1 if anything would
+  mpsforge export --out patches/v2.9.1 --check                     show what would change; exit code 1 if anything would
   mpsforge export --out patches/v2.9.1 --cumulative                also the whole change as one diff, cumulative.patch`,
 		flags: checkoutFlags(
 			&cli.StringFlag{Name: "out", Usage: "`DIR` of the baseline's patches to write (default: that baseline's folder below --patches)"},
 			&cli.StringSliceFlag{Name: "name", Usage: "`REVISION=NAME`: call the patch of that commit so; may be repeated"},
-			&cli.BoolFlag{Name: "drop", Usage: "let patches go that no commit stands for"},
+			&cli.BoolFlag{Name: "drop", Usage: "remove patches that have no commit"},
 			&cli.BoolFlag{Name: "cumulative", Usage: "write the whole change as one diff as well"},
-			&cli.BoolFlag{Name: "check", Usage: "only tell what would change; write nothing"}),
+			&cli.BoolFlag{Name: "check", Usage: "only show what would change; write nothing"}),
 		action: func(ctx context.Context, c call) (result, error) {
 			options := fork.ExportOptions{Dir: c.String("out"), Drop: c.Bool("drop"), Cumulative: c.Bool("cumulative"), Check: c.Bool("check"), Names: map[string]string{}}
 			for _, pair := range c.StringSlice("name") {
@@ -123,7 +123,7 @@ func printExport(w io.Writer, exported *fork.Exported) {
 		fmt.Fprintf(w, "%-28s %s\n", patch.Name, describeExported(patch))
 	}
 	for _, name := range exported.Dropped {
-		fmt.Fprintf(w, "%-28s no commit stands for it\n", name)
+		fmt.Fprintf(w, "%-28s has no commit\n", name)
 	}
 }
 

@@ -54,7 +54,7 @@ func (l *logged) begin(now time.Time) {
 	l.held = nil
 }
 
-// Idle is passed on: it is no event of the work.
+// Idle is passed on: it is not an event of the work.
 func (l *logged) Idle(now time.Time, status string) {
 	if idle, ok := l.Renderer.(events.Idler); ok {
 		idle.Idle(now, status)

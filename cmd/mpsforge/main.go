@@ -111,7 +111,7 @@ func exitCode(err error) int {
 	case errors.As(err, &usage), is(git.ErrNotRepository, fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline, validate.ErrUnknownStage, crash.ErrUnknownSignature, pytests.ErrTestPattern, repro.ErrNone, ci.ErrOptions, reports.ErrUnwritable):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
-		fork.ErrPortStopped, fork.ErrNotMended, fork.ErrBranch):
+		fork.ErrPortStopped, fork.ErrNotResolved, fork.ErrBranch):
 		return exitConflict
 	case is(fork.ErrEnvironment, builds.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, pytests.ErrNoTorch):
 		return exitEnvironment
@@ -176,7 +176,7 @@ func printJSON(w io.Writer, value any) {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // standard output is gone: there is nobody left to tell
+	_ = encoder.Encode(value) // standard output is gone: there is nobody left to report to
 }
 
 func printError(w io.Writer, err error) {

@@ -22,22 +22,22 @@ func portCommand(std streams) *cli.Command {
 		name: "port", usage: "carry the series to another PyTorch version", ui: workUI,
 		about: `Three-way merges in the object store, one patch at a time, from the checkout's baseline to another version; HEAD and
 work tree stay as they are. Each patch turns out unchanged, moved (other line numbers only), merged, already upstream
-(left out), or a conflict: then both sides are shown and lie in files to mend, and --continue goes on. The patch files
+(left out), or a conflict: then both sides are shown and written to files to edit, and --continue goes on. The patch files
 are written when all patches are through.
 
   mpsforge port --to v2.6.0 --from trees/v2.6.0 --out patches/v2.6.0    another checkout has that version
   mpsforge port --to v2.6.0 --patch stream-pool --out patches/v2.6.0    that patch; the others there stay as they are
   mpsforge port --to main --out patches/main                            a commit of this repository
   mpsforge port --to main --check                                       how would it go? writes nothing
-  mpsforge port --continue                                              the conflicts are mended
+  mpsforge port --continue                                              when the conflicts are resolved
   mpsforge port --abort                                                 give it up`,
 		flags: checkoutFlags(
 			&cli.StringFlag{Name: "to", Usage: "`VERSION`: a baseline, or a commit"},
 			&cli.StringFlag{Name: "from", Usage: "`DIR` of a repository that has the version, if the checkout's has not"},
 			&cli.StringFlag{Name: "out", Usage: "`DIR` of the version's patches to write (default: the baseline's folder below --patches)"},
 			&cli.StringSliceFlag{Name: "patch", Usage: "carry only the patch `NAME`; may be repeated"},
-			&cli.BoolFlag{Name: "drop", Usage: "let patches go that the version's series has and this one has not"},
-			&cli.BoolFlag{Name: "check", Usage: "only tell what would come of it; write nothing"},
+			&cli.BoolFlag{Name: "drop", Usage: "remove patches that the version's series has and this one has not"},
+			&cli.BoolFlag{Name: "check", Usage: "only show what would happen; write nothing"},
 			&cli.BoolFlag{Name: "continue", Usage: "go on after a conflict"},
 			&cli.BoolFlag{Name: "abort", Usage: "give up after a conflict"}),
 		action: port,
@@ -105,8 +105,8 @@ func port(ctx context.Context, c call) (result, error) {
 	}
 	last := ported.Patches[slices.IndexFunc(ported.Patches, func(p fork.PortedPatch) bool { return p.Outcome == fork.PortConflicts })]
 	text := fmt.Sprintf("%s conflicts with %s in %d files", last.Name, ported.To, len(ported.Conflicts))
-	if ported.Mend != "" {
-		text += fmt.Sprintf("; edit the files below %s, then run: mpsforge port --continue (or mpsforge port --abort)", ported.Mend)
+	if ported.Fix != "" {
+		text += fmt.Sprintf("; edit the files below %s, then run: mpsforge port --continue (or mpsforge port --abort)", ported.Fix)
 	}
 	return found, silentError{exitConflict, text}
 }
@@ -138,7 +138,7 @@ func (c call) portTarget(options *fork.PortOptions) (*patches.Series, error) {
 			return nil, err
 		}
 		if name = filepath.Base(options.Dir); isBaseline && name != options.To {
-			return nil, usagef("--out %s is no folder of baseline %s; a baseline's folder has its name", options.Dir, options.To)
+			return nil, usagef("--out %s is not a folder of baseline %s; a baseline's folder has its name", options.Dir, options.To)
 		}
 		if err := c.finishRewrite(options.Dir); err != nil {
 			return nil, err
@@ -179,7 +179,7 @@ func printConflicts(w io.Writer, version string, conflicts []fork.PortConflict) 
 	}
 }
 
-// shownLines bounds how much of one side of a conflict is printed; the file to mend holds all.
+// shownLines bounds how much of one side of a conflict is printed; the file to edit holds all.
 const shownLines = 12
 
 func printSide(w io.Writer, title string, lines []string) {

@@ -43,7 +43,7 @@ func tree291(t *testing.T) string {
 	t.Helper()
 	source := os.Getenv("MPSFORGE_TREE_V291")
 	if source == "" {
-		t.Skip("SKIP v2.9.1: its files can not be fetched everywhere; name a checkout of it with MPSFORGE_TREE_V291")
+		t.Skip("SKIP v2.9.1: its files cannot be fetched everywhere; name a checkout of it with MPSFORGE_TREE_V291")
 	}
 	base := runInProcess[fork.Status](t, []int{exitOK}, "status", "--checkout", source).Result.Base
 	dir := filepath.Join(t.TempDir(), "tree291")
@@ -96,7 +96,7 @@ func TestRealTreeExportsWhatWasApplied(t *testing.T) {
 }
 
 // TestRealTreesPortBetweenBaselines carries the series of v2.9.1 to v2.6.0. Where the two versions themselves differ in
-// what a patch changes there are conflicts; mended as patches/v2.6.0 has it, the result is that series, byte for byte.
+// what a patch changes there are conflicts; resolved as patches/v2.6.0 has it, the result is that series, byte for byte.
 func TestRealTreesPortBetweenBaselines(t *testing.T) {
 	there := tree291(t)
 	here, series := realTree(t)
@@ -106,7 +106,7 @@ func TestRealTreesPortBetweenBaselines(t *testing.T) {
 	for ported.ExitCode == exitConflict {
 		stopped := slices.IndexFunc(ported.Result.Patches, func(p fork.PortedPatch) bool { return p.Outcome == fork.PortConflicts })
 		name := ported.Result.Patches[stopped].Name
-		// The commit of that patch on v2.6.0 has the file as it was mended by hand once.
+		// The commit of that patch on v2.6.0 has the file as it was resolved manually once.
 		at := slices.IndexFunc(series.Patches, func(p *patches.Patch) bool { return p.Name == name })
 		commit := fmt.Sprintf("HEAD~%d", len(series.Patches)-1-at)
 		for _, conflict := range ported.Result.Conflicts {
@@ -114,8 +114,8 @@ func TestRealTreesPortBetweenBaselines(t *testing.T) {
 			if len(conflict.Regions) == 0 {
 				t.Errorf("%s: no side is shown", conflict.Path)
 			}
-			mended := gitIn(t, here, "show", commit+":"+conflict.Path) + "\n"
-			if err := os.WriteFile(filepath.Join(ported.Result.Mend, conflict.Path), []byte(mended), 0o644); err != nil {
+			fixed := gitIn(t, here, "show", commit+":"+conflict.Path) + "\n"
+			if err := os.WriteFile(filepath.Join(ported.Result.Fix, conflict.Path), []byte(fixed), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -146,7 +146,7 @@ func debianTree(t *testing.T, name string, source patches.Source, from string) (
 	dir = filepath.Join(cache, "trees", name)
 	fetched, err := fork.Fetch(context.Background(), series, fork.FetchOptions{Dir: dir, From: from, Cache: cache}, events.Discard)
 	if errors.Is(err, fork.ErrEnvironment) || errors.Is(err, fork.ErrUnavailable) {
-		t.Skipf("SKIP %s: Debian's source package of it can not be had here: %v", name, err)
+		t.Skipf("SKIP %s: Debian's source package of it cannot be had here: %v", name, err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestRealTreePortsToSid(t *testing.T) {
 		err = errors.Join(suite.Update(ctx), suite.Source(ctx, "pytorch", download))
 	}
 	if err != nil {
-		t.Skipf("SKIP sid: its PyTorch can not be had here: %v", err)
+		t.Skipf("SKIP sid: its PyTorch cannot be had here: %v", err)
 	}
 	tarballs, err := filepath.Glob(filepath.Join(download, "pytorch_*.orig.tar.*"))
 	if err != nil || len(tarballs) != 1 {

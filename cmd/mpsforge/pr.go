@@ -40,7 +40,7 @@ they are. What you write between the two comments under Summary is kept by later
 			&cli.StringFlag{Name: "reviewed-by-human", Usage: "`\"NAME <ADDRESS>\"` of the person who has read all of it and answers for it"},
 			&cli.BoolFlag{Name: "ready", Usage: "for review, not as drafts; needs --author and --reviewed-by-human"},
 			&cli.BoolFlag{Name: "replace", Usage: "move branches that are at other commits"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be made"}),
+			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be made"}),
 		action: pullRequests,
 	})
 	command.Subcommands = []*cli.Command{prStatus(std)}
@@ -48,7 +48,7 @@ they are. What you write between the two comments under Summary is kept by later
 }
 
 func ontoFlag() cli.Flag {
-	return &cli.StringFlag{Name: "onto", Usage: "upstream's `COMMIT` to stand on (default: the baseline's)"}
+	return &cli.StringFlag{Name: "onto", Usage: "upstream's `COMMIT` to build the stack on (default: the baseline's)"}
 }
 
 func pullRequests(ctx context.Context, c call) (result, error) {
@@ -104,7 +104,7 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 func conflictWith(patch, checkout, onto string) error {
 	beside := checkout + "-upstream"
 	command := func(words ...string) string { return "\n  " + run.Command{Name: words[0], Args: words[1:]}.String() }
-	return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; carry the series there first, mend it there, and make the stack from the result:", patch, onto) +
+	return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; carry the series there first, fix it there, and make the stack from the result:", patch, onto) +
 		command("mpsforge", "port", "--checkout", checkout, "--to", onto, "--out", "patches/upstream") +
 		command("git", "-C", checkout, "worktree", "add", "--detach", beside, onto) +
 		command("mpsforge", "pr", "--checkout", beside, "--patches", "patches", "--baseline", "upstream")}
@@ -144,7 +144,7 @@ func printRequests(w io.Writer, prepared *ci.Prepared, whole bool, message strin
 
 func prStatus(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "pr", name: "status", usage: "how each patch stands towards upstream",
+		parent: "pr", name: "status", usage: "each patch's size, upstream status, and conflicts",
 		about: `For each patch: what comes of it on the commit (unchanged, moved, merged, already upstream, conflict), its changed lines
 against upstream's limit, and its Upstream-Status. Writes nothing. Exit code 3 if a patch conflicts, 1 if one is too large.
 

@@ -24,7 +24,7 @@ const (
 	progressJSON  = "json"
 )
 
-// uiDelay is how long a command works before the terminal UI takes the terminal: what is done by then is told in lines.
+// uiDelay is how long a command works before the terminal UI takes the terminal: what is done by then is reported in lines.
 const uiDelay = 300 * time.Millisecond
 
 // useOfUI says how a command uses the terminal UI.
@@ -42,7 +42,7 @@ type face struct {
 	quiet bool
 	use   useOfUI
 	now   func() time.Time
-	leave <-chan struct{} // closed when the command is told to end
+	leave <-chan struct{} // closed when the command is asked to end
 	// interrupt is what Ctrl-C does, quit what q does.
 	interrupt, quit func()
 }
@@ -86,14 +86,14 @@ func openRenderer(std streams, f face) (events.Renderer, error) {
 	return late, nil
 }
 
-// inForeground tells whether the terminal is this process group's to use.
+// inForeground reports whether the terminal is this process group's to use.
 func inForeground(terminal *os.File) bool {
 	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
 // lateUI holds events back until a step has begun and uiDelay is over, and starts the UI then. If all is over before, they
-// are told in plain lines.
+// are reported in plain lines.
 type lateUI struct {
 	plain events.Renderer
 	start func() events.Renderer
@@ -148,8 +148,8 @@ func (l *lateUI) Close() {
 	l.running.Close()
 }
 
-// tellStatus makes SIGUSR1, and SIGINFO (Ctrl-T) where there is one, tell the status, until the returned function is called.
-func tellStatus(feed *events.Feed) (stop func()) {
+// showStatus makes SIGUSR1, and SIGINFO (Ctrl-T) where there is one, print the status, until the returned function is called.
+func showStatus(feed *events.Feed) (stop func()) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, statusSignals...)
 	ctx, cancel := context.WithCancel(context.Background())

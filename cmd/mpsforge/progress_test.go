@@ -12,23 +12,23 @@ import (
 	"mpsforge/internal/events"
 )
 
-// told is a renderer that notes what it was shown.
-type told struct {
+// shown is a renderer that notes what it was shown.
+type shown struct {
 	name   string
 	log    *[]string
 	events int
 }
 
-func (s *told) Show(records []events.Record) {
+func (s *shown) Show(records []events.Record) {
 	s.events += len(records)
 	*s.log = append(*s.log, s.name)
 }
-func (s *told) Close() { *s.log = append(*s.log, s.name+" closed") }
+func (s *shown) Close() { *s.log = append(*s.log, s.name+" closed") }
 
-func newLate() (late *lateUI, ui *told, log *[]string) {
+func newLate() (late *lateUI, ui *shown, log *[]string) {
 	log = &[]string{}
-	ui = &told{name: "ui", log: log}
-	late = &lateUI{plain: &told{name: "plain", log: log}, timer: time.NewTimer(time.Hour)}
+	ui = &shown{name: "ui", log: log}
+	late = &lateUI{plain: &shown{name: "plain", log: log}, timer: time.NewTimer(time.Hour)}
 	late.start = func() events.Renderer { return ui }
 	return late, ui, log
 }
@@ -37,7 +37,7 @@ func record(event events.Event) []events.Record {
 	return []events.Record{{Time: time.Now(), Event: event}}
 }
 
-// What is done in a moment is told in lines; no UI flashes up.
+// What is done in a moment is reported in lines; no UI flashes up.
 func TestQuickCommandHasNoUI(t *testing.T) {
 	late, _, log := newLate()
 	late.Show(record(events.Stream{}))
@@ -48,7 +48,7 @@ func TestQuickCommandHasNoUI(t *testing.T) {
 	}
 }
 
-// The UI starts when a step is at work and the delay is over, whichever comes last, and gets all that was before.
+// The UI starts when a step is running and the delay is over, whichever comes last, and gets all that was before.
 func TestUIStartsLate(t *testing.T) {
 	late, ui, log := newLate()
 	late.Show(record(events.Stream{}))

@@ -33,7 +33,7 @@ watched from another machine while it is made. On a terminal the UI stays at the
 	})
 }
 
-// errQuit ends a replay at the user's wish.
+// errQuit ends a replay because the user asked for it.
 var errQuit = errors.New("the replay was left")
 
 func replay(ctx context.Context, c call) (result, error) {

@@ -120,7 +120,7 @@ func (c call) report() (result, error) {
 		return result{}, err
 	}
 	if output == "" {
-		found.text = func(w io.Writer) { _, _ = io.WriteString(w, text.String()) } // standard output is gone: there is nobody left to tell
+		found.text = func(w io.Writer) { _, _ = io.WriteString(w, text.String()) } // standard output is gone: there is nobody left to report to
 		return found, nil
 	}
 	if err := reports.TryFile(output); err != nil {

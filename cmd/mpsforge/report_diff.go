@@ -30,7 +30,7 @@ series, baseline, form or machine is said first.
 			compared := reports.Compare(sides[0], sides[1])
 			compared.Before.Path, compared.After.Path = c.Args().Get(0), c.Args().Get(1)
 			found := result{value: compared, message: compared.Summary(), text: func(w io.Writer) {
-				_ = compared.WriteMarkdown(w) // standard output is gone: there is nobody left to tell
+				_ = compared.WriteMarkdown(w) // standard output is gone: there is nobody left to report to
 			}}
 			if len(compared.Regressions) > 0 {
 				return found, silentError{exitVerify, fmt.Sprintf("regressions: %d", len(compared.Regressions))}

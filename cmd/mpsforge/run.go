@@ -62,7 +62,7 @@ for the stages python and bench, unless --python names an environment that has i
 	})
 }
 
-// needsBuild tells whether to build: where that was asked for, else, on a Mac, when a stage is to run on the result.
+// needsBuild reports whether to build: where that was asked for, else, on a Mac, when a stage is to run on the result.
 func (c call) needsBuild() bool {
 	if c.String("python") != "" {
 		return false

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// code runs a program and tells its exit code on standard error: scripts know only zero and the rest.
+// code runs a program and prints its exit code on standard error: scripts know only zero and the rest.
 func code(args []string) int {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -69,7 +69,7 @@ func field(path string) int {
 	return 0
 }
 
-// onlyEvents makes sure that standard input is a stream of events to the last line, and tells the exit code that it ends with.
+// onlyEvents makes sure that standard input is a stream of events to the last line, and gives the exit code that it ends with.
 func onlyEvents() int {
 	type line struct {
 		Kind  string     `json:"kind"`

@@ -174,7 +174,7 @@ func TestKilledUIGivesTheTerminalBack(t *testing.T) {
 	}
 	command, terminal, shown := onTerminal(t, "replay", "--speed", "0.001", stream)
 	before := freshSettings(t)
-	waitFor(t, "the UI", func() bool { return strings.Contains(shown(), "at work") })
+	waitFor(t, "the UI", func() bool { return strings.Contains(shown(), "running") })
 	waitFor(t, "raw mode", func() bool {
 		now, err := unix.IoctlGetTermios(int(terminal.Fd()), termiosRequest)
 		return err == nil && *now != *before

@@ -104,7 +104,7 @@ func (c call) pythonOptions() (stage.PythonOptions, error) {
 	for _, word := range list(c.String("threads")) {
 		number, err := strconv.Atoi(word)
 		if err != nil || number < 1 || number > 256 {
-			return options, usagef("--threads %s: %q is no number from 1 to 256", c.String("threads"), word)
+			return options, usagef("--threads %s: %q is not a number from 1 to 256", c.String("threads"), word)
 		}
 		options.Threads = append(options.Threads, number)
 	}

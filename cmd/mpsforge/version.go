@@ -43,7 +43,7 @@ func commit() string {
 	return revision + modified
 }
 
-// withoutCgo tells what this binary lacks, if it was built so.
+// withoutCgo says what this binary lacks, if it was built so.
 func withoutCgo() string {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"}) {
 		return "built without cgo: the stages reference and conformance and mpsforge metal run are not in it"

@@ -10,13 +10,13 @@ import (
 	"mpsforge/internal/suggest"
 )
 
-// isFlag tells whether a word is a flag. A text of Apple's begins with the method's name, -[MTLCommandBuffer commit]; no
+// isFlag reports whether a word is a flag. A text of Apple's begins with the method's name, -[MTLCommandBuffer commit]; no
 // flag does.
 func isFlag(word string) bool {
 	return strings.HasPrefix(word, "-") && word != "-" && !strings.HasPrefix(word, "-[")
 }
 
-// doesWork tells commands from groups of commands and the program itself, which take no arguments.
+// doesWork distinguishes commands from groups of commands and the program itself, which take no arguments.
 func doesWork(command *cli.Command) bool { return command.UsageText != "" }
 
 // arrange puts the flags of a command line between the command and its arguments, as urfave/cli reads none behind an
@@ -56,7 +56,7 @@ func arrange(app *cli.App, args []string) []string {
 	return slices.Concat(path, flags, arguments)
 }
 
-// takesValue tells whether the flag takes the next word. A flag before the command that it belongs to is one of a command
+// takesValue reports whether the flag takes the next word. A flag before the command that it belongs to is one of a command
 // below.
 func takesValue(command *cli.Command, name string) bool {
 	for _, flag := range command.Flags {

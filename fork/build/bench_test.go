@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// BenchmarkOverhead builds 24 sources by mpsforge and by ninja alone. What mpsforge takes itself is told from its own
+// BenchmarkOverhead builds 24 sources by mpsforge and by ninja alone. What mpsforge takes itself is distinguished from its own
 // processor time and that of what it starts, which other work on the machine does not disturb: at most 1 %. The
-// clock's ratio stands beside it. Updates are at most ten a second.
+// clock's ratio is beside it. Updates are at most ten a second.
 func BenchmarkOverhead(b *testing.B) {
 	p := newProject(b)
 	list := ""

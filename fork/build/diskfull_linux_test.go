@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A full disk is told as such, not as an error in the sources; with space, the build goes on.
+// A full disk is reported as such, not as an error in the sources; with space, the build goes on.
 func TestFullDisk(t *testing.T) {
 	p := newProject(t)
 	if err := os.MkdirAll(p.path("build"), 0o755); err != nil {

@@ -34,7 +34,7 @@ type BuildError struct {
 	Text string // the first error itself
 	Last string // the last lines of the output
 	Log  string
-	Mend string
+	Fix  string
 }
 
 func (e *BuildError) Error() string {
@@ -48,7 +48,7 @@ func (e *BuildError) Error() string {
 	if e.Last != "" {
 		fmt.Fprintf(&b, "\nlast lines:\n  %s", strings.ReplaceAll(e.Last, "\n", "\n  "))
 	}
-	fmt.Fprintf(&b, "\nall of it: %s\n%s", e.Log, e.Mend)
+	fmt.Fprintf(&b, "\nall of it: %s\n%s", e.Log, e.Fix)
 	return b.String()
 }
 
@@ -58,7 +58,7 @@ func (e *BuildError) Unwrap() error { return e.Err }
 // other kinds with them.
 var (
 	noSpace = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`)
-	// gcc's driver, clang's, a shell's and ninja's words (since 1.13 it tells the exit code: 137 is 128 and SIGKILL).
+	// gcc's driver, clang's, a shell's and ninja's words (since 1.13 it gives the exit code: 137 is 128 and SIGKILL).
 	killed        = regexp.MustCompile(`(?m)(Killed signal terminated program|error: unable to execute command: Killed|clang frontend command failed due to signal|^Killed\b|Killed: 9|^FAILED: \[code=137\])`)
 	compilerError = regexp.MustCompile(`(?m)^(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.+)$`)
 	// Linkers name no line: GNU ld, lld, gold and Apple's.
@@ -71,10 +71,10 @@ var (
 	setupError = regexp.MustCompile(`(?m)^(?:Could not find any of .*|RuntimeError: .*|ModuleNotFoundError: .*|ERROR: .*)$`)
 )
 
-// diagnose tells what a failed step comes down to, from its output and its error;
+// diagnose says what a failed step comes down to, from its output and its error;
 // dir is the checkout: cmake names places from there, compilers from its build folder.
 func diagnose(step, dir string, output []byte, err error, log string) *BuildError {
-	failure := &BuildError{Step: step, Err: err, Log: log, Mend: "run it again to go on from here"}
+	failure := &BuildError{Step: step, Err: err, Log: log, Fix: "run it again to go on from here"}
 	for line := range strings.Lines(words.LastLines(string(output), 12)) {
 		failure.Last += words.Shorten(strings.TrimSuffix(line, "\n"), 300, cut) + "\n"
 	}
@@ -105,15 +105,15 @@ func diagnose(step, dir string, output []byte, err error, log string) *BuildErro
 	switch {
 	case noSpace.Match(output) || errors.Is(err, syscall.ENOSPC):
 		failure.Err, failure.Text = ErrDiskFull, lineOf(noSpace, output)
-		failure.Mend = "free some space, then run it again: what is built is kept"
+		failure.Fix = "free some space, then run it again: what is built is kept"
 	case killed.Match(output):
 		failure.Err, failure.Text = ErrCompilerKilled, lineOf(killed, output)
-		failure.Mend = "run it again with fewer compilers at once: --jobs N"
+		failure.Fix = "run it again with fewer compilers at once: --jobs N"
 	case run.Signalled(err) != 0:
 		failure.Err = fmt.Errorf("%w (%v)", ErrKilled, run.Signalled(err))
 	case place(compilerError, filepath.Join(dir, buildFolder)), place(linkError, ""):
 		failure.Err = builds.ErrSources
-		failure.Mend = "mend the source, then run it again: what is built is kept"
+		failure.Fix = "fix the source, then run it again: what is built is kept"
 	case place(cmakeError, dir):
 		failure.Err = ErrConfigure
 	case place(setupError, ""):

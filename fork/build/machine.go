@@ -47,7 +47,7 @@ type Machine struct {
 type Tool struct {
 	Path    string `json:"path"`
 	Version string `json:"version"`
-	// Text is the line in which the program tells its version.
+	// Text is the line in which the program gives its version.
 	Text string `json:"text,omitempty"`
 }
 
@@ -57,8 +57,8 @@ var buildModules = []string{"setuptools", "wheel", "yaml", "numpy", "typing_exte
 // toolNames are looked for on the path; python3 and the compilers come with the options.
 var toolNames = []string{"git", "cmake", "ninja", "ccache", "sccache"}
 
-// Probe looks at this machine. The tools that wished names are taken from there, by the names python3, cc and c++.
-func Probe(ctx context.Context, checkout string, wished map[string]string) (Machine, error) {
+// Probe looks at this machine. Of the tools python3, cc and c++, those in requested are taken from the paths given there.
+func Probe(ctx context.Context, checkout string, requested map[string]string) (Machine, error) {
 	m := Machine{System: runtime.GOOS, Processors: runtime.NumCPU(), Tools: map[string]Tool{}, Variables: map[string]string{}}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
@@ -82,7 +82,7 @@ func Probe(ctx context.Context, checkout string, wished map[string]string) (Mach
 		m.find(ctx, name, name)
 	}
 	for name, fallback := range map[string]string{"python3": "python3", "cc": compilers[m.System][0], "c++": compilers[m.System][1]} {
-		if path := wished[name]; path != "" {
+		if path := requested[name]; path != "" {
 			fallback = path
 		}
 		m.find(ctx, name, fallback)
@@ -145,7 +145,7 @@ func (m *Machine) probeApple(ctx context.Context) {
 		m.Xcode = versionNumber.FindString(text)
 	}
 	// xcrun --find names a launcher even where the Metal Toolchain, which is a component of its own since Xcode 26, is not
-	// installed (pytorch/executorch issue 22683): only a run of the compiler tells.
+	// installed (pytorch/executorch issue 22683): only a run of the compiler shows it.
 	text, err := m.say(ctx, "xcrun", "--sdk", "macosx", "metal", "--version")
 	if m.HasMetal = err == nil; err != nil {
 		text = err.Error()
@@ -153,7 +153,7 @@ func (m *Machine) probeApple(ctx context.Context) {
 	m.Metal = words.FirstLine(text)
 }
 
-// importable tells which packages a Python has, without importing them.
+// importable reports which packages a Python has, without importing them.
 func importable(ctx context.Context, python string) []string {
 	if python == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // ninjaStatus is how ninja begins the line of each finished command (its manual, "Environment variables"): done, total,
-// running. It is set, so that the user's own does not stand there.
+// running. It is set, so that the user's own is not used.
 const ninjaStatus = "[%f/%t/%r] "
 
 var statusLine = regexp.MustCompile(`^\[(\d+)/(\d+)(?:/(\d+))?\] (.*)$`)

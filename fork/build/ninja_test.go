@@ -19,7 +19,7 @@ import (
 )
 
 // A recorded build of c10 and of a slice of ATen, from PyTorch 2.6.0's sources on Debian trixie: every command is counted,
-// the code generator's many words are cut, and the last line is told.
+// the code generator's many words are cut, and the last line is reported.
 func TestProgressOfARecordedBuild(t *testing.T) {
 	text, err := os.ReadFile("testdata/ninja/pytorch-2.6.0-c10.log")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestProgressOfARecordedBuild(t *testing.T) {
 }
 
 // All commands of a build of PyTorch 2.6.0 for the CPU, as ninja's dry run names them, run by eight simulated processors,
-// each command as long as the length of its name makes it, the linkers at the end a hundred times as long: what is told to
+// each command as long as the length of its name makes it, the linkers at the end a hundred times as long: what is shown to
 // be left is right within a tenth from the first quarter on, although the count would be far off.
 func TestTimeLeftOfAWholeBuild(t *testing.T) {
 	file, err := os.Open("testdata/ninja/pytorch-2.6.0-all.txt.gz")
@@ -173,7 +173,7 @@ func TestTimeLeftIsLearnt(t *testing.T) {
 		t.Errorf("left: %s, %t", left, ok)
 	}
 	if _, ok := newEstimator(nil, pending).left(time.Hour, 0, 100); ok {
-		t.Error("a time is told when nothing has been seen")
+		t.Error("a time is reported when nothing has been seen")
 	}
 }
 
@@ -233,7 +233,7 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
-// Of a very long output what stands at the first failure is kept, not what came before or long after.
+// Of a very long output what is at the first failure is kept, not what came before or long after.
 func TestFirstFailureIsKept(t *testing.T) {
 	w := newWatcher(io.Discard, events.Discard, StepCompile, newEstimator(nil, nil))
 	filler := strings.Repeat("x", 999) + "\n"

@@ -11,13 +11,13 @@ import (
 	"mpsforge/internal/run"
 )
 
-// PlanOptions are the user's wishes for a build of PyTorch.
+// PlanOptions are the user's choices for a build of PyTorch.
 type PlanOptions struct {
 	// Venv is the folder of the Python environment that the build makes and installs into; empty takes the Python of the
 	// machine as it is and installs nothing.
 	Venv string
 	Jobs int // compilers at once; 0: from processors and memory
-	// Launcher stands before each compiler: ccache or sccache, as found on the path, or a path; empty: the first of the
+	// Launcher is put before each compiler: ccache or sccache, as found on the path, or a path; empty: the first of the
 	// two that there is; none: none.
 	Launcher string
 	// Targets are what ninja builds instead of everything; then no wheel is made.
@@ -40,7 +40,7 @@ type Plan struct {
 	// Python runs setup.py and is what the result is installed for.
 	Python string `json:"python"`
 	// Settings are the pinned variables, Carried the names of those taken over from the caller: nothing else is seen by the
-	// commands. Values of the caller's are not told, as some hold passwords (PIP_INDEX_URL, SCCACHE_WEBDAV_TOKEN).
+	// commands. Values of the caller's are not shown, as some hold passwords (PIP_INDEX_URL, SCCACHE_WEBDAV_TOKEN).
 	Settings []Setting `json:"settings"`
 	Carried  []string  `json:"carried"`
 	// LeftOut are variables of the caller that would have changed the build.
@@ -203,7 +203,7 @@ func (p *Plan) setEnvironment(options PlanOptions) error {
 }
 
 // setLauncher puts ccache, sccache or another program before the compilers. PyTorch's own search for ccache is switched
-// off, so that what is used is what is told.
+// off, so that what is used is what is reported.
 func (p *Plan) setLauncher(wish string, put, local func(name, value string)) error {
 	put("USE_CCACHE", "0")
 	path := wish

@@ -48,7 +48,7 @@ func wantIn(t *testing.T, text string, all ...string) {
 	}
 }
 
-// The whole plan for a Mac: MPS on, clang by its path, a search path that nothing of the user's stands in, jobs by memory.
+// The whole plan for a Mac: MPS on, clang by its path, a search path that nothing of the user's is in, jobs by memory.
 func TestPlanForAMac(t *testing.T) {
 	p := planFor(t, release(), mac(), PlanOptions{Venv: "/venv"})
 	if err := Gaps(p.Preflight()); err != nil {
@@ -87,11 +87,11 @@ func TestPlanForLinux(t *testing.T) {
 	}
 }
 
-// Each gap is told by name, with what mends it, before anything runs.
+// Each gap is reported by name, with what fixes it, before anything runs.
 func TestPreflightNamesEachGapWithItsMend(t *testing.T) {
 	for _, gap := range []struct {
-		name, found, mend string
-		make              func(*Recipe, *Machine)
+		name, found, fix string
+		make             func(*Recipe, *Machine)
 	}{
 		{"submodules", "third_party/fmt", "submodule update --init --recursive", func(r *Recipe, _ *Machine) { r.Missing = []string{"third_party/fmt"} }},
 		{"Xcode", "none found", "xcode-select --switch", func(_ *Recipe, m *Machine) { m.Developer, m.Xcode = "", "" }},
@@ -117,9 +117,9 @@ func TestPreflightNamesEachGapWithItsMend(t *testing.T) {
 			if !errors.Is(err, builds.ErrEnvironment) {
 				t.Fatalf("no gap: %v", err)
 			}
-			wantIn(t, err.Error(), gap.name+": "+gap.found, "mend it: ", gap.mend)
-			if n := strings.Count(err.Error(), "mend it:"); n != 1 {
-				t.Errorf("%d gaps are told, one is there: %v", n, err)
+			wantIn(t, err.Error(), gap.name+": "+gap.found, "to fix it: ", gap.fix)
+			if n := strings.Count(err.Error(), "fix it:"); n != 1 {
+				t.Errorf("%d gaps are reported, one is there: %v", n, err)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestPreflightAdvises(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"Metal compiler", "memory", "environment left out"} {
-		if i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name }); i < 0 || checks[i].State != Advice || checks[i].Mend == "" {
+		if i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name }); i < 0 || checks[i].State != Advice || checks[i].Fix == "" {
 			t.Errorf("%s: no advice in %+v", name, checks)
 		}
 	}

@@ -14,7 +14,7 @@ type Check struct {
 	State State  `json:"state"`
 	Found string `json:"found"`
 	For   string `json:"for,omitempty"`
-	Mend  string `json:"mend,omitempty"` // a command, or what to do
+	Fix   string `json:"fix,omitempty"` // a command, or what to do
 }
 
 // State is how a check came out.
@@ -28,7 +28,7 @@ const (
 )
 
 // Estimates: no whole build has been measured on a Mac yet. They are on the safe side; a disk that fills up nevertheless is
-// told as such, and nothing is lost.
+// reported as such, and nothing is lost.
 const (
 	diskNeeded   = 15 << 30
 	memoryNeeded = 8 << 30
@@ -41,10 +41,10 @@ const cmakeForStamp = "3.19"
 // Preflight checks everything that a plan needs before anything is run.
 func (p *Plan) Preflight() []Check {
 	var all []Check
-	check := func(good bool, otherwise State, name, found, purpose, mend string) {
+	check := func(good bool, otherwise State, name, found, purpose, fix string) {
 		c := Check{Name: name, State: Good, Found: found}
 		if !good {
-			c.State, c.For, c.Mend = otherwise, purpose, mend
+			c.State, c.For, c.Fix = otherwise, purpose, fix
 		}
 		all = append(all, c)
 	}
@@ -52,7 +52,7 @@ func (p *Plan) Preflight() []Check {
 	apple := m.System == "darwin"
 	install := map[bool]string{true: "brew install ", false: "apt-get install "}[apple]
 
-	modules, mend := strings.Join(r.Missing, ", "), fmt.Sprintf("git -C %s submodule update --init --recursive", r.Checkout)
+	modules, fix := strings.Join(r.Missing, ", "), fmt.Sprintf("git -C %s submodule update --init --recursive", r.Checkout)
 	systemLibraries := slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Name == "USE_SYSTEM_LIBS" && s.Value != "0" })
 	switch {
 	case len(r.Missing) == 0:
@@ -60,9 +60,9 @@ func (p *Plan) Preflight() []Check {
 	case systemLibraries:
 		modules = "not asked for: USE_SYSTEM_LIBS is set"
 	case r.Bare:
-		mend = "these sources come without them: build a git checkout of PyTorch, or install the libraries and give --set USE_SYSTEM_LIBS=1"
+		fix = "these sources come without them: build a git checkout of PyTorch, or install the libraries and give --set USE_SYSTEM_LIBS=1"
 	}
-	check(len(r.Missing) == 0 || systemLibraries, Missing, "submodules", modules, "PyTorch's third-party sources", mend)
+	check(len(r.Missing) == 0 || systemLibraries, Missing, "submodules", modules, "PyTorch's third-party sources", fix)
 
 	if apple {
 		check(m.Developer != "", Missing, "Xcode", cmpOr(strings.TrimSpace(m.Xcode+" in "+m.Developer), m.Developer != ""), "compiler and SDK", "install Xcode from the App Store; sudo xcode-select --switch /Applications/Xcode.app")
@@ -71,14 +71,14 @@ func (p *Plan) Preflight() []Check {
 		check(m.Architecture == "arm64", Missing, "processor", m.Architecture, "MPS on Apple silicon; an x86_64 shell on such a Mac runs under Rosetta", "start the terminal and Python natively: arch -arm64 zsh")
 	}
 	compiler := m.Tools["c++"]
-	mend = install + "g++"
+	fix = install + "g++"
 	if apple {
-		mend = "xcode-select --install"
+		fix = "xcode-select --install"
 	}
-	check(compiler.Path != "", Missing, "C++ compiler", cmpOr(compiler.Text+" ("+compiler.Path+")", compiler.Path != ""), "everything", mend)
+	check(compiler.Path != "", Missing, "C++ compiler", cmpOr(compiler.Text+" ("+compiler.Path+")", compiler.Path != ""), "everything", fix)
 	python := m.Tools["python3"]
 	check(python.Path != "" && !versionLess(python.Version, r.Python), Missing, "Python", atLeast(python.Version, r.Python), "setup.py and the result", "install a newer Python and name it with --python")
-	for _, tool := range []struct{ name, least, purpose, mend string }{
+	for _, tool := range []struct{ name, least, purpose, fix string }{
 		{"cmake", r.CMake, "configuring", install + "cmake"},
 		{"ninja", "", "compiling", install + map[bool]string{true: "ninja", false: "ninja-build"}[apple]},
 	} {
@@ -90,7 +90,7 @@ func (p *Plan) Preflight() []Check {
 			continue
 		}
 		version := m.Tools[tool.name].Version
-		check(version != "" && !versionLess(version, tool.least), Missing, tool.name, atLeast(version, tool.least), tool.purpose, tool.mend)
+		check(version != "" && !versionLess(version, tool.least), Missing, tool.name, atLeast(version, tool.least), tool.purpose, tool.fix)
 	}
 	if p.Venv != "" {
 		check(true, Good, "environment", fmt.Sprintf("%s, with %s", p.Venv, strings.Join(r.Requirements, ", ")), "", "")
@@ -145,7 +145,7 @@ func Gaps(checks []Check) error {
 	var missing []string
 	for _, c := range checks {
 		if c.State == Missing {
-			missing = append(missing, fmt.Sprintf("%s: %s; it is needed for %s; mend it: %s", c.Name, c.Found, c.For, c.Mend))
+			missing = append(missing, fmt.Sprintf("%s: %s; it is needed for %s; to fix it: %s", c.Name, c.Found, c.For, c.Fix))
 		}
 	}
 	if len(missing) == 0 {

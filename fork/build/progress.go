@@ -18,7 +18,7 @@ const updateInterval = 100 * time.Millisecond
 // noteLimit keeps what a command makes readable: PyTorch's code generator is one that names dozens of files.
 const noteLimit = 120
 
-// cut stands where the rest of a long line was: a linker's command names thousands of objects.
+// cut replaces the rest of a long line: a linker's command names thousands of objects.
 const cut = " …"
 
 // outputKept is how much of a step's output is kept for finding its first error; the log on disk has all of it.
@@ -39,8 +39,8 @@ type watcher struct {
 	kept      []byte
 	failed    bool
 	ran       int // commands of ninja that ended
-	lines     int // told in this second
-	leftOut   int // not told
+	lines     int // shown in this second
+	leftOut   int // not shown
 	second    time.Time
 }
 
@@ -71,7 +71,7 @@ func (w *watcher) take(line string) {
 	n, ok := parseNinja(line)
 	if !ok || w.estimator == nil {
 		w.keep(line)
-		w.tell(line)
+		w.emit(line)
 		if w.estimator == nil {
 			w.report(events.StepProgress{Step: w.step, Note: words.Shorten(line, noteLimit, cut)}, false)
 		}
@@ -85,11 +85,11 @@ func (w *watcher) take(line string) {
 		n.done == n.total)
 }
 
-// linesASecond bounds the output that is told while it comes; the log on disk has all of it.
+// linesASecond bounds the output that is reported while it comes; the log on disk has all of it.
 const linesASecond = 100
 
-// tell tells a line of output, and a failed command of ninja's as a part of the step.
-func (w *watcher) tell(line string) {
+// emit reports a line of output, and a failed command of ninja's as a part of the step.
+func (w *watcher) emit(line string) {
 	if what, failed := strings.CutPrefix(line, "FAILED: "); failed && w.estimator != nil {
 		w.sink.Emit(events.PartFinished{Part: events.Part{Step: w.step, Name: words.Shorten(strings.TrimSpace(what), noteLimit, cut)}, Outcome: events.Failed})
 	}

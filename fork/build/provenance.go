@@ -18,7 +18,7 @@ import (
 const kindPyTorch = "pytorch"
 
 // stampedTargets get the stamp. The MPS backend is in torch_cpu; c10 is what everything else is linked with, small and
-// built first, so that it tells the same.
+// built first, so that it says the same.
 var stampedTargets = []string{"c10", mpsTarget}
 
 // stampInclude is the file that cmake includes after project(Torch).

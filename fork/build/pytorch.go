@@ -88,7 +88,7 @@ func PyTorch(ctx context.Context, plan Plan, identity builds.Stamp, tool string,
 var ErrBuilding = errors.New("another build runs in this checkout")
 
 // lockBuild takes the checkout's build for this process and for what it starts, which inherits the open file: if mpsforge is
-// killed, the lock stands until the last compiler has ended. The kernel gives it back.
+// killed, the lock is held until the last compiler has ended. The kernel gives it back.
 func lockBuild(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *runner) key(step PlanStep) (string, error) {
 	case StepConfigure:
 		return builds.Digest(append(r.configurable(flags), r.built.Stamp.Toolchain...)...), nil
 	case StepWheel, StepInstall, StepDependencies, StepCheck:
-		// The stamp changes with the sources, the commit and what differs from it, so it stands for the wheel's Python files, too.
+		// The stamp changes with the sources, the commit and what differs from it, so it covers the wheel's Python files, too.
 		return builds.Digest(append(step.Args, stamp)...), nil
 	}
 	return "", nil
@@ -196,7 +196,7 @@ func (r *runner) configurable(environment []string) []string {
 	return all
 }
 
-// stillThere tells whether what a finished step made has not been removed since.
+// stillThere reports whether what a finished step made has not been removed since.
 func (r *runner) stillThere(step PlanStep) bool {
 	made := map[string][]string{
 		StepVenv:      {r.plan.Python},

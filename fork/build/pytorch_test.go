@@ -65,7 +65,7 @@ func venvSite(t *testing.T, venv string) string {
 	return found[0]
 }
 
-// A compiler error is told with its file and line, though other compilers' words stand around it.
+// A compiler error is reported with its file and line, though other compilers' words are around it.
 func TestCompilerErrorIsNamedWithItsPlace(t *testing.T) {
 	p := newProject(t)
 	p.write("aten/src/ATen/native/mps/Copy.cpp", "#warning something else\nint copy() { return two; }\n")
@@ -80,7 +80,7 @@ func TestCompilerErrorIsNamedWithItsPlace(t *testing.T) {
 	}
 }
 
-// What cmake refuses is told with the place in the list file.
+// What cmake refuses is reported with the place in the list file.
 func TestConfigureErrorIsNamedWithItsPlace(t *testing.T) {
 	p := newProject(t)
 	p.write("c10/CMakeLists.txt", "find_package(Nothing REQUIRED)\n")
@@ -103,7 +103,7 @@ func TestLinkErrorIsNamed(t *testing.T) {
 	wantIn(t, err.Error(), "undefined reference to", "nowhere")
 }
 
-// A killed compiler is no error in the sources.
+// A killed compiler is not an error in the sources.
 func TestKilledCompilerIsToldApart(t *testing.T) {
 	p := newProject(t)
 	p.program("c++", `case "$*" in *-c*Copy.cpp*) kill -9 $$;; esac; exec c++ "$@"`)
@@ -114,7 +114,7 @@ func TestKilledCompilerIsToldApart(t *testing.T) {
 	wantIn(t, err.Error(), "--jobs N")
 }
 
-// So is a compiler whose driver tells of the kill, as gcc's and clang's do.
+// So is a compiler whose driver reports the kill, as gcc's and clang's do.
 func TestKilledCompilerBehindItsDriver(t *testing.T) {
 	p := newProject(t)
 	p.program("c++", `case "$*" in *-c*Copy.cpp*) echo "c++: fatal error: Killed signal terminated program cc1plus" >&2; exit 1;; esac; exec c++ "$@"`)
@@ -227,7 +227,7 @@ func TestLeftCompilersHoldTheLock(t *testing.T) {
 	}
 }
 
-// What is missing is told before anything is written.
+// What is missing is reported before anything is written.
 func TestMissingSubmoduleAndNoNinja(t *testing.T) {
 	p := newProject(t)
 	if err := os.Remove(p.path("third_party/fmt/CMakeLists.txt")); err != nil {
@@ -303,7 +303,7 @@ func TestProgressIsLearntAndThinned(t *testing.T) {
 		t.Errorf("learnt: %v", known)
 	}
 	if !slices.ContainsFunc(log.progress, func(p events.StepProgress) bool { return p.Left > 0 }) {
-		t.Errorf("no time left is told: %+v", log.progress)
+		t.Errorf("no time left is reported: %+v", log.progress)
 	}
 	// On a busy machine an update may come late, and the next one soon after it; the last one comes in any case.
 	for i, at := range log.at[:len(log.at)-1] {
@@ -338,7 +338,7 @@ func TestStampsOfTwoBuildsAreTheSame(t *testing.T) {
 	}
 }
 
-// A signal's number is told where a step's own program is killed, and only there.
+// A signal's number is reported where a step's own program is killed, and only there.
 func TestSignalsAreToldFromExitCodes(t *testing.T) {
 	if err := diagnose("x", "/", []byte("CMake Error: no\n"), errors.New("exit status 1"), "log"); !errors.Is(err, ErrConfigure) {
 		t.Error(err)

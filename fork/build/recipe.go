@@ -25,13 +25,13 @@ type Recipe struct {
 	// top: requirements-build.txt (2.9) or pyproject.toml (2.6).
 	Requirements     []string `json:"requirements"`
 	RequirementsFile string   `json:"requirements_file"`
-	// Missing are the submodules that are not there; Bare tells that the sources come without any, as Debian's do.
+	// Missing are the submodules that are not there; Bare says that the sources come without any, as Debian's do.
 	Missing []string `json:"missing"`
 	Bare    bool     `json:"bare,omitempty"`
 }
 
-// These lines stand in CMakeLists.txt and setup.py of 2.6.0 and of 2.9; one that a later version words otherwise sets no
-// bound, and cmake or setup.py itself will tell.
+// These lines are in CMakeLists.txt and setup.py of 2.6.0 and of 2.9; one that a later version words otherwise sets no
+// bound, and cmake or setup.py itself then refuses.
 var (
 	cmakeMinimum   = regexp.MustCompile(`(?m)^cmake_minimum_required\(VERSION ([0-9.]+)`)
 	pythonMinimum  = regexp.MustCompile(`(?m)^python_min_version = \((\d+), (\d+), (\d+)\)`)
@@ -61,7 +61,7 @@ func ReadRecipe(checkout string) (Recipe, error) {
 	}
 	for _, name := range []string{"version.txt", "setup.py", "CMakeLists.txt"} {
 		if texts[name] == "" {
-			return r, fmt.Errorf("%w: %s has no %s, so it is no whole PyTorch checkout; mpsforge fetch gets one", builds.ErrEnvironment, checkout, name)
+			return r, fmt.Errorf("%w: %s has no %s, so it is not a complete PyTorch checkout; mpsforge fetch gets one", builds.ErrEnvironment, checkout, name)
 		}
 	}
 	r.Version = versionNumber.FindString(texts["version.txt"])
@@ -123,7 +123,7 @@ func missingSubmodules(checkout, modules string) ([]string, error) {
 	return missing, nil
 }
 
-// requires tells whether the requirements bring a package.
+// requires reports whether the requirements bring a package.
 func (r Recipe) requires(name string) bool {
 	return slices.ContainsFunc(r.Requirements, func(line string) bool {
 		end := strings.IndexFunc(line, func(c rune) bool { return strings.ContainsRune("<>=!~;[ ", c) })

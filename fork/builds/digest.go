@@ -34,7 +34,7 @@ func SourcesDigest(checkout string) (string, error) {
 	hash := sha256.New()
 	for _, folder := range []string{"aten/src/ATen/mps", "aten/src/ATen/native/mps", filepath.Dir(PythonBindings), PythonPackage} {
 		if !Exists(filepath.Join(checkout, folder)) {
-			continue // of a checkout that is part of one; where it is needed, that is told there
+			continue // of a checkout that is part of one; where it is needed, that is reported there
 		}
 		files, err := FilesBelow(filepath.Join(checkout, folder))
 		if err != nil {

@@ -20,7 +20,7 @@ type Stamp struct {
 	Kind     string   `json:"kind"` // host or pytorch
 	Flavour  Flavour  `json:"flavour"`
 	Baseline string   `json:"baseline"`
-	Commit   string   `json:"commit"` // of the checkout; empty when it is no git work tree, and for PyTorch itself
+	Commit   string   `json:"commit"` // of the checkout; empty when it is not a git work tree, and for PyTorch itself
 	Tree     string   `json:"tree"`   // of that commit
 	Series   string   `json:"series"` // digest of the applied part of the series; empty for stock
 	Patches  []string `json:"patches"`
@@ -29,7 +29,7 @@ type Stamp struct {
 	Torch   string `json:"torch"`
 	// Shaders is the digest of the Metal kernels of PyTorch's wheel that run in it; empty: there are none.
 	Shaders string `json:"shaders,omitempty"`
-	Native  string `json:"native"` // SHA-256 over the software Metal, the veneer and what stands in for PyTorch
+	Native  string `json:"native"` // SHA-256 over the software Metal, the Objective-C layer and what stands in for PyTorch
 	// Of a build of PyTorch itself: the digest of what differs from the commit in the work tree (empty for nothing), the
 	// mpsforge that built it, compilers and SDK, and the settings that decide what is built.
 	Changes   string   `json:"changes,omitempty"`
@@ -38,7 +38,7 @@ type Stamp struct {
 	Flags     []string `json:"flags,omitempty"`
 }
 
-// Text is the stamp as it stands in a library.
+// Text is the stamp as it is in a library.
 func (s Stamp) Text() (string, error) {
 	data, err := json.Marshal(s)
 	return StampMark + string(data), err

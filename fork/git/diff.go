@@ -12,7 +12,7 @@ import (
 	"mpsforge/internal/run"
 )
 
-// apart prepares a git command that sees the repository's objects and nothing else of it: a folder of its own stands for
+// apart prepares a git command that sees the repository's objects and nothing else of it: a folder of its own is used instead of
 // the git directory, so that no configuration, attribute or replacement of the user, the system or the repository
 // changes what it prints. The returned function removes the folder.
 //

@@ -69,7 +69,7 @@ func (r *Repository) Objects() *Objects {
 	storage := filesystem.NewStorageWithOptions(layout, cache.NewObjectLRU(8*cache.MiByte), options)
 	objects := &Objects{repository: r, storage: storage, trees: map[string][]object.TreeEntry{}, pending: map[plumbing.Hash]*plumbing.MemoryObject{}}
 	// The storage would open its alternates, with their pack indexes, anew for each object that it does not have. An
-	// alternate that can not be opened this way, such as one with a relative path, is left to catFile.
+	// alternate that cannot be opened this way, such as one with a relative path, is left to catFile.
 	dot := dotgit.NewWithOptions(layout, dotgit.Options{AlternatesFS: options.AlternatesFS})
 	if alternates, err := dot.Alternates(); err == nil {
 		for _, alternate := range alternates {
@@ -81,7 +81,7 @@ func (r *Repository) Objects() *Objects {
 }
 
 // repositoryFiles lets go-git set the permissions of the objects it writes. Without it they stay readable by the owner
-// alone, and another user of the checkout, such as a build, can not read the patched commits.
+// alone, and another user of the checkout, such as a build, cannot read the patched commits.
 type repositoryFiles struct {
 	*dotgit.RepositoryFilesystem
 	commonDir string
@@ -204,7 +204,7 @@ func (o *Objects) tree(ctx context.Context, id string) ([]object.TreeEntry, erro
 
 func modeText(mode filemode.FileMode) string { return fmt.Sprintf("%06o", uint32(mode)) }
 
-// Find gives the entry at a path of a tree and, when a leading part of the path is no folder, that part with its entry.
+// Find gives the entry at a path of a tree and, when a leading part of the path is not a folder, that part with its entry.
 func (o *Objects) Find(ctx context.Context, tree, name string) (entry Entry, blocker string, err error) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {

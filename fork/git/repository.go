@@ -24,7 +24,7 @@ import (
 // MinimumVersion is the oldest git that is supported; merge-tree --write-tree came with it.
 const MinimumVersion = "2.38"
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrNotRepository = errors.New("not a git work tree")
 	ErrNoGit         = errors.New("git is not installed")
@@ -118,7 +118,7 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 		return nil, fmt.Errorf("open checkout %s: %w", dir, err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("open checkout %s: %w: it is no folder", dir, ErrNotRepository)
+		return nil, fmt.Errorf("open checkout %s: %w: it is not a folder", dir, ErrNotRepository)
 	}
 	// One process for all that git knows about the place: a start of git costs as much as the rest of a status. It runs
 	// beside the longer one that reads the index.
@@ -218,7 +218,7 @@ func (r *Repository) IndexLock() (string, bool) {
 }
 
 // Lock keeps a second mpsforge from changing the same work tree; the returned function gives it back. The kernel drops
-// the lock when the process dies, so it can not go stale.
+// the lock when the process dies, so it cannot go stale.
 func (r *Repository) Lock() (func(), error) {
 	path := filepath.Join(r.Dir, "mpsforge.lock")
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
@@ -312,13 +312,13 @@ func (r *Repository) RemoveUntracked(ctx context.Context, paths []string) error 
 	return nil
 }
 
-// IsSparse tells whether the work tree leaves out a part of the files on purpose.
+// IsSparse reports whether the work tree leaves out a part of the files on purpose.
 func (r *Repository) IsSparse(ctx context.Context) (bool, error) {
 	output, err := runCommand(ctx, r.command("config", "--type=bool", "--default=false", "core.sparseCheckout"))
 	return strings.TrimSpace(string(output)) == "true", err
 }
 
-// NoObject is the id that stands for "no object".
+// NoObject is the id that means "no object".
 const NoObject = "0000000000000000000000000000000000000000"
 
 // catFile reads an object through the git binary, which fetches it when it is missing from a partial clone.

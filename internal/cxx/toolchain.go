@@ -36,9 +36,9 @@ type Toolchain struct {
 	Written func(u Unit, text string)
 }
 
-// Compile compiles the units. After the first error no further unit is started; it is the error returned. tell, if it is not
+// Compile compiles the units. After the first error no further unit is started; it is the error returned. report, if it is not
 // nil, hears of each unit that is done; its calls do not overlap.
-func (t Toolchain) Compile(ctx context.Context, units []Unit, tell func(u Unit, done int, err error)) error {
+func (t Toolchain) Compile(ctx context.Context, units []Unit, report func(u Unit, done int, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	jobs := t.Jobs
@@ -60,8 +60,8 @@ func (t Toolchain) Compile(ctx context.Context, units []Unit, tell func(u Unit, 
 					cancel()
 				}
 				done++
-				if tell != nil {
-					tell(u, done, err)
+				if report != nil {
+					report(u, done, err)
 				}
 				guard.Unlock()
 			}

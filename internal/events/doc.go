@@ -1,4 +1,4 @@
-// Package events defines what a running command tells the world, and the faces that show it.
+// Package events defines what a running command reports, and the faces that show it.
 //
 // A command emits typed events into a Sink and knows nothing of terminals; a Feed puts the time on them and hands them to
 // one renderer: plain lines, JSON lines, one live line, or the terminal UI of package tui. All faces write to standard

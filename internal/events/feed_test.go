@@ -29,8 +29,8 @@ func (s *slow) Show(records []events.Record) {
 
 func (s *slow) Close() { s.closed = true }
 
-// The work goes on while the terminal stands still. Then it gets all that counts; progress and output only in part, and
-// it is told how much was left out.
+// The work goes on while the terminal blocks. Then it gets all that counts; progress and output only in part, and
+// it is shown how much was left out.
 func TestSlowTerminalDoesNotSlowTheWork(t *testing.T) {
 	terminal := &slow{release: make(chan struct{})}
 	feed := events.NewFeed(terminal, time.Now)

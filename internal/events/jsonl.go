@@ -23,7 +23,7 @@ func NewJSON(w io.Writer) Renderer {
 
 func (j jsonLines) Show(records []Record) {
 	for _, record := range records {
-		// An event that can not be written must not stop the work; standard error is gone then.
+		// An event that cannot be written must not stop the work; standard error is gone then.
 		_ = j.encoder.Encode(struct {
 			Kind  string    `json:"kind"`
 			Time  time.Time `json:"time"`
@@ -34,7 +34,7 @@ func (j jsonLines) Show(records []Record) {
 
 func (jsonLines) Close() {}
 
-// ErrStream is returned, wrapped, for what is no stream of events that this version reads.
+// ErrStream is returned, wrapped, for what is not a stream of events that this version reads.
 var ErrStream = errors.New("not a stream of events that this mpsforge reads")
 
 // Reader reads a stream of JSON lines.
@@ -48,7 +48,7 @@ type Reader struct {
 func NewReader(r io.Reader) *Reader { return &Reader{lines: bufio.NewReader(r)} }
 
 // Next gives the next event, and io.EOF behind the last. Its other errors name the line. Where the command's error
-// messages stand behind the stream, on the same standard error, they are not read.
+// messages are behind the stream, on the same standard error, they are not read.
 func (r *Reader) Next() (Record, error) {
 	if r.ended {
 		return Record{}, io.EOF
@@ -91,7 +91,7 @@ var kinds = func() map[string]reflect.Type {
 	return types
 }()
 
-// decode reads one line, strictly: the version stands for every field.
+// decode reads one line, strictly: the version covers every field.
 func decode(line []byte) (Record, error) {
 	var head struct {
 		Kind  string          `json:"kind"`
@@ -109,7 +109,7 @@ func decode(line []byte) (Record, error) {
 		return Record{}, errors.New("it has no time")
 	}
 	event := reflect.New(kind)
-	if head.Kind == "stream" { // another version may have other fields, and is to be told by its number
+	if head.Kind == "stream" { // another version may have other fields, and is to be recognised by its number
 		if err := json.Unmarshal(head.Event, event.Interface()); err != nil {
 			return Record{}, err
 		}

@@ -70,7 +70,7 @@ func TestReaderNamesTheBadLine(t *testing.T) {
 	}
 }
 
-// The command's error messages stand behind the stream on standard error; they are no part of it.
+// The command's error messages are behind the stream on standard error; they are no part of it.
 func TestReaderEndsAtTheEnd(t *testing.T) {
 	got, err := readAll(asJSON(small()) + "mpsforge: an error\n")
 	if err != nil || len(got) != len(small()) {

@@ -17,7 +17,7 @@ const idleInterval = 25 * time.Second
 const liveInterval = 100 * time.Millisecond
 
 // lines writes a line for each change, with the time since the start: progress every now and then, parts whose end is bad
-// news, the end of a step, messages. When live, progress is one line that is written over, and no times stand there: it is
+// news, the end of a step, messages. When live, progress is one line that is written over, and no times are there: it is
 // for commands that are done in a moment.
 type lines struct {
 	w        io.Writer

@@ -62,7 +62,7 @@ func TestPlainLines(t *testing.T) {
 	}
 }
 
-// A step that takes long tells how far it is every two seconds, not at every event.
+// A step that takes long reports how far it is every two seconds, not at every event.
 func TestPlainProgressIsThinnedOut(t *testing.T) {
 	var out bytes.Buffer
 	var pairs []any
@@ -86,7 +86,7 @@ func TestQuietKeepsWarnings(t *testing.T) {
 	}
 }
 
-// On a terminal a live line stands and is taken away before anything else is written.
+// On a terminal a live line is shown, and removed before anything else is written.
 func TestLiveLine(t *testing.T) {
 	var out bytes.Buffer
 	got := show(events.NewLive(&out), &out, small())
@@ -95,7 +95,7 @@ func TestLiveLine(t *testing.T) {
 	}
 }
 
-// What others have named or written can not command the terminal.
+// What others have named or written cannot command the terminal.
 func TestForeignTextIsMadeHarmless(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain":                        "plain",

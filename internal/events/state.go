@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// State is what a stream tells, put together. The terminal UI draws it; a status line is made of it.
+// State is what a stream says, put together. The terminal UI draws it; a status line is made of it.
 type State struct {
 	Stream  Stream
 	Started time.Time
@@ -19,7 +19,7 @@ type State struct {
 	newest map[string]*StepState // by name
 }
 
-// Phase tells whether something is to come, at work, or over.
+// Phase says whether something is to come, running, or over.
 type Phase int
 
 // The phases.
@@ -215,10 +215,10 @@ func badness(outcome StepOutcome, expected bool) int {
 	return rank
 }
 
-// Bad tells whether the part's end is bad news.
+// Bad reports whether the part's end is bad news.
 func (e PartFinished) Bad() bool { return badness(e.Outcome, e.Expected) >= 10 }
 
-// Bad tells whether any run of the part was bad news.
+// Bad reports whether any run of the part was bad news.
 func (p *PartState) Bad() bool { return p.Runs > 0 && badness(p.Outcome, p.Expected) >= 10 }
 
 // Bad counts the parts of the step that are bad news; those of steps inside it are not among them.

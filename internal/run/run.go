@@ -21,7 +21,7 @@ import (
 // stderrLimit bounds what is kept of standard error, in bytes. The end is kept: that is where errors stand.
 const stderrLimit = 1 << 20
 
-// graceAfterTerminate is how long a program that was told to end may take before it is killed. git removes its lock
+// graceAfterTerminate is how long a program that was asked to end may take before it is killed. git removes its lock
 // files on SIGTERM, so a kill at once would leave them behind.
 const graceAfterTerminate = 5 * time.Second
 

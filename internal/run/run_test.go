@@ -72,7 +72,7 @@ func TestStandardErrorIsBounded(t *testing.T) {
 	}
 }
 
-// A program can have more file descriptors than the usual three, and its process id is told while it runs.
+// A program can have more file descriptors than the usual three, and its process id is reported while it runs.
 func TestFilesAndStarted(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -92,7 +92,7 @@ func (t *trial) stop(format string, args ...any) {
 }
 
 func (t *trial) failf(format string, args ...any) {
-	// The first few tell the story; a thousand slots could tell it a thousand times.
+	// The first few are enough; a thousand slots could say the same a thousand times.
 	if len(t.problems) < 5 {
 		t.problems = append(t.problems, fmt.Sprintf(format, args...))
 	}
@@ -243,7 +243,7 @@ var slotScenarios = []slotScenario{
 		t.release(pool, 0, 1)
 		t.lease(pool, 0, 3)
 		t.refuse(pool, 0, 1, "stale")
-		t.expect(pool.Acquire(), slots.Result{Outcome: slots.Shared, FirstShare: true}) // the lease still stands
+		t.expect(pool.Acquire(), slots.Result{Outcome: slots.Shared, FirstShare: true}) // the lease is still valid
 		t.release(pool, 0, 3)
 	}},
 	{"a made-up return is refused", "2", func(t *trial) {

@@ -65,7 +65,7 @@ func uncovered(t *testing.T, instead map[string]string) []string {
 	return names
 }
 
-// Wrappers, stubs, helpers, templates and a guard by hand cover what asks for a stream.
+// Wrappers, stubs, helpers, templates and a hand-written guard cover what asks for a stream.
 func TestCoveredBackendHasNoFinding(t *testing.T) {
 	if names := uncovered(t, nil); len(names) != 0 {
 		t.Errorf("found %v", names)
@@ -80,7 +80,7 @@ func TestWorkWithoutAGuardIsFound(t *testing.T) {
 	}{
 		"a function that nothing in the operators' folders wraps": {`void made_public(const Tensor& t) { getCurrentMPSStream(); } void caller() { made_public(t); }`, "caller"},
 		"a view, whose wrapper has no guard":                      {`Tensor view_mps(const Tensor& self) { getCurrentMPSStream(); return self; }`, "view_mps"},
-		"a guard by hand that is gone":                            {`Tensor& copy_mps_(Tensor& self) { getCurrentMPSStream(); return self; }`, "copy_"},
+		"a hand-written guard that is gone":                       {`Tensor& copy_mps_(Tensor& self) { getCurrentMPSStream(); return self; }`, "copy_"},
 		"a stub that a function without a wrapper calls":          {"static void k() { getDefaultMPSStream(); }\nREGISTER_DISPATCH(other_stub, &k)\nTensor composite(const Tensor& t) { other_stub(t); }", "composite"},
 		"an overload beside one with a guard":                     {"Tensor other(const Tensor& t) { const MPSOpGuard guard({t}); getCurrentMPSStream(); }\nTensor other(Scalar s) { getCurrentMPSStream(); }", "other"},
 		"a constructor with members":                              {`Placeholder::Placeholder(Tensor t) : tensor_(t), size_(t.size()) { getCurrentMPSStream(); } int make() { Placeholder(t); }`, "make"},

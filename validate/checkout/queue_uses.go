@@ -31,8 +31,8 @@ type queueUse struct {
 	file     string
 	line     int
 	call     string
-	function string // that it stands in
-	onQueue  bool   // it stands in a block that a queueRunner runs
+	function string // that it is in
+	onQueue  bool   // it is in a block that a queueRunner runs
 }
 
 // eachSource calls read with each source of folders of the checkout in dir, and says how many there are.
@@ -78,7 +78,7 @@ func checkQueueUses(dir string, folders []string, report *reports.Stage) error {
 		}
 		outside++
 		check := reports.Check{Name: "use off the queue", Subject: fmt.Sprintf("%s:%d", use.file, use.line), Rule: "10", Verdict: reports.Failed,
-			Detail: fmt.Sprintf("%s() in %s stands in no block on the stream's queue", use.call, use.function)}
+			Detail: fmt.Sprintf("%s() in %s is in no block on the stream's queue", use.call, use.function)}
 		if i := slices.IndexFunc(onQueueFunctions, func(f onQueueFunction) bool { return f.file == use.file && f.function == use.function }); i >= 0 {
 			check.Verdict = reports.Passed
 			check.Detail = fmt.Sprintf("%s() in %s: %s", use.call, use.function, onQueueFunctions[i].reason)
@@ -120,7 +120,7 @@ func queueUses(file, source string) []queueUse {
 	return uses
 }
 
-// isCall tells a call from a definition, a declaration and a variable.
+// isCall distinguishes a call from a definition, a declaration and a variable.
 func isCall(text string, begin, end int) bool {
 	if rest := strings.TrimLeft(text[end:], " \t\n"); !strings.HasPrefix(rest, "(") {
 		return false
@@ -132,12 +132,12 @@ func isCall(text string, begin, end int) bool {
 	case strings.HasSuffix(before, "->"), strings.HasSuffix(before, "return"):
 		return true
 	}
-	// A type, the rest of a type, or the class of a definition stand before a name that is declared.
+	// A type, the rest of a type, or the class of a definition are before a name that is declared.
 	last := before[len(before)-1]
 	return !isWord(last) && !strings.ContainsRune("*&>:", rune(last))
 }
 
-// bodyAt tells what the brace at i opens.
+// bodyAt says what the brace at i opens.
 func bodyAt(text string, i int, stack []opened, closed map[int]opened) opened {
 	o := opened{bracket: '{', at: i}
 	before := strings.TrimRight(text[:i], " \t\n")
@@ -175,7 +175,7 @@ func bodyAt(text string, i int, stack []opened, closed map[int]opened) opened {
 			return o
 		}
 		o.name = last.name
-		// A constructor's members stand between its parameters and its body.
+		// A constructor's members are between its parameters and its body.
 		head := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text[:last.at], " \t\n"), last.name), " \t\n")
 		if !strings.HasSuffix(head, ",") && (!strings.HasSuffix(head, ":") || strings.HasSuffix(head, "::")) {
 			return o

@@ -27,7 +27,7 @@ func Stage() stage.Stage {
 	}
 }
 
-// runStage checks the allocator that stands in the checkout's work tree, which is what a build would compile.
+// runStage checks the allocator that is in the checkout's work tree, which is what a build would compile.
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
 	if env.Checkout == nil {
 		return stage.Skipf("%s", env.NoCheckout)

@@ -37,7 +37,7 @@ type Match struct {
 	Text      string `json:"text"`
 }
 
-// Where tells the place in words.
+// Where says the place in words.
 func (m Match) Where() string {
 	var parts []string
 	if m.Line > 0 {
@@ -80,7 +80,7 @@ func found(signature *Signature, text string) Match {
 	return Match{Signature: signature.Name(), Class: signature.Class, Text: text}
 }
 
-// Classify reads each file, a log, an Apple crash report (.crash or .ips), or a sample of a hung process, and tells which
+// Classify reads each file, a log, an Apple crash report (.crash or .ips), or a sample of a hung process, and reports which
 // crash signatures it shows. A file that cannot be read or understood has an Error.
 func Classify(paths []string) []Classification {
 	results := make([]Classification, 0, len(paths))
@@ -119,7 +119,7 @@ func Unreadable(results []Classification) error {
 	if reasons == nil {
 		return nil
 	}
-	return fmt.Errorf("%d of %d files can not be classified: %s", len(reasons), len(results), strings.Join(reasons, "; "))
+	return fmt.Errorf("%d of %d files cannot be classified: %s", len(reasons), len(results), strings.Join(reasons, "; "))
 }
 
 func ReadLimited(path string) ([]byte, error) {
@@ -202,7 +202,7 @@ func classifyText(result *Classification, content []byte, sample bool) error {
 	return nil
 }
 
-// crashReport is what a crash report tells about the crashed thread, in either format.
+// crashReport is what a crash report says about the crashed thread, in either format.
 type crashReport struct {
 	exception string // type, signal, codes and subtype
 	thread    string

@@ -18,7 +18,7 @@ type ipsHeader struct {
 	BugType any `json:"bug_type"` // a text, in some versions a number
 }
 
-// crashBugType is that of crash reports; hangs, kernel panics and others are told in other formats.
+// crashBugType is that of crash reports; hangs, kernel panics and others are reported in other formats.
 const crashBugType = "309"
 
 type ipsBody struct {

@@ -15,7 +15,7 @@ import (
 // ErrUnknownSignature says that a text names no crash signature and holds none.
 var ErrUnknownSignature = errors.New("no such crash signature")
 
-// Class tells what a crash says about threads.
+// Class is what a crash says about threads.
 type Class string
 
 const (
@@ -24,14 +24,14 @@ const (
 	UnknownClass   Class = "unknown"
 )
 
-// Signature is a crash that is told from others by its text or its stack, with what is known about it. Numbers and
+// Signature is a crash that is distinguished from others by its text or its stack, with what is known about it. Numbers and
 // phrases are those of docs/spec/metal.md; line numbers in Apple's texts vary by macOS, so only words count.
 type Signature struct {
-	Number  int      `json:"number,omitempty"` // 0: listed only to be told from the others
+	Number  int      `json:"number,omitempty"` // 0: listed only to be distinguished from the others
 	Slug    string   `json:"slug"`
 	Class   Class    `json:"class"`
-	Texts   []string `json:"texts,omitempty"`  // phrases of messages; … stands for anything between
-	Stacks  []string `json:"stacks,omitempty"` // what a crash report or a sample shows, if no message tells
+	Texts   []string `json:"texts,omitempty"`  // phrases of messages; … is for anything between
+	Stacks  []string `json:"stacks,omitempty"` // what a crash report or a sample shows, if no message says it
 	Meaning string   `json:"meaning"`
 	Cause   string   `json:"cause"`
 	Sites   string   `json:"sites,omitempty"`   // where Apple's frameworks print it, with the lines seen
@@ -209,7 +209,7 @@ var signatures = []*Signature{
 	{
 		Number: 17, Slug: "hang", Class: ThreadClass,
 		Stacks:  []string{"a sample or spindump in which a thread waits in dispatch_sync, or in waitUntilCompleted, with PyTorch's or Metal's frames"},
-		Meaning: "A thread waits for something that does not come. A sample tells where threads stood, not why: in waitUntilCompleted alone a thread may simply be waiting for a long kernel.",
+		Meaning: "A thread waits for something that does not come. A sample shows where threads were, not why: in waitUntilCompleted alone a thread may simply be waiting for a long kernel.",
 		Cause:   "The thread that runs a block of the queue has aborted or waits itself; or all 64 command buffers that a queue holds are open, and the next thread blocks in making one; or the GPU stopped at a fault.",
 		Patches: []string{"stream-discipline", "hand-over", "thread-leases"},
 		Remains: "A GPU that stopped at a fault is not helped.",
@@ -219,7 +219,7 @@ var signatures = []*Signature{
 		Number: 18, Slug: "gpu-fault", Class: NotThreadClass,
 		Texts:   []string{"command buffer exited with error status"},
 		Meaning: "The GPU gave up a command buffer: a fault in a kernel, a time limit or no memory. What it should have computed was not computed.",
-		Cause:   "Not the order of calls, so not threads as such; the error's code in the lines below tells the kind.",
+		Cause:   "Not the order of calls, so not threads as such; the error's code in the lines below gives the kind.",
 		Remains: "Nothing in the series addresses it.",
 		Sources: pytorch(125442, 193571),
 	},
@@ -322,7 +322,7 @@ func signatureIn(text string) (*Signature, string) {
 	return nil, ""
 }
 
-// holds tells whether a text has the parts of a phrase, which … separates, in their order.
+// holds reports whether a text has the parts of a phrase, which … separates, in their order.
 func holds(text, phrase string) bool {
 	for phrase != "" {
 		part, rest, _ := strings.Cut(phrase, "…")

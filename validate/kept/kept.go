@@ -23,7 +23,7 @@ type File[T any] struct {
 }
 
 // Open opens the file in folder that belongs to all that the results depend on, and gives the results in it; without one it
-// begins one. Half a line at its end, which a kill may leave, is cut off; a line that is no result is an error. The caller closes
+// begins one. Half a line at its end, which a kill may leave, is cut off; a line that is not a result is an error. The caller closes
 // the file or finishes it.
 func Open[T any](folder string, depends ...string) (*File[T], []T, error) {
 	hash := sha256.New()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Threads that were to have streams of their own, and shared one, ran nothing at the same time: that is no pass.
+// Threads that were to have streams of their own, and shared one, ran nothing at the same time: that is not a pass.
 func TestOneStreamIsAFault(t *testing.T) {
 	o := ended("add", "float32", "basic", right)
 	o.Result.Streams = 1

@@ -54,7 +54,7 @@ func TestKnownFailureThatEndsOtherwiseFails(t *testing.T) {
 	}
 }
 
-// A flaky one that passes fails nothing, and is no pass either; how often it was seen is told.
+// A flaky one that passes fails nothing, and is not a pass either; how often it was seen is reported.
 func TestFlakyKnownFailureMayPass(t *testing.T) {
 	flaky := view
 	flaky.Flaky = true

@@ -79,7 +79,7 @@ func (e entry) possible() []string {
 	return slices.DeleteFunc(slices.Clone(e.DTypes), func(dtype string) bool { return slices.Contains(impossible, dtype) })
 }
 
-// has says whether an entry has a form at all, as far as the database tells.
+// has says whether an entry has a form at all, as far as the database knows.
 func (e entry) has(form string) bool {
 	switch form {
 	case "out":

@@ -31,7 +31,7 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 	cases := []struct {
 		operator, form string
 		status         status
-		words          string // in what is told of it
+		words          string // in what is reported of it
 	}{
 		{"planted_right", "basic", right, ""},
 		{"planted_right", "made-elsewhere", right, ""},

@@ -51,7 +51,7 @@ type worker struct {
 	failure error         // how, from then on
 }
 
-// start runs a worker and waits until it has told which torch it loaded, and what the database has.
+// start runs a worker and waits until it has reported which torch it loaded, and what the database has.
 func (p *pool) start(ctx context.Context) (*worker, error) {
 	input, jobs, err := os.Pipe()
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *worker) do(j job) (result, error) {
 	}
 	m, err := w.next()
 	if err == nil && (m.Event != "result" || m.result.ID != j.ID || m.Status == "") {
-		err = fmt.Errorf("asked for job %d, told of %d: %q, %q", j.ID, m.result.ID, m.Event, m.Status)
+		err = fmt.Errorf("asked for job %d, got the result of %d: %q, %q", j.ID, m.result.ID, m.Event, m.Status)
 	}
 	if err == nil && m.Status == crashed && m.Exit == ownFault {
 		err = fmt.Errorf("the process that runs it failed by itself: %s", lines.LastLines(m.Stderr, 6))

@@ -28,7 +28,7 @@ func TestDeadWorkerIsAnError(t *testing.T) {
 	}
 }
 
-// What the process says of another job, or of none, is no result.
+// What the process says of another job, or of none, is not a result.
 func TestAnswerToAnotherJobIsAnError(t *testing.T) {
 	for _, line := range []string{"{\"event\": \"result\", \"id\": 1, \"status\": \"right\"}\n", "{\"event\": \"result\", \"id\": 0}\n", "nonsense\n",
 		"{\"event\": \"result\", \"id\": 0, \"status\": \"crashed\", \"exit\": 70, \"stderr\": \"KeyError\"}\n"} {

@@ -39,7 +39,7 @@ func Cells(processes []Result) []reports.Cell {
 	return cells
 }
 
-// MostFindings is how many a check keeps; the first ones tell the story.
+// MostFindings is how many a check keeps; the first ones are enough.
 const MostFindings = 5
 
 // Findings collects what checkers found in processes, each message once.

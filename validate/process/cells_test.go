@@ -25,7 +25,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// Of what ThreadSanitizer wrote, both sides of each race are told: the access, the thread, the first place in PyTorch.
+// Of what ThreadSanitizer wrote, both sides of each race are reported: the access, the thread, the first place in PyTorch.
 func TestDataRaces(t *testing.T) {
 	text, err := os.ReadFile("testdata/tsan-profiler.txt") // of a run on stock 2.6.0
 	if err != nil {
@@ -45,7 +45,7 @@ func TestDataRaces(t *testing.T) {
 	}
 }
 
-// A violation that ended the process is told with both calls; Metal itself names none.
+// A violation that ended the process is reported with both calls; Metal itself names none.
 func TestViolationThatEndedTheProcess(t *testing.T) {
 	const words = "-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n"
 	ours := Result{Kind: reports.OutcomeCrashed, Output: "before\n" + words + "commit of command buffer 3 of queue 2 by thread 4, after commit of command buffer 3 of queue 2 by thread 1\n"}

@@ -8,7 +8,7 @@ import (
 	"mpsforge/reports"
 )
 
-// The end of a process is told as what it was; that stock goes wrong is told as expected.
+// The end of a process is reported as what it was; that stock goes wrong is reported as expected.
 func TestEndingsAreToldByKind(t *testing.T) {
 	_, killed := run.Command{Name: "sh", Args: []string{"-c", "kill -ABRT $$"}}.Run(t.Context())
 	crash := Result{Output: "second.mm:1: failed assertion `A command encoder is already encoding to this command buffer'\n"}

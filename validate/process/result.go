@@ -37,7 +37,7 @@ type Result struct {
 	Again     string // the command that starts it once more
 }
 
-// Finished tells the end of a process as a part of a step. Bad news may be expected, of stock sources and the like.
+// Finished gives the end of a process as a part of a step. Bad news may be expected, of stock sources and the like.
 func (r Result) Finished(expected bool) events.PartFinished {
 	end := events.PartFinished{Outcome: events.OK, Signature: r.Signature}
 	if r.Problem != "" {

@@ -8,7 +8,7 @@ import (
 	"mpsforge/reports"
 )
 
-// How a process ended is told in the words of the signatures.
+// How a process ended is reported in the words of the signatures.
 func TestEndings(t *testing.T) {
 	abort := func(script string) error {
 		_, err := run.Command{Name: "sh", Args: []string{"-c", script}}.Run(t.Context())

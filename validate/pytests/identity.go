@@ -39,7 +39,7 @@ func CheckTorch(ctx context.Context, interpreter string, settings ...string) err
 	return fmt.Errorf("%w: %s", ErrNoTorch, interpreter)
 }
 
-// Identity is what a process tells of the torch that it loaded (validate/pytests/python/identity.py).
+// Identity is what a process reports about the torch that it loaded (validate/pytests/python/identity.py).
 type Identity struct {
 	Torch      string `json:"torch"`
 	Git        string `json:"git"`
@@ -66,7 +66,7 @@ type wantedTorch struct {
 	file    *Identity
 }
 
-// mismatch tells how what was loaded differs from what is wanted, and what is the likely reason.
+// mismatch says how what was loaded differs from what is wanted, and what is the likely reason.
 func (w wantedTorch) mismatch(found Identity) error {
 	expected, actual := w.difference(found)
 	if expected == "" {
@@ -159,7 +159,7 @@ func (s *Subject) prove(ctx context.Context, report *reports.Stage) error {
 	}
 	found := watched.torch
 	if watched.garbage != "" || found.Library == "" {
-		return fmt.Errorf("ask %s for its torch: it did not tell; %s", s.interpreter, orNone(watched.garbage))
+		return fmt.Errorf("ask %s for its torch: it gave no answer; %s", s.interpreter, orNone(watched.garbage))
 	}
 	if err := s.wanted.mismatch(found); err != nil {
 		return err

@@ -92,7 +92,7 @@ func TestTorchMismatches(t *testing.T) {
 }
 
 // A Python without torch is no failed verification: there is nothing to verify. A folder called torch in the current folder,
-// such as a checkout's, is no torch of the Python's.
+// such as a checkout's, is not a torch of the Python's.
 func TestPythonWithoutTorch(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

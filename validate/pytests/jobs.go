@@ -110,7 +110,7 @@ func (r *Runner) StockJobs(t Test, s *Subject) []Job {
 	return jobs
 }
 
-// missing tells which patches a test waits for.
+// missing reports which patches a test waits for.
 func (r *Runner) missing(t Test) []string {
 	return slices.DeleteFunc(slices.Clone(t.patches), func(name string) bool { return slices.Contains(r.Env.Identity.Patches, name) })
 }
@@ -203,7 +203,7 @@ func (r *Runner) plan(jobs []Job) {
 	}
 }
 
-// finished tells a process's end. Stock may go wrong, and so may what waits for a patch.
+// finished gives a process's end. Stock may go wrong, and so may what waits for a patch.
 func (r *Runner) finished(o Job, end process.Result) events.PartFinished {
 	if end.Skipped != "" {
 		return events.PartFinished{Outcome: events.Skipped, Detail: end.Skipped}

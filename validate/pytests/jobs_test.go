@@ -47,7 +47,7 @@ func TestPythonTestsExist(t *testing.T) {
 	}
 }
 
-// The field reports' recommended form for what threads can not do works, without torch.
+// The field reports' recommended form for what threads cannot do works, without torch.
 func TestProcessPool(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestSelectTests(t *testing.T) {
 	}
 }
 
-// Wilson's interval, against values of a published table (Brown, Cai, DasGupta 2001, and by hand).
+// Wilson's interval, against values of a published table (Brown, Cai, DasGupta 2001, and computed manually).
 func TestWilson(t *testing.T) {
 	for _, c := range []struct {
 		k, n      int

@@ -50,7 +50,7 @@ func harnessSubject(t *testing.T) *Subject {
 	return &Subject{Name: "cpu", interpreter: interpreter, Device: "cpu", scripts: scripts, wanted: wantedTorch{any: true}, limits: defaultLimits}
 }
 
-// What a test can do wrong without saying so is told from a pass: by the counts, by the events, or by the watchdog.
+// What a test can do wrong without saying so is distinguished from a pass: by the counts, by the events, or by the watchdog.
 func TestPythonRunnerFindsPlantedBugs(t *testing.T) {
 	subject := harnessSubject(t)
 	hasty := Limits{start: 3 * time.Minute, stall: 8 * time.Second, total: 5 * time.Minute, memory: 8 << 30}

@@ -25,10 +25,10 @@ import (
 
 // Limits end a process that gets nowhere.
 type Limits struct {
-	start  time.Duration // until it has told which torch it loaded
+	start  time.Duration // until it has reported which torch it loaded
 	stall  time.Duration // without any operation done or value compared
 	total  time.Duration
-	memory int64 // bytes, as the process itself tells its peak
+	memory int64 // bytes, as the process itself reports its peak
 }
 
 // defaultLimits: an operation takes milliseconds; these detect what hangs, on a busy machine too.
@@ -61,7 +61,7 @@ type Counts struct {
 	Seconds    float64            `json:"seconds"`
 }
 
-// problem is why the counts are no pass, or empty. What did not happen is no pass.
+// problem is why the counts are no pass, or empty. What did not happen is not a pass.
 func (r Counts) problem() (kind reports.Outcome, problem, signature string) {
 	switch {
 	case len(r.Errors) > 0:
@@ -125,7 +125,7 @@ func (r Run) run(ctx context.Context) (process.Result, Counts, error) {
 	}
 	switch {
 	case watched.garbage != "":
-		end.Kind, end.Problem = reports.OutcomeFailed, "it wrote something that is no event: "+watched.garbage
+		end.Kind, end.Problem = reports.OutcomeFailed, "it wrote something that is not an event: "+watched.garbage
 	case watched.stopped != "":
 		end.Kind, end.Problem = reports.OutcomeHung, watched.stopped
 		if !strings.HasPrefix(watched.stopped, hungWord) { // too much memory
@@ -159,7 +159,7 @@ type watch struct {
 	result   Counts
 	finished bool   // there is a result
 	skipped  string // why not
-	garbage  string // a line that is no event
+	garbage  string // a line that is not an event
 	ticks    int64
 	progress int64 // rises with every event that shows any
 	memory   int64
@@ -289,7 +289,7 @@ func (w *watch) guard(ctx context.Context, limits Limits) string {
 		case memory > limits.memory:
 			return fmt.Sprintf("too much memory: %d MiB, the limit is %d MiB", memory>>20, limits.memory>>20)
 		case !known && still > limits.start:
-			return fmt.Sprintf(hungWord+": it did not tell which torch it loaded in %s", limits.start)
+			return fmt.Sprintf(hungWord+": it did not report which torch it loaded in %s", limits.start)
 		case known && still > limits.stall:
 			return fmt.Sprintf(hungWord+": nothing done for %s", limits.stall)
 		case total > limits.total:

@@ -66,7 +66,7 @@ func runPythonTests(t *testing.T, built *host.Build, file string) run.Result {
 	if built.NoPython != "" {
 		t.Fatal(built.NoPython)
 	}
-	// With CI set, PyTorch's run_tests writes JUnit files through xmlrunner, which is no part of torch.
+	// With CI set, PyTorch's run_tests writes JUnit files through xmlrunner, which is not a part of torch.
 	environment := []string{"CI=", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_WATCHDOG_MS=20000", "PYTORCH_ENABLE_MPS_FALLBACK=0"}
 	found, err := run.Command{Name: built.Python, Args: []string{file}, Env: run.Environment(environment, nil)}.Run(t.Context())
 	if err != nil {

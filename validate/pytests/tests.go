@@ -16,7 +16,7 @@ type Test struct {
 	Section Section
 	// Class of operation, a column of the thread-limit table.
 	Class string
-	// patches are those without which it must fail or can not run; while the series lacks one, the test waits.
+	// patches are those without which it must fail or cannot run; while the series lacks one, the test waits.
 	patches []string
 	stock   process.Stock // what an unpatched torch does with several threads
 	// threads at once, in the long and in the short form; processes for section processes.

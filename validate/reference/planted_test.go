@@ -27,7 +27,7 @@ import (
 type fault struct {
 	name     string
 	file     string
-	old, new string   // old stands in the file just once
+	old, new string   // old is in the file just once
 	way      way      // how the program is run
 	want     sighting // what it must find
 }
@@ -355,7 +355,7 @@ func runFault(t *testing.T, engine string, fault fault, program corpus.Program) 
 }
 
 // Each fault must be found by the program named after what is broken, by the finding that is expected: a judge that
-// accepts them proves nothing, and one that dies of them proves no more. Beside each stands its control: on the engine
+// accepts them proves nothing, and one that dies of them proves no more. Beside each is its control: on the engine
 // without a fault the same program, run the same way, comes to what it must.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	cache := stagetest.Cache()
@@ -441,7 +441,7 @@ func TestPlantedFaultIsNotFoundByAnotherFailure(t *testing.T) {
 		{"a trap where a finding is missing", sighting{kind: missing, text: ""}, violation3, "", died("kill -TRAP $$"), "but the process failed: sh"},
 		{"an exit code", racy, corpus.Clean, race, died("exit 2"), "but the process failed: sh"},
 		{"half of a result", racy, corpus.Clean, race[:40], nil, "but no result"},
-		{"a text that is no program", racy, corpus.Clean, `{"error":"line 1: no verb x"}`, nil, "but no run: line 1: no verb x"},
+		{"a text that is not a program", racy, corpus.Clean, `{"error":"line 1: no verb x"}`, nil, "but no run: line 1: no verb x"},
 	} {
 		err := c.want.judge(c.program, []byte(c.stdout), c.err)
 		switch {

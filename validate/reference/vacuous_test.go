@@ -59,9 +59,9 @@ var (
 	long  = effort{slices.Concat(quick.scheduled, []way{{"drawn", "1", "5000", "0", "0", "3000"}, {"search", "1", "50000", "2", "0", "3000"}}), way{"free", "1", "100", "0", "200", "3000"}}
 )
 
-// vacuous tells whether a clean program has ordering calls, and stays clean whichever of them is left out: then it does not
+// vacuous reports whether a clean program has ordering calls, and stays clean whichever of them is left out: then it does not
 // show that any of them orders. The runs are processes, as one may die of a handler that comes after the program's end; that
-// is no finding.
+// is not a finding.
 func vacuous(t *testing.T, engine string, program corpus.Program, effort effort) bool {
 	t.Helper()
 	ways := effort.scheduled
@@ -169,11 +169,11 @@ func TestNoOrderingCallOfAProgramIsVacuous(t *testing.T) {
 		}
 	}
 	for file := range reasons {
-		t.Errorf("testdata/vacuous.txt names %s, which is no clean program of the corpus", file)
+		t.Errorf("testdata/vacuous.txt names %s, which is not a clean program of the corpus", file)
 	}
 }
 
-// The judge above tells programs whose order matters from those whose order does not.
+// The judge above distinguishes programs whose order matters from those whose order does not.
 func TestVacuousProgramsAreTold(t *testing.T) {
 	engine := soundEngine(t)
 	const start = "queue q\nbuffer b 64\ncb c q\nwork c fill b 0 64 1\ncommit c\n"

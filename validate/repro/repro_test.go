@@ -55,7 +55,7 @@ func TestNoSuchReproducer(t *testing.T) {
 	}
 }
 
-// The reproducer is run as often as asked for, and the report tells how it ended. A shell stands in for a Python that dies.
+// The reproducer is run as often as asked for, and the report says how it ended. A shell stands in for a Python that dies.
 func TestReportOfAReproducer(t *testing.T) {
 	dir := t.TempDir()
 	python := filepath.Join(dir, "python3")
@@ -81,7 +81,7 @@ func TestReportOfAReproducer(t *testing.T) {
 	}
 }
 
-// The reproducer for Apple compiles against the headers of host builds. That finds slips; it is no proof about Apple's.
+// The reproducer for Apple compiles against the headers of host builds. That finds slips; it is not a proof about Apple's.
 func TestAppleReproducerCompiles(t *testing.T) {
 	root, _, _, _, _ := hosttest.Inputs(t)
 	args := []string{"-x", "objective-c++", "-std=c++17", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",

@@ -15,7 +15,7 @@ import (
 	"mpsforge/validate/process"
 )
 
-// ablate leaves each of the chosen patches out in turn and tells which scenarios fail then. A patch whose absence no
+// ablate leaves each of the chosen patches out in turn and reports which scenarios fail then. A patch whose absence no
 // scenario notices is reported; it fails where the patch's own trailer names a scenario of this stage. The short form
 // runs the named scenarios alone.
 func (r *stageRun) ablate(ctx context.Context) error {

@@ -37,7 +37,7 @@ type scenarioResult struct {
 // noKernel is what MPSFallback.mm says of an operator without a kernel for MPS.
 var noKernel = regexp.MustCompile(`The operator 'aten::([^']+)' is not currently implemented for the MPS device`)
 
-// notRun tells why a run proves nothing without this kernel, where the checkout lacks sources; empty otherwise, so
+// notRun says why a run proves nothing without this kernel, where the checkout lacks sources; empty otherwise, so
 // that a kernel missing from a whole checkout is a failure.
 func (h hostRun) notRun(kernel string) string {
 	var absent []string

@@ -201,7 +201,7 @@ func (r *stageRun) fail(check *reports.Check, end process.Result, built *host.Bu
 	return err
 }
 
-// waits tells which patches a scenario waits for.
+// waits reports which patches a scenario waits for.
 func (r *stageRun) waits(s scenario) []string {
 	var missing []string
 	for _, name := range s.patches {
@@ -263,7 +263,7 @@ func (r *stageRun) hostRun(s scenario, built *host.Build, threads, try int) host
 	return one
 }
 
-// outcomes runs a scenario at all its thread counts, so often at the last one, and tells how each run ended, in the
+// outcomes runs a scenario at all its thread counts, so often at the last one, and reports how each run ended, in the
 // order of the counts.
 func (r *stageRun) outcomes(ctx context.Context, s scenario, built *host.Build, last int, until func(process.Result) bool) ([]process.Result, error) {
 	var all []process.Result
@@ -280,7 +280,7 @@ func (r *stageRun) outcomes(ctx context.Context, s scenario, built *host.Build, 
 			if err != nil {
 				return nil, err
 			}
-			// That stock has races where it must live is no failure yet: see onStock.
+			// That stock has races where it must live is not a failure yet: see onStock.
 			races := len(built.Stamp.Patches) == 0 && end.OnlyRaces && threads < s.least
 			tell(end.Finished(end.Skipped != "" || races || r.mayFail(s, built, threads)))
 			r.stage.Count("processes run", 1)
@@ -294,7 +294,7 @@ func (r *stageRun) outcomes(ctx context.Context, s scenario, built *host.Build, 
 	return all, nil
 }
 
-// mayFail tells whether it is no news that a process goes wrong: of stock sources, of those with a patch left out, and of a
+// mayFail reports whether it is no news that a process goes wrong: of stock sources, of those with a patch left out, and of a
 // series that does not have the scenario's patches yet.
 func (r *stageRun) mayFail(s scenario, built *host.Build, threads int) bool {
 	if len(built.Stamp.Patches) == 0 {

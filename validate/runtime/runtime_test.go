@@ -57,7 +57,7 @@ func TestTrailersNameScenariosOfTheirPatch(t *testing.T) {
 	}
 }
 
-// A kernel that is missing because its source is not in the checkout is told as such; in a whole checkout it is a failure.
+// A kernel that is missing because its source is not in the checkout is reported as such; in a whole checkout it is a failure.
 func TestMissingKernelIsExcusedOnlyByAMissingSource(t *testing.T) {
 	absent := host.Excluded{Path: "aten/src/ATen/native/mps/operations/ReduceOps.mm", Reason: host.NotThere}
 	part := hostRun{built: &host.Build{Excluded: []host.Excluded{absent}}}
@@ -102,8 +102,8 @@ func TestHostBuildsPartsWork(t *testing.T) {
 	}
 }
 
-// The backend of the software Metal's C ABI on Apple's Metal can not run on Linux, but it compiles against the headers of
-// host builds. That finds slips; it is no proof about Apple's interfaces.
+// The backend of the software Metal's C ABI on Apple's Metal cannot run on Linux, but it compiles against the headers of
+// host builds. That finds slips; it is not a proof about Apple's interfaces.
 func TestAppleBackendCompilesAgainstTheVeneer(t *testing.T) {
 	root, _, _, _, _ := hosttest.Inputs(t)
 	sources, err := filepath.Glob("../../native/metal/*_darwin.m")

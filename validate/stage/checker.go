@@ -52,12 +52,12 @@ func (c *Checker) Count(name string, n int64) {
 	c.counts[name] += n
 }
 
-// Begin tells the world that a check runs now.
+// Begin reports that a check runs now.
 func (c *Checker) Begin(name string) {
 	c.Sink.Emit(events.PartStarted{Part: events.Part{Step: StepName(c.stage), Name: name}})
 }
 
-// Progress tells the world that a check is done and returns it. One that was cut off is not done.
+// Progress reports that a check is done and returns it. One that was cut off is not done.
 func (c *Checker) Progress(ctx context.Context, check reports.Check) reports.Check {
 	if ctx.Err() != nil {
 		return check
@@ -71,7 +71,7 @@ func (c *Checker) Progress(ctx context.Context, check reports.Check) reports.Che
 	return check
 }
 
-// partOf tells a finished check as a part of a step.
+// partOf gives a finished check as a part of a step.
 func partOf(step string, check reports.Check) events.PartFinished {
 	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Failed: events.Failed}[check.Verdict]
 	if outcome == "" {

@@ -63,9 +63,9 @@ type HostOptions struct {
 	Root  string // a Debian trixie system's top folder; empty: one in the cache
 	Torch string // a folder with torch/; empty: Debian's
 	Jobs  int
-	// Ablate names patches, without each of which the series is built and run, too; patches.AllPatches stands for all.
+	// Ablate names patches, without each of which the series is built and run, too; patches.AllPatches means all.
 	Ablate []string
-	// Flavours to build: empty stands for plain and tsan.
+	// Flavours to build: empty means plain and tsan.
 	Flavours []builds.Flavour
 }
 

@@ -74,7 +74,7 @@ func TestNewNamesArePublicAsUpstreamWants(t *testing.T) {
 	}
 	// With CI set, PyTorch's run_tests asks for a package that writes XML.
 	found, err := (run.Command{Name: python, Args: args, Dir: filepath.Join(dir, "test"), Env: run.Environment([]string{"CI="}, nil)}).Run(t.Context())
-	if err != nil || !bytes.Contains(found.Stderr, []byte("\nRan 3 tests")) || !bytes.HasSuffix(found.Stderr, []byte("\nOK\n")) { // skips stand behind OK
+	if err != nil || !bytes.Contains(found.Stderr, []byte("\nRan 3 tests")) || !bytes.HasSuffix(found.Stderr, []byte("\nOK\n")) { // skips are behind OK
 		t.Errorf("%v\n%s", err, found.Stderr)
 	}
 }

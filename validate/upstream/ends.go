@@ -39,7 +39,7 @@ const (
 // kinds in the order of tables.
 var kinds = []kind{passed, expectedFailure, skipped, foreignSkip, foreignFailure, unexpectedSuccess, failed, raised, crashed, hung, tooMuchMemory, offDevice, found}
 
-// expected tells whether the suite expects this end on a Mac.
+// expected reports whether the suite expects this end on a Mac.
 func (e end) expected() bool {
 	return e.kind == passed || e.kind == expectedFailure || e.kind == skipped
 }
@@ -67,7 +67,7 @@ const (
 	macSpecific     = "macOS specifics"
 )
 
-// causes are told by what an exception says, the first that matches; its first group, or the one given, is the name.
+// causes are recognised by what an exception says, the first that matches; its first group, or the one given, is the name.
 var causes = []struct {
 	group string
 	words *regexp.Regexp
@@ -134,7 +134,7 @@ func judgeOutcome(e ended, onMac map[string]bool) end {
 		}
 		return end{raised, cause}
 	}
-	return end{raised, fmt.Sprintf("suite.py told an outcome that this mpsforge does not know: %s", e.Outcome)}
+	return end{raised, fmt.Sprintf("suite.py reported an outcome that this mpsforge does not know: %s", e.Outcome)}
 }
 
 // causeOf names why an exception was raised, and says whether only the host build has that reason.
@@ -196,7 +196,7 @@ func crashName(e ended) string {
 var pythonKernel = regexp.MustCompile(`\.impl\("(\w+)", \w+, "MPS"\)`)
 
 // operatorsOnMac are the operators with a kernel for MPS: by native_functions.yaml those whose dispatch names MPS and those that
-// are structured by one, and by the package torch.backends.mps those that it registers. What a C++ source registers by hand is
+// are structured by one, and by the package torch.backends.mps those that it registers. What a C++ source registers manually is
 // not among them.
 func operatorsOnMac(yaml, python string) map[string]bool {
 	own, delegates := map[string]bool{}, map[string]string{}

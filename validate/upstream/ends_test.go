@@ -36,7 +36,7 @@ func TestCausesAreNamedByWhatWasSaid(t *testing.T) {
 			end{crashed, "missing kernel: repeat_interleave_int64_t"}},
 		{ended{Outcome: "crash", Text: "died by signal SIGSEGV"}, end{crashed, "crash: died by signal SIGSEGV"}},
 		{ended{Outcome: "passed", Findings: []script.Finding{{Kind: script.Race, Message: "race on bytes 0 to 64 of buffer 7"}}}, end{found, "race: race on bytes N to N of buffer N"}},
-		{ended{Outcome: "perhaps"}, end{raised, "suite.py told an outcome that this mpsforge does not know: perhaps"}},
+		{ended{Outcome: "perhaps"}, end{raised, "suite.py reported an outcome that this mpsforge does not know: perhaps"}},
 	} {
 		if got := judge(c.said, onMac); got != c.cause {
 			t.Errorf("%v: %v, want %v", c.said, got, c.cause)

@@ -23,7 +23,7 @@ type verdicts struct {
 	differ   []*test // end otherwise on patched than on stock, twice
 	better   []*test // pass on patched and do not end as expected on stock, twice: what the patches are for
 	unlisted []*test // do not end as expected, twice, and are not known failures
-	mended   []*test // are known failures and end as expected, twice
+	fixed    []*test // are known failures and end as expected, twice
 	flaky    []*test // ended so and otherwise
 	stale    []string
 }
@@ -69,7 +69,7 @@ func (r *runner) verdicts() verdicts {
 		case unexpected && !known:
 			v.unlisted = append(v.unlisted, t)
 		case expected && known:
-			v.mended = append(v.mended, t)
+			v.fixed = append(v.fixed, t)
 		}
 	}
 	if r.complete() {
@@ -93,17 +93,17 @@ func (r *runner) verdicts() verdicts {
 // complete says that every test was chosen.
 func (r *runner) complete() bool { return !r.env.Quick && r.env.Upstream.Tests == "" }
 
-// differs tells whether no end on stock is one on patched.
+// differs reports whether no end on stock is one on patched.
 func (t *test) differs() bool {
 	return !slices.ContainsFunc(t.stock, func(e end) bool { return slices.Contains(t.patched, e) })
 }
 
-// better tells whether the test always passes on patched and never ends as expected on stock.
+// better reports whether the test always passes on patched and never ends as expected on stock.
 func (t *test) better() bool {
 	return !slices.ContainsFunc(t.patched, func(e end) bool { return e.kind != passed }) && !slices.ContainsFunc(t.stock, end.expected)
 }
 
-// flaky tells whether a second run ended otherwise on either side, or once as expected and once not.
+// flaky reports whether a second run ended otherwise on either side, or once as expected and once not.
 func (t *test) flaky() bool {
 	several := func(ends []end) bool {
 		return slices.ContainsFunc(ends, func(e end) bool { return e != ends[0] })
@@ -128,7 +128,7 @@ func (r *runner) compare(v verdicts, all string) {
 	}
 	r.report.Add(check)
 	for _, t := range r.first(v.differ, all, "end otherwise than on stock") {
-		r.report.Add(t.check(fmt.Sprintf("stock: %s; patched: %s; again: %s", told(t.stock), told(t.patched), r.again(t.id()))))
+		r.report.Add(t.check(fmt.Sprintf("stock: %s; patched: %s; again: %s", inWords(t.stock), inWords(t.patched), r.again(t.id()))))
 	}
 }
 
@@ -136,25 +136,25 @@ func (r *runner) compare(v verdicts, all string) {
 func (r *runner) ratchet(v verdicts, all, proposal string) {
 	check := reports.Check{Name: "known failures", Subject: "patched", Verdict: reports.Passed, Artifact: all}
 	check.Detail = fmt.Sprintf("%s lists %d failures; of %d tests, new failures: %d, listed ones that end as PyTorch expects: %d, names that no test has: %d",
-		r.file(), len(r.listed.failures), len(r.all), len(v.unlisted), len(v.mended), len(v.stale))
+		r.file(), len(r.listed.failures), len(r.all), len(v.unlisted), len(v.fixed), len(v.stale))
 	if r.onlyCompared() {
 		check.Verdict, check.Detail = reports.Skipped, r.file()+" is of the host build; on a real device only the comparison with stock counts"
 	}
-	if len(v.unlisted)+len(v.mended)+len(v.stale) > 0 {
+	if len(v.unlisted)+len(v.fixed)+len(v.stale) > 0 {
 		check.Verdict = reports.Failed
 	}
 	if proposal != "" {
 		check.Detail += fmt.Sprintf("; the list as it is now: cp %s patches/%s", proposal, r.file())
-	} else if len(v.mended) > 0 {
-		check.Detail += "; delete what is no failure any more; a run of the long form writes the shorter list"
+	} else if len(v.fixed) > 0 {
+		check.Detail += "; delete what is not a failure any more; a run of the long form writes the shorter list"
 	}
 	r.report.Add(check)
 	for _, t := range r.first(v.unlisted, all, "fail and are not in "+r.file()) {
-		found := t.check(fmt.Sprintf("%s, which %s does not list; again: %s", told(t.patched), r.file(), r.again(t.id())))
+		found := t.check(fmt.Sprintf("%s, which %s does not list; again: %s", inWords(t.patched), r.file(), r.again(t.id())))
 		r.report.Add(found)
 	}
-	for _, t := range r.first(v.mended, all, "are known failures and end as PyTorch expects") {
-		r.report.Add(t.check(fmt.Sprintf("%s, and %s lists it as a failure (%s): delete it there; again: %s", told(t.patched), r.file(), r.listed.failures[t.id()], r.again(t.id()))))
+	for _, t := range r.first(v.fixed, all, "are known failures and end as PyTorch expects") {
+		r.report.Add(t.check(fmt.Sprintf("%s, and %s lists it as a failure (%s): delete it there; again: %s", inWords(t.patched), r.file(), r.listed.failures[t.id()], r.again(t.id()))))
 	}
 	if len(v.stale) > 0 {
 		r.report.Add(reports.Check{Name: "names that no test has", Subject: "patched", Verdict: reports.Failed, Detail: fmt.Sprintf("delete them in %s: %s", r.file(), strings.Join(v.stale[:min(len(v.stale), mostChecks)], ", "))})
@@ -182,8 +182,8 @@ func (t *test) check(detail string) reports.Check {
 	return reports.Check{Name: t.id(), Subject: "patched", Verdict: reports.Failed, Detail: detail, Seconds: t.seconds, Output: output}
 }
 
-// told are a test's ends in words, each once.
-func told(ends []end) string {
+// inWords gives a test's ends in words, each once.
+func inWords(ends []end) string {
 	var all []string
 	for _, e := range ends {
 		if text := e.String(); !slices.Contains(all, text) {
@@ -200,7 +200,7 @@ func told(ends []end) string {
 // propose writes upstream.json as it would be now: what is listed and still fails, with today's causes; where the version has no
 // list yet, all failures. A failure that is not listed is never in it. It gives the path, or nothing where nothing would change.
 func (r *runner) propose(v verdicts) (string, error) {
-	if !r.complete() || r.onlyCompared() || len(v.mended)+len(v.stale) == 0 && !r.listed.empty() && !r.otherCauses() {
+	if !r.complete() || r.onlyCompared() || len(v.fixed)+len(v.stale) == 0 && !r.listed.empty() && !r.otherCauses() {
 		return "", nil
 	}
 	now := patches.UpstreamFacts{Failures: map[string][]string{}, UnexpectedSuccesses: r.facts.UnexpectedSuccesses, Flaky: r.facts.Flaky, LeftOut: r.facts.LeftOut}
@@ -219,7 +219,7 @@ func (r *runner) propose(v verdicts) (string, error) {
 	return r.write(patches.UpstreamFile, data)
 }
 
-// otherCauses tells whether a known failure has another cause now than the list says.
+// otherCauses reports whether a known failure has another cause now than the list says.
 func (r *runner) otherCauses() bool {
 	return slices.ContainsFunc(r.all, func(t *test) bool {
 		cause, known := r.listed.failures[t.id()]
@@ -334,7 +334,7 @@ func (r *runner) byFile(v verdicts) {
 
 // leftOut adds a table of the tests that do not run, with the reasons, for the files that this run has read.
 func (r *runner) leftOut() {
-	table := reports.Table{Title: "Left out by name", Note: "Tests of another device for which mps cannot stand. They do not run.", Columns: []string{"reason", "tests"}}
+	table := reports.Table{Title: "Left out by name", Note: "Tests of another device that mps cannot replace. They do not run.", Columns: []string{"reason", "tests"}}
 	for _, reason := range slices.Sorted(maps.Keys(r.facts.LeftOut)) {
 		names := slices.DeleteFunc(slices.Sorted(slices.Values(r.facts.LeftOut[reason])), func(id string) bool { return !r.names[id] })
 		if len(names) > 0 {
@@ -353,7 +353,7 @@ func (r *runner) named(title, note string, tests []*test) {
 	}
 	table := reports.Table{Title: title, Note: note, Columns: []string{"test", "stock", "patched"}}
 	for _, t := range tests {
-		table.Rows = append(table.Rows, []string{t.id(), told(t.stock), told(t.patched)})
+		table.Rows = append(table.Rows, []string{t.id(), inWords(t.stock), inWords(t.patched)})
 	}
 	r.report.Tables = append(r.report.Tables, table)
 }

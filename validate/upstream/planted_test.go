@@ -28,7 +28,7 @@ type planted struct {
 	folder string // where its tests leave marks
 }
 
-// plant makes one. Two subjects that differ by their name alone stand for stock and patched.
+// plant makes one. Two subjects that differ by their name alone are used as stock and patched.
 func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	t.Helper()
 	if testing.Short() {

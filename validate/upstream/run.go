@@ -114,7 +114,7 @@ func (r *runner) about(file suiteFile, s *suite, chosen int) {
 	}
 	value := fmt.Sprintf("%d tests", len(s.names))
 	if s.macos != "" {
-		value += ", told that they run on macOS " + s.macos
+		value += ", run as on macOS " + s.macos
 	}
 	if file.about != nil {
 		value += fmt.Sprintf(", pointed at device mps by %s", strings.Join(file.standins, " and "))
@@ -171,7 +171,7 @@ func (r *runner) round(s *side, file suiteFile, tests map[string]*test, names []
 	}
 	return s.suite.run(missing, func(e ended) error {
 		if tests[e.Name] == nil {
-			return fmt.Errorf("%s told of a test that nobody asked for: %q", file.path, e.Name)
+			return fmt.Errorf("%s reported a test that nobody asked for: %q", file.path, e.Name)
 		}
 		take(e)
 		return s.kept.add(e)
@@ -187,7 +187,7 @@ func (r *runner) judge(t *test, e ended) end {
 	return judged
 }
 
-// doubtful tells whether a test's first end would be reported: then it runs a second time, as it may be a flake.
+// doubtful reports whether a test's first end would be reported: then it runs a second time, as it may be a flake.
 func (r *runner) doubtful(t *test) bool {
 	if r.stock != nil && t.stock[0] != t.patched[0] {
 		return true

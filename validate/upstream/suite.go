@@ -17,7 +17,7 @@ import (
 	"mpsforge/validate/pytests"
 )
 
-// ended is how a test's process ended, as suite.py tells it.
+// ended is how a test's process ended, as suite.py reports it.
 type ended struct {
 	Name    string  `json:"name"`    // Class.method
 	Outcome string  `json:"outcome"` // one of unittest's, or crash, hang, memory
@@ -61,7 +61,7 @@ const (
 type suite struct {
 	subject *pytests.Subject
 	limits  limits
-	// Of the file: its tests in their order, the macOS that they are told, the operators that have a kernel for MPS.
+	// Of the file: its tests in their order, the macOS that they are reported, the operators that have a kernel for MPS.
 	names     []string
 	macos     string
 	operators []string
@@ -157,7 +157,7 @@ func (s *suite) next(patience time.Duration) (message, error) {
 	}
 }
 
-// prepare takes what the process tells before its first test.
+// prepare takes what the process reports before its first test.
 func (s *suite) prepare() error {
 	for {
 		m, err := s.next(starting)
@@ -207,7 +207,7 @@ func (s *suite) run(names []string, take func(ended) error) error {
 	return nil
 }
 
-// close ends the process, which has nothing more to do, and tells what went wrong with it at its end.
+// close ends the process, which has nothing more to do, and reports what went wrong with it at its end.
 func (s *suite) close() error {
 	s.stdin.Close()
 	select {

@@ -25,7 +25,7 @@ import (
 //go:embed python/*.py
 var sources embed.FS
 
-// ErrPattern is returned, wrapped, for a pattern that is no regular expression or that no test matches.
+// ErrPattern is returned, wrapped, for a pattern that is not a regular expression or that no test matches.
 var ErrPattern = errors.New("no such test of PyTorch's")
 
 // Stage is the stage upstream of the pipeline.
@@ -44,7 +44,7 @@ type suiteFile struct {
 	about *regexp.Regexp // the tests that are of the stage's topic, as Class.method; nil is all
 	long  *regexp.Regexp // those of them that run in the long form alone; nil is none
 	quick int            // how many tests the short form draws
-	// standins are modules beside suite.py that point tests of another device at mps. A test that used no mps is no pass then.
+	// standins are modules beside suite.py that point tests of another device at mps. A test that used no mps is not a pass then.
 	standins []string
 }
 

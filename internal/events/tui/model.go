@@ -32,7 +32,7 @@ const (
 	logPane
 )
 
-// Model is the UI's state: what the stream told, and what the user looks at.
+// Model is the UI's state: what the stream said, and what the user looks at.
 type Model struct {
 	state  *events.State
 	now    time.Time
@@ -75,7 +75,7 @@ type (
 	batch   []events.Record
 	tick    time.Time
 	closing struct{} // the stream has ended, and nothing is left to show
-	leaving struct{} // the command was told to end, by a signal for one
+	leaving struct{} // the command was asked to end, by a signal for one
 )
 
 // Init does nothing: program.go sends the ticks.
@@ -111,7 +111,7 @@ func (m Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// ended tells that there is no work any more.
+// ended reports that there is no work any more.
 func (m Model) ended() bool { return m.over || m.state.End != nil }
 
 func call(f func()) tea.Cmd {
@@ -124,7 +124,7 @@ func call(f func()) tea.Cmd {
 }
 
 func (m Model) key(pressed tea.KeyMsg) (tea.Model, tea.Cmd) {
-	if key.Matches(pressed, keyStop) { // as without the UI; in raw mode it is no signal
+	if key.Matches(pressed, keyStop) { // as without the UI; in raw mode it is not a signal
 		m.stopping, m.asking = true, false
 		if m.ended() {
 			return m, tea.Quit
@@ -273,7 +273,7 @@ func (m Model) current() *events.StepState {
 	return m.followed()
 }
 
-// followed is the step to look at when the user has chosen none: the innermost at work, and in the end the first that
+// followed is the step to look at when the user has chosen none: the innermost that runs, and in the end the first that
 // failed, or the one with the most to show.
 func (m Model) followed() *events.StepState {
 	if active := m.state.Active(); len(active) > 0 {
@@ -359,7 +359,7 @@ func (m Model) rows() []row {
 		}
 		grid[i].cells = append(grid[i].cells, part)
 	}
-	// Subjects that stand below one another stay together, whatever the order in which their parts ran.
+	// Subjects that are below one another stay together, whatever the order in which their parts ran.
 	slices.SortStableFunc(grid, func(a, b row) int {
 		return slices.Index(step.Subjects, a.subject) - slices.Index(step.Subjects, b.subject)
 	})
@@ -371,7 +371,7 @@ func (m Model) rows() []row {
 	})
 }
 
-// phase orders parts: ended, at work, to come.
+// phase orders parts: ended, running, to come.
 func phase(p *events.PartState) int {
 	switch {
 	case p.Running > 0:

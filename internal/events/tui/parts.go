@@ -80,7 +80,7 @@ func (m Model) tally(step *events.StepState) string {
 	return strings.Join(words, " · ")
 }
 
-// progressLines are the bar, and what is at work now.
+// progressLines are the bar, and what is running now.
 func (m Model) progressLines(step *events.StepState, width int) []string {
 	p := step.Progress
 	if step.Phase != events.Running {
@@ -122,8 +122,8 @@ type grid struct {
 	columns  []string
 	subjects []string
 	label    int   // width of the rows' names
-	blocks   []int // width of each subject's columns, when they stand beside each other
-	beside   bool  // there is room for that; else the subjects stand one above the other
+	blocks   []int // width of each subject's columns, when they are beside each other
+	beside   bool  // there is room for that; else the subjects are one above the other
 }
 
 func (m Model) gridOf(step *events.StepState) grid {
@@ -142,7 +142,7 @@ func (m Model) gridOf(step *events.StepState) grid {
 		width -= stepsWidth(width)
 	}
 	total := g.label
-	for _, subject := range g.subjects { // its name stands over its columns
+	for _, subject := range g.subjects { // its name is over its columns
 		block := max(len(g.columns)*columnWidth, ansi.StringWidth(subject)) + 2
 		g.blocks = append(g.blocks, block)
 		total += block
@@ -265,7 +265,7 @@ func (m Model) rowLine(mark string, g grid, r row, chosen bool, width int) strin
 		}
 		line += block
 	}
-	// What room is left tells the worst of the row.
+	// What room is left shows the worst of the row.
 	worst := slices.MaxFunc(r.cells, func(a, b *events.PartState) int { return badFirst(a) - badFirst(b) })
 	if room := width - ansi.StringWidth(line); badFirst(worst) > 0 && room >= 40 {
 		where := worst.Column
@@ -297,7 +297,7 @@ func worstText(p *events.PartState) string {
 	return string(p.Outcome)
 }
 
-// detailLines tell all about the chosen row.
+// detailLines show all about the chosen row.
 func (m Model) detailLines(width int) []string {
 	rows := m.rows()
 	if len(rows) == 0 {
@@ -314,7 +314,7 @@ func (m Model) detailLines(width int) []string {
 		state := "to come"
 		switch {
 		case part.Running > 0:
-			state = "at work"
+			state = "running"
 		case part.Runs > 0:
 			state = string(part.Outcome)
 			if part.Expected && part.Outcome != events.OK && part.Outcome != events.Skipped {
@@ -331,7 +331,7 @@ func (m Model) detailLines(width int) []string {
 		}
 		lines = append(lines, m.styles.cell(part)+head+state)
 		if part.Signature != "" {
-			lines = append(lines, "    signature "+part.Signature+"; mpsforge metal explain tells about it")
+			lines = append(lines, "    signature "+part.Signature+"; mpsforge metal explain says what it means")
 		}
 		for _, line := range wrap(part.Detail, width-4) {
 			lines = append(lines, "    "+line)

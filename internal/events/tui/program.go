@@ -25,7 +25,7 @@ type Terminal struct {
 	Output *os.File
 	Input  *os.File         // where keys come from; nil: no keys
 	Now    func() time.Time // the stream's clock
-	Leave  <-chan struct{}  // closed when the command is told to end
+	Leave  <-chan struct{}  // closed when the command is asked to end
 	// Fallback takes over should the UI fail: a mistake in it must not end the work.
 	Fallback events.Renderer
 }

@@ -55,7 +55,7 @@ func (s styles) outcome(outcome events.StepOutcome, expected bool) lipgloss.Styl
 	return s.bad
 }
 
-// cell is the sign of a part, three columns wide: parentheses stand around what was expected to go wrong.
+// cell is the sign of a part, three columns wide: parentheses are around what was expected to go wrong.
 func (s styles) cell(part *events.PartState) string {
 	switch {
 	case part == nil:

@@ -208,7 +208,7 @@ func TestFramesFit(t *testing.T) {
 	}
 }
 
-// What colours tell is told without them, too: a frame has the same text with and without.
+// What colours show is in the text, too: a frame has the same text with and without.
 func TestColoursAddNoText(t *testing.T) {
 	records := recorded(t, "runtime.jsonl.gz")[:700]
 	plain := screen(120, 40, termenv.Ascii, records).View()
@@ -268,7 +268,7 @@ func TestReplayStays(t *testing.T) {
 		t.Error("the UI left at the end of a replay")
 	}
 	if view := next.View(); !strings.Contains(view, "cut off") {
-		t.Errorf("a stream without end is not told from one that goes on:\n%s", view)
+		t.Errorf("a stream without end is not distinguished from one that goes on:\n%s", view)
 	}
 	if _, command = next.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")}); command == nil {
 		t.Error("q does not leave")
@@ -293,7 +293,7 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// Filters hide rows and log lines; backspace and esc mend and end them.
+// Filters hide rows and log lines; backspace and esc correct and end them.
 func TestFilter(t *testing.T) {
 	m := screen(80, 24, termenv.Ascii, failing())
 	if got := len(press(m, "f").rows()); got != 2 {

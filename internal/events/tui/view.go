@@ -61,7 +61,7 @@ func (m Model) header() string {
 	case end == nil && m.stopping:
 		right = m.styles.odd.Render("stopping ") + right
 	case end == nil:
-		right = m.styles.busy.Render(spinner[m.spinner%len(spinner)]+" at work ") + right
+		right = m.styles.busy.Render(spinner[m.spinner%len(spinner)]+" running ") + right
 	case end.ExitCode == 0:
 		right = m.styles.good.Render("✓ done ") + right
 	default:
@@ -70,7 +70,7 @@ func (m Model) header() string {
 	return ends(left, " "+right, m.width)
 }
 
-// wideScreen is from where on steps and parts stand side by side.
+// wideScreen is from where on steps and parts are side by side.
 const wideScreen = 120
 
 func stepsWidth(width int) int { return clamp(width*2/5, 44, 76) }
@@ -143,7 +143,7 @@ func (m Model) stepLines(height, width int) []string {
 	return lines
 }
 
-// inside tells whether a step is another one, or lies in it.
+// inside reports whether a step is another one, or lies in it.
 func inside(step, outer *events.StepState) bool {
 	for ; step != nil; step = step.Parent {
 		if step == outer {
@@ -156,7 +156,7 @@ func inside(step, outer *events.StepState) bool {
 // window gives the first of the lines to show, so that the one at the index is among them.
 func window(at, count, height int) int { return clamp(at-height/2, 0, max(0, count-height)) }
 
-// moreMark tells on the first and last of the lines shown that there are others.
+// moreMark marks the first and last of the lines shown where there are others.
 func (m Model) moreMark(i, first, height, count int) string {
 	switch {
 	case i == first && first > 0:
@@ -288,7 +288,7 @@ func (m Model) helpLines() []string {
 	for _, b := range helpKeys() {
 		text = append(text, fmt.Sprintf(" %-8s %s", b.Help().Key, b.Help().Desc))
 	}
-	legend := []string{signPending + " to come, or not needed", signRunning + " at work"}
+	legend := []string{signPending + " to come, or not needed", signRunning + " running"}
 	for _, outcome := range []events.StepOutcome{events.OK, events.Failed, events.WrongValues, events.Crashed, events.Hung, events.Skipped} {
 		legend = append(legend, signs[outcome]+" "+string(outcome))
 	}

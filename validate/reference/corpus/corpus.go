@@ -31,7 +31,7 @@ type Program struct {
 	Rules  string      `json:"rules"` // of the pool, that it is an example of; may be empty
 	Finds  []string    `json:"finds"` // the planted faults that it is there to find
 	Expect Expectation `json:"expect"`
-	Freely bool        `json:"freely"` // it forks, or tells the time apart, which nothing under the scheduler does
+	Freely bool        `json:"freely"` // it forks, or reads the clock, which nothing under the scheduler does
 	Text   string      `json:"text"`
 }
 
@@ -128,7 +128,7 @@ func parse(file, data string) (p Program, nameLine int, err error) {
 		line, data, _ = strings.Cut(data, "\n")
 		key, value, ok := strings.Cut(strings.TrimPrefix(line, "# "), ": ")
 		if !strings.HasPrefix(line, "# ") || !ok || value == "" || strings.TrimSpace(value) != value {
-			return wrong("%q is no line of a front matter: # KEY: VALUE", line)
+			return wrong("%q is not a line of a front matter: # KEY: VALUE", line)
 		}
 		if seen[key] && (key != "finds" || value == none || len(p.Finds) == 0) {
 			return wrong("a second %s", key)

@@ -25,7 +25,7 @@ func TestCorpusIsRead(t *testing.T) {
 	}
 }
 
-// What stands before a program does not change it: not a byte, and the lines are numbered from its own first one.
+// What comes before a program does not change it: not a byte, and the lines are numbered from its own first one.
 func TestProgramIsWhatFollowsTheFrontMatter(t *testing.T) {
 	program, _, err := parse("order/two-queues.txt", head+"# runs: freely\n\nqueue q # not a key\n\n")
 	if err != nil {
@@ -48,15 +48,15 @@ func TestFrontMatterIsStrict(t *testing.T) {
 		{"# finds: none\n", "", ":4: the front matter ends without finds"},
 		{"# expect: race on buffer b\n", "", ":4: the front matter ends without expect"},
 		{"# rules", "rules", ":2: the front matter ends without rules"},
-		{"# rules: 1, 2", "#rules: 1, 2", `:2: "#rules: 1, 2" is no line of a front matter`},
-		{"# rules: 1, 2", "# rules:", `:2: "# rules:" is no line of a front matter`},
-		{"# rules: 1, 2", "# rules: 1 ", `:2: "# rules: 1 " is no line of a front matter`},
+		{"# rules: 1, 2", "#rules: 1, 2", `:2: "#rules: 1, 2" is not a line of a front matter`},
+		{"# rules: 1, 2", "# rules:", `:2: "# rules:" is not a line of a front matter`},
+		{"# rules: 1, 2", "# rules: 1 ", `:2: "# rules: 1 " is not a line of a front matter`},
 		{"# rules: 1, 2", "# rules: 1\n# rules: 2", ":3: a second rules"},
 		{"# finds: none", "# finds: none\n# finds: a fault", ":4: a second finds"},
 		{"# finds: none", "# finds: a fault\n# finds: none", ":4: a second finds"},
 		{"# finds: none", "# finds: a fault\n# finds: a fault", ":4: a second # finds: a fault"},
 		{"# name: two queues", "# name: three queues", `:1: the name "three queues" belongs into the file three-queues.txt`},
-		{"# expect: race on buffer b", "# expect: race on b", `:4: "race on b" is no expectation: clean, race on`},
+		{"# expect: race on buffer b", "# expect: race on b", `:4: "race on b" is not an expectation: clean, race on`},
 		{"# expect: race on buffer b", "# expect: clean\n# runs: twice", `:5: runs is "twice"; only freely`},
 		{"queue q\n", "", ":5: no program"},
 		{"queue q\n", "queue q", ":5: no program, or one without a line feed"},

@@ -43,16 +43,16 @@ func ParseExpectation(words string) (Expectation, error) {
 	}
 	found := findingWords.FindStringSubmatch(words)
 	if found == nil {
-		return Expectation{}, fmt.Errorf("%q is no expectation: clean, race on buffer NAME [in some schedules], or violation, deadlock, lifetime or model [with signature N] [in some schedules][: TEXT]", words)
+		return Expectation{}, fmt.Errorf("%q is not an expectation: clean, race on buffer NAME [in some schedules], or violation, deadlock, lifetime or model [with signature N] [in some schedules][: TEXT]", words)
 	}
 	w := Expectation{Kind: script.Kind(found[1]), Some: found[3] != "", Text: found[4]}
 	if w.Some != (w.Kind == script.Model) { // a model's observation takes two threads that meet; the others always come
-		return Expectation{}, fmt.Errorf("%q is no expectation: only a race or a model is in some schedules, and a model always so", words)
+		return Expectation{}, fmt.Errorf("%q is not an expectation: only a race or a model is in some schedules, and a model always so", words)
 	}
 	if found[2] != "" {
 		var err error
 		if w.Signature, err = strconv.Atoi(found[2]); err != nil {
-			return Expectation{}, fmt.Errorf("%q is no expectation: %w", words, err)
+			return Expectation{}, fmt.Errorf("%q is not an expectation: %w", words, err)
 		}
 	}
 	return w, nil
@@ -82,7 +82,7 @@ func (w Expectation) String() string {
 // MarshalText gives the words.
 func (w Expectation) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
-// Matches tells whether a finding is one that is expected.
+// Matches reports whether a finding is one that is expected.
 func (w Expectation) Matches(found script.Finding) bool {
 	switch {
 	case w == Clean || found.Kind != w.Kind:

@@ -16,6 +16,6 @@ var ours = os.Getenv(variable) == "" && os.Setenv(variable, "1") == nil
 // Done takes the variable away, if it was not the user's.
 func Done() {
 	if ours {
-		_ = os.Unsetenv(variable) // it can not fail for a name that was set
+		_ = os.Unsetenv(variable) // it cannot fail for a name that was set
 	}
 }

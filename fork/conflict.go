@@ -25,7 +25,7 @@ type PortConflict struct {
 	mode string
 }
 
-// Region is one place of a conflict, with what stands there on each side.
+// Region is one place of a conflict, with what is there on each side.
 type Region struct {
 	Line   int      `json:"line"`   // of the file with markers
 	Ours   []string `json:"ours"`   // in the version
@@ -42,7 +42,7 @@ const (
 )
 
 // settle makes the tree of a merge. Conflicts in files whose change the version has already are no conflicts, those of
-// a patch that was mended are taken from the mended files.
+// a patch whose conflicts were resolved are taken from the edited files.
 func (p *porting) settle(ctx context.Context, merge *git.Merge, ours string, patch *patches.Patch, result *PortedPatch) (string, []PortConflict, error) {
 	c := p.checkout
 	edit := map[string]git.Entry{}
@@ -62,11 +62,11 @@ func (p *porting) settle(ctx context.Context, merge *git.Merge, ours string, pat
 		}
 		conflicts = append(conflicts, conflict)
 	}
-	if len(conflicts) > 0 && p.mended == patch.Name {
+	if len(conflicts) > 0 && p.fixed == patch.Name {
 		if err := c.readMended(patch.Name, conflicts, edit); err != nil {
 			return "", nil, err
 		}
-		conflicts, result.Outcome, p.mended = nil, PortMended, ""
+		conflicts, result.Outcome, p.fixed = nil, PortResolved, ""
 	}
 	if len(conflicts) > 0 {
 		return "", conflicts, nil
@@ -75,7 +75,7 @@ func (p *porting) settle(ctx context.Context, merge *git.Merge, ours string, pat
 	return tree, nil, err
 }
 
-// describeConflict gives the file as it is to be mended, with both sides in it: git leaves no marks where one side lacks
+// describeConflict gives the file as it is to be edited, with both sides in it: git leaves no marks where one side lacks
 // the file.
 func (c *Checkout) describeConflict(ctx context.Context, merge *git.Merge, found git.Conflict, patch *patches.Patch) (PortConflict, error) {
 	conflict := PortConflict{Path: found.Path, mode: git.ModeFile, Why: "both change the same lines"}
@@ -176,14 +176,14 @@ func regions(text []byte) []Region {
 	return found
 }
 
-// mendDir is the folder of the files of a patch that are to be mended.
-func (c *Checkout) mendDir(patch string) string {
+// fixDir is the folder of the files of a patch that are to be edited.
+func (c *Checkout) fixDir(patch string) string {
 	return filepath.Join(c.repository.Dir, "mpsforge-port", patch)
 }
 
-// writeMending puts the conflicting files where they can be mended.
-func (c *Checkout) writeMending(patch string, conflicts []PortConflict) error {
-	dir := c.mendDir(patch)
+// writeConflicts puts the conflicting files where they can be edited.
+func (c *Checkout) writeConflicts(patch string, conflicts []PortConflict) error {
+	dir := c.fixDir(patch)
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("lay conflicts ready: %w", err)
 	}
@@ -204,7 +204,7 @@ func (c *Checkout) writeMending(patch string, conflicts []PortConflict) error {
 
 // readMended takes all files of the folder, those added there too; a conflicting file that is gone is deleted.
 func (c *Checkout) readMended(patch string, conflicts []PortConflict, edit map[string]git.Entry) error {
-	dir := c.mendDir(patch)
+	dir := c.fixDir(patch)
 	modes := map[string]string{}
 	for _, conflict := range conflicts {
 		edit[conflict.Path] = git.Entry{}
@@ -224,7 +224,7 @@ func (c *Checkout) readMended(patch string, conflicts []PortConflict, edit map[s
 			return err
 		}
 		if hasMarks(content) {
-			return fmt.Errorf("%w: %s still has conflict marks; edit it (or delete it if the patched version has no such file), then run mpsforge port --continue again", ErrNotMended, full)
+			return fmt.Errorf("%w: %s still has conflict marks; edit it (or delete it if the patched version has no such file), then run mpsforge port --continue again", ErrNotResolved, full)
 		}
 		id, err := c.objects.AddBlob(content)
 		if err != nil {
@@ -238,29 +238,29 @@ func (c *Checkout) readMended(patch string, conflicts []PortConflict, edit map[s
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: the folder %s is gone; begin again: mpsforge port --abort", ErrNotMended, dir)
+		return fmt.Errorf("%w: the folder %s is gone; begin again: mpsforge port --abort", ErrNotResolved, dir)
 	}
 	return err
 }
 
 // removeMended removes the files of all patches but one.
 func (c *Checkout) removeMended(but string) error {
-	parent := filepath.Dir(c.mendDir("any"))
+	parent := filepath.Dir(c.fixDir("any"))
 	entries, err := os.ReadDir(parent)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove mended files: %w", err)
+		return fmt.Errorf("remove resolved files: %w", err)
 	}
 	for _, entry := range entries {
 		if entry.Name() == but {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(parent, entry.Name())); err != nil {
-			return fmt.Errorf("remove mended files: %w", err)
+			return fmt.Errorf("remove resolved files: %w", err)
 		}
 	}
 	if but == "" {
 		if err := os.RemoveAll(parent); err != nil {
-			return fmt.Errorf("remove mended files: %w", err)
+			return fmt.Errorf("remove resolved files: %w", err)
 		}
 	}
 	return nil
