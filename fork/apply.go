@@ -280,7 +280,7 @@ func (c *Checkout) checkApplied(series *patches.Series) (int, error) {
 	}
 	for i, applied := range c.state.Applied[:count] {
 		if i >= len(series.Patches) || series.Patches[i].Name != applied.Name {
-			return 0, fmt.Errorf("%w: %s has %s as patch %d, which the series has not there; take it off first: mpsforge unapply", ErrSeriesChanged, c.Dir(), applied.Name, i+1)
+			return 0, fmt.Errorf("%w: %s has %s as patch %d, and the series has another one there; take it off first: mpsforge unapply", ErrSeriesChanged, c.Dir(), applied.Name, i+1)
 		}
 		if series.Patches[i].SHA256 != applied.SHA256 {
 			return 0, fmt.Errorf("%w: %s was changed since it was applied to %s; take it off first: mpsforge unapply --until %s", ErrSeriesChanged, applied.Name, c.Dir(), applied.Name)

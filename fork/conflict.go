@@ -185,7 +185,7 @@ func (c *Checkout) fixDir(patch string) string {
 func (c *Checkout) writeConflicts(patch string, conflicts []PortConflict) error {
 	dir := c.fixDir(patch)
 	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("lay conflicts ready: %w", err)
+		return fmt.Errorf("write the conflicts to files: %w", err)
 	}
 	for _, conflict := range conflicts {
 		if err := patches.CheckPath(conflict.Path); err != nil {
@@ -193,10 +193,10 @@ func (c *Checkout) writeConflicts(patch string, conflicts []PortConflict) error 
 		}
 		path := filepath.Join(dir, filepath.FromSlash(conflict.Path))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("lay conflicts ready: %w", err)
+			return fmt.Errorf("write the conflicts to files: %w", err)
 		}
 		if err := os.WriteFile(path, conflict.text, 0o644); err != nil {
-			return fmt.Errorf("lay conflicts ready: %w", err)
+			return fmt.Errorf("write the conflicts to files: %w", err)
 		}
 	}
 	return nil

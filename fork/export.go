@@ -81,7 +81,7 @@ func (c *Checkout) Export(ctx context.Context, series *patches.Series, options E
 	}
 	result := &Exported{Checkout: c.Dir(), Baseline: series.Baseline.Name, Dir: options.Dir, Patches: whole.report, Dropped: whole.dropped, Check: options.Check}
 	if len(whole.dropped) > 0 && !options.Drop && !options.Check {
-		return nil, fmt.Errorf("%w: %s; put them on the checkout first (mpsforge apply), give a reworded commit its old name (--name REVISION=%s), or let them go: --drop",
+		return nil, fmt.Errorf("%w: %s; put them on the checkout first (mpsforge apply), give a reworded commit its old name (--name REVISION=%s), or remove them: --drop",
 			ErrDropped, strings.Join(whole.dropped, ", "), whole.dropped[0])
 	}
 	write, err := c.prepareFiles(ctx, series, c.state.Base, whole, options, sink)

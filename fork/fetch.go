@@ -262,7 +262,7 @@ func prepare(ctx context.Context, series *patches.Series, dir string, clone bool
 			err = os.Remove(lock)
 		}
 		if err := errors.Join(err, os.RemoveAll(filepath.Join(dir, unmade))); err != nil {
-			return end(nil, fmt.Errorf("clear up after the fetch that was cut off: %w", err))
+			return end(nil, fmt.Errorf("clean up after the interrupted fetch: %w", err))
 		}
 		return checkout, unlock, nil, nil
 	}

@@ -150,7 +150,7 @@ func (i *importer) folder(ctx context.Context, top string) error {
 			return i.file(name, git.ModeSymlink, int64(len(target)), strings.NewReader(target))
 		}
 		if !entry.Type().IsRegular() {
-			return fmt.Errorf("%s is neither file, folder nor link", name)
+			return fmt.Errorf("%s is not a file, a folder or a link", name)
 		}
 		file, err := os.Open(full)
 		if err != nil {

@@ -44,7 +44,7 @@ func (e *InterruptedError) Error() string {
 	if e.Command != "fetch" {
 		return fmt.Sprintf("%v: a run of %s in %s was cut off; end it first: %s", ErrInterrupted, e.Command, e.Checkout, e.Next())
 	}
-	return fmt.Sprintf("%v: the fetch into %s did not end; go on with it: %s (with its --from or --url, if it had one), or remove what it left: mpsforge recover --checkout %s",
+	return fmt.Sprintf("%v: the fetch into %s was interrupted; go on with it: %s (with its --from or --url, if it had one), or remove what it left: mpsforge recover --checkout %s",
 		ErrInterrupted, e.Checkout, e.Next(), e.Checkout)
 }
 
@@ -223,7 +223,7 @@ func (c *Checkout) discard(ctx context.Context) (discarded, error) {
 		err = os.Rename(filepath.Join(dir, ".git"), hidden) // a kill from here on leaves what the next fetch removes
 	}
 	if err := errors.Join(err, os.RemoveAll(hidden)); err != nil {
-		return result, fmt.Errorf("remove the repository of the fetch that did not end: %w", err)
+		return result, fmt.Errorf("remove the repository of the interrupted fetch: %w", err)
 	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -260,7 +260,7 @@ func onlyCommit(ctx context.Context, repository *git.Repository) (string, error)
 		case fetched && (commit == "" || commit == refs[name]):
 			commit = refs[name]
 		default:
-			return "", fmt.Errorf("%w: the fetch into %s did not end, and %s of its repository is not the fetch's; nothing was removed: save what is yours and remove the folder",
+			return "", fmt.Errorf("%w: the fetch into %s was interrupted, and %s of its repository is not the fetch's; nothing was removed: save what is yours and remove the folder",
 				ErrInterrupted, repository.WorkTree, name)
 		}
 	}

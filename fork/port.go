@@ -491,7 +491,7 @@ func (p *porting) finish(ctx context.Context, result *Ported, sink events.Sink) 
 		}
 	}
 	if len(result.Dropped) > 0 && !p.Drop && !p.check {
-		return nil, fmt.Errorf("%w: %s, of the series in %s; let them go: --drop", ErrDropped, strings.Join(result.Dropped, ", "), p.Dir)
+		return nil, fmt.Errorf("%w: %s, of the series in %s; remove them: --drop", ErrDropped, strings.Join(result.Dropped, ", "), p.Dir)
 	}
 	if p.check && p.Dir == "" {
 		result.made = whole.patches

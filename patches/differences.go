@@ -64,7 +64,7 @@ func LintCompare(fsys fs.FS, baseline string) (*CompareResult, error) {
 	}
 	for _, r := range reasons {
 		if !slices.ContainsFunc(result.Differences, func(d Explained) bool { return d.explainedBy(r) }) {
-			add("run mpsforge lint --compare --fix --patches DIR", "the reason %q is for a difference that is not there: %s %s (%s)", r.Reason, r.Patch, r.Path, r.Digest)
+			add("run mpsforge lint --compare --fix --patches DIR", "the reason %q is for a difference that does not exist: %s %s (%s)", r.Reason, r.Patch, r.Path, r.Digest)
 		}
 	}
 	return result, nil

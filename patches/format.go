@@ -43,7 +43,7 @@ func Format(name string, h Header, diff []byte) (*Patch, error) {
 		return nil, fail("%w; a series holds text changes only", err)
 	}
 	if !bytes.Equal(canonical, p.Raw) {
-		return nil, fail("git's diff is not in canonical form; this is a fault of mpsforge: please report it with the output of git version")
+		return nil, fail("git's diff is not in canonical form; this is a bug in mpsforge: please report it with the output of git version")
 	}
 	return p, nil
 }

@@ -171,7 +171,7 @@ func (l *linter) readFacts(baseline string) {
 	if l.series.Baseline, err = readBaseline(l.dir); err != nil {
 		l.add(BaselineFile, 0, RuleBaseline, SeverityError, "", "%v", err)
 	} else if name := l.series.Baseline.Name; name != baseline {
-		l.add(BaselineFile, 0, RuleBaseline, SeverityError, "make name and directory the same", "the name is %q, the directory is %s", name, baseline)
+		l.add(BaselineFile, 0, RuleBaseline, SeverityError, "give name and directory the same value", "the name is %q, the directory is %s", name, baseline)
 	}
 	if l.digests, err = readDigests(l.dir); err != nil {
 		l.add(digestsFile, 0, RuleBaseline, SeverityError, "", "%v", err)
@@ -254,7 +254,7 @@ func (l *linter) lintCanonical(p *Patch) {
 func (l *linter) lintMessage(p *Patch) {
 	const at = 4 // where the subject is in canonical form, unless the author's name is folded
 	if rest, ok := strings.CutPrefix(p.Header.Subject, "[MPS] "); !ok || rest == "" {
-		l.error(p, at, RuleMessage, "begin it so, as upstream does", "the subject %q does not begin with \"[MPS] \"", p.Header.Subject)
+		l.error(p, at, RuleMessage, "begin it with [MPS], as upstream does", "the subject %q does not begin with \"[MPS] \"", p.Header.Subject)
 	}
 	if n := utf8.RuneCountInString(p.Header.Subject); n > maxSubject {
 		l.error(p, at, RuleMessage, "shorten it", "the subject has %d characters, at most %d are allowed", n, maxSubject)
@@ -445,7 +445,7 @@ func (l *linter) lintBaseline() {
 	for _, f := range d.Files {
 		blobs[f.Path] = f.Blob
 		if slices.Contains(b.Absent, f.Path) {
-			fault(digestsFile, "%s has digests but is in absent", f.Path)
+			fault(digestsFile, "%s has digests but is listed in absent", f.Path)
 		}
 	}
 	for _, name := range l.series.TouchedPaths() {

@@ -77,7 +77,7 @@ func (l *linter) unverified(p *Patch, f *File, why string) {
 // lintNew checks the creation of a file: its whole content is in the patch, so its blob id must be the real one.
 func (l *linter) lintNew(p *Patch, f *File, state *fileState) {
 	if state != nil && !state.absent {
-		l.error(p, f.Line, RuleContext, "change the file instead", "creates %s, which exists", f.Path())
+		l.error(p, f.Line, RuleContext, "change the file instead", "creates %s, which exists already", f.Path())
 		state.broken = p.Name
 		return
 	}

@@ -45,9 +45,9 @@ func (l *linter) lintCumulative() {
 	slices.Sort(paths)
 	for _, path := range slices.Compact(paths) {
 		if have[path] != want[path] {
-			l.add(CumulativeFile, 0, RuleCumulative, SeverityError, do, "it changes %s by %q, the series by %q", path, have[path], want[path])
+			l.add(CumulativeFile, 0, RuleCumulative, SeverityError, do, "it changes %s with %q, the series with %q", path, have[path], want[path])
 		} else if a, b := l.files[path], composed.files[path]; a != nil && b != nil && !a.same(b) {
-			l.add(CumulativeFile, 0, RuleCumulative, SeverityError, do, "what it makes of %s is not what the series makes of it", path)
+			l.add(CumulativeFile, 0, RuleCumulative, SeverityError, do, "its result for %s differs from the series'", path)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (p *parser) decodeHeaders(headers map[string]string, at map[string]int) err
 func ParseAuthor(text string) (name, email string, err error) {
 	hostile := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, hostile) {
-		return "", "", fmt.Errorf("%q has characters that no name has", text)
+		return "", "", fmt.Errorf("%q has characters that a name cannot have", text)
 	}
 	if name, email, err = parseAuthor(text); err != nil {
 		return "", "", err
@@ -230,7 +230,7 @@ func parseBody(p *parser, i int, h *Header) (next int, err error) {
 		case !utf8.ValidString(line) || strings.ContainsRune(line, 0):
 			return 0, p.fault(RuleMessage, i, "write it in UTF-8", "the message is not UTF-8 text")
 		case fromStart().MatchString(line):
-			return 0, p.fault(RuleParse, i, "keep one mail a file", "a second mail begins here")
+			return 0, p.fault(RuleParse, i, "keep one mail per file", "a second mail begins here")
 		case text == "---":
 			if next, err = skipStat(p, i+1); err != nil {
 				return 0, err

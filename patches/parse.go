@@ -282,7 +282,7 @@ func (p *parser) scanHunk(i int, oldEnd, shift *int64) (next int, err error) {
 			return 0, p.fault(RuleParse, i, do, "not a line of the hunk of line %d", at+1)
 		}
 		if oldN < 0 || newN < 0 {
-			return 0, p.fault(RuleParse, i, do, "one line more than the hunk of line %d announces", at+1)
+			return 0, p.fault(RuleParse, i, do, "the hunk of line %d has one line more than its header says", at+1)
 		}
 		if strings.HasPrefix(p.line(i+1), `\`) {
 			if i++; !ended || len(p.line(i)) < 12 || p.line(i)[1] != ' ' {
@@ -317,7 +317,7 @@ func (p *parser) parseTail(i int) error {
 		switch line := p.line(i); {
 		case line == "\n":
 		case strings.HasPrefix(line, "From "):
-			return p.fault(RuleParse, i, "keep one mail a file", "a second mail begins here")
+			return p.fault(RuleParse, i, "keep one mail per file", "a second mail begins here")
 		default:
 			return p.fault(RuleParse, i, "delete it, or move it into the message", "text after the diff")
 		}

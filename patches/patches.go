@@ -244,13 +244,13 @@ func parseSeries(text string) (entries []entry, faults []seriesFault) {
 		switch {
 		case len(fields) == 0:
 		case len(fields) > 1:
-			fault("write one file name a line", "%q after the name: quilt's options are not part of this format", fields[1])
+			fault("write one file name per line", "%q after the name: quilt's options are not part of this format", fields[1])
 		case !slug().MatchString(fields[0]):
 			fault("name the file like stream-slots.patch", "%q is not a slug (small letters, digits, single hyphens) ending in .patch", fields[0])
 		case ordinal().MatchString(fields[0]):
 			fault("drop the number; the series file holds the order", "%q begins with a number", fields[0])
 		case fields[0] == CumulativeFile:
-			fault("name the patch otherwise", "%q is the name of the whole change", fields[0])
+			fault("give the patch another name", "%q is the name of the whole change", fields[0])
 		case seen[fields[0]] > 0:
 			fault("delete one of the two lines", "%q is listed on line %d already", fields[0], seen[fields[0]])
 		default:

@@ -17,7 +17,7 @@ type UpstreamFacts struct {
 	Failures map[string][]string `json:"failures"`
 	// UnexpectedSuccesses are tests that the suite expects to fail on a Mac and that rightly succeed here, by the reason why.
 	UnexpectedSuccesses map[string][]string `json:"unexpected_successes"`
-	// Flaky are tests that end now so, now otherwise, on stock sources, too, by what was seen.
+	// Flaky are tests that do not always end the same way, on stock sources, too, by what was seen.
 	Flaky map[string][]string `json:"flaky"`
 	// LeftOut are tests of files that were written for another device, by the reason why device mps cannot take its place in them. They do
 	// not run.

@@ -91,7 +91,7 @@ func differences(before, after *Report) []Difference {
 		return strings.Join(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) }), ", ")
 	}
 	if gone, added := lacks(before.Identity.Patches, after.Identity.Patches), lacks(after.Identity.Patches, before.Identity.Patches); gone+added != "" {
-		all = append(all, Difference{"patches of one side alone", gone, added})
+		all = append(all, Difference{"patches on one side only", gone, added})
 	}
 	return all
 }
@@ -246,7 +246,7 @@ func (c *Comparison) speeds(before, after *Report) {
 						Before: fmt.Sprintf("%s (%s to %s)", number(point.Y), number(wasLow), number(wasHigh)), After: fmt.Sprintf("%s (%s to %s)", number(now.Y), number(low), number(high))}
 					switch {
 					case high < wasLow:
-						change.Detail = fmt.Sprintf("slower by %.0f %%, more than the 95 %% intervals leave open", 100*(1-now.Y/point.Y))
+						change.Detail = fmt.Sprintf("slower by %.0f %%, more than the 95 %% intervals explain", 100*(1-now.Y/point.Y))
 						c.Regressions = append(c.Regressions, change)
 					case low > wasHigh:
 						change.Detail = "faster"
@@ -260,7 +260,7 @@ func (c *Comparison) speeds(before, after *Report) {
 		c.Notes = append(c.Notes, "The machines differ: speeds were not compared.")
 	}
 	if single > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("Speeds that were measured only once, so that there is no uncertainty to compare them by: %d; verify --repeat 5 measures each five times.", single))
+		c.Notes = append(c.Notes, fmt.Sprintf("%d speeds were measured once, so they cannot be compared; verify --repeat 5 measures each five times.", single))
 	}
 }
 
@@ -308,7 +308,7 @@ func (c *Comparison) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&b, "- %s\n", note)
 	}
 	if len(c.Differences) > 0 {
-		b.WriteString("\n#### The reports are not of the same\n\n| what | before | after |\n| --- | --- | --- |\n")
+		b.WriteString("\n#### The reports differ in\n\n| what | before | after |\n| --- | --- | --- |\n")
 		for _, d := range c.Differences {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", d.What, cell(d.Before), cell(d.After))
 		}

@@ -91,7 +91,7 @@ func TestOtherFormIsSaid(t *testing.T) {
 	for _, d := range compared.Differences {
 		what = append(what, d.What+": "+d.Before+" "+d.After)
 	}
-	if !slices.Equal(what, []string{"form: whole quick", "series digest: d1 d2", "patches of one side alone: one two"}) {
+	if !slices.Equal(what, []string{"form: whole quick", "series digest: d1 d2", "patches on one side only: one two"}) {
 		t.Errorf("%q", what)
 	}
 }

@@ -18,7 +18,7 @@ func legend() string {
 	for _, outcome := range outcomeLegend {
 		parts = append(parts, outcomeMarks[outcome]+" "+string(outcome))
 	}
-	return strings.Join(parts, ", ") + ". The counts are processes: those that ended badly, or all if none did, of all."
+	return strings.Join(parts, ", ") + ". The counts are processes: how many ended badly, or all if none did, out of how many."
 }
 
 // mostColumns is how many thread counts a grid has; the row of a check with more is shown in ranges.

@@ -148,14 +148,14 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	_, err = exec.LookPath("xz")
 	add("xz", err, "present", "fetch from .tar.xz, Debian's among them", installer("xz-utils", "brew install xz"))
 	_, err = exec.LookPath("apt-get")
-	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)", "only on Debian and its kin; elsewhere get the tarball and use fetch --from FILE")
+	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)", "only on Debian and systems like it; elsewhere get the tarball and use fetch --from FILE")
 	root := filepath.Join(cache, "roots", host.DebianSuite)
 	rootProblem := rootCanBeHad(cache)
 	if rootProblem == nil && !haveCache {
 		rootProblem = errNeedsCache
 	}
 	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages mac, runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
-		"on Debian and its kin: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
+		"on Debian and systems like it: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
 	wheels := "downloaded on demand: 150 MB of PyPI's"
 	if haveMacWheels(cache) {
 		wheels = "in the cache"

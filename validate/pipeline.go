@@ -67,10 +67,10 @@ func Stages() []Stage {
 
 // limits is printed with every report.
 var limits = []string{
-	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what Apple's closed frameworks do beyond them; only the device and python stages on a Mac can.",
+	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what else Apple's closed frameworks do; only the device and python stages on a Mac can.",
 	"The runtime stage compiles and runs PyTorch's own MPS sources, but Apple's Metal, MPS and MPSGraph are ours there: graphs are computed by libtorch's CPU operators, kernels by functions of the host. It speaks of locks, queues, lifetimes, order and data races in PyTorch's sources, not of numerics, of speed, or of Apple's own thread safety. Values that agree show that nothing was mixed up on the way.",
-	"ThreadSanitizer does not see inside libtorch, and knows an order between threads where our Metal declares one; what Apple's code orders less than its pages say goes unseen. x86-64 orders memory more strictly than the processors of a Mac.",
-	"On Linux the stages python, bench and operators run the real torch Python front end over the checkout's MPS sources and the software Metal; what the line above says of the runtime stage holds for them, and their speeds say nothing of a GPU.",
+	"ThreadSanitizer does not see inside libtorch, and knows an order between threads where our Metal declares one; where Apple's code orders less than its documentation says, that is not seen. x86-64 orders memory more strictly than the processors of a Mac.",
+	"On Linux the stages python, bench and operators run the real torch Python front end over the checkout's MPS sources and the software Metal; what the line above says about the runtime stage holds for them, and their speeds say nothing about a GPU.",
 	"In this version the stage device does not exist.",
 	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
 }

@@ -21,7 +21,7 @@ func buildCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "build", usage: "build PyTorch from a checkout, or with --host its MPS backend for Linux", ui: workUI, logs: true,
 		about: `Builds the checkout into a wheel, with the MPS backend on a Mac and for the CPU on Linux, and installs it into a Python
-environment of its own, which "mpsforge shell" opens. Environment and commands are fixed and can be looked at first. What
+environment of its own, which "mpsforge shell" opens. The environment and the commands are fixed; --dry-run shows them. What
 is done is not done again: after Ctrl-C, a full disk or a fixed error the same command goes on.
 
   mpsforge build --dry-run                              checks, the environment and the commands; runs nothing
@@ -32,7 +32,7 @@ is done is not done again: after Ctrl-C, a full disk or a fixed error the same c
   mpsforge build --show-stamp FILE                      from what a library or a wheel was built
 
 ccache or sccache is used when it is on the path. Their own settings (CCACHE_..., SCCACHE_..., the configuration files in
-your home) are handed on, so sccache's shared and distributed modes work as its documentation says.
+your home) are passed on, so sccache's shared and distributed modes work as its documentation says.
 
 With --host, on Linux: compiles the checkout's real MPS sources, stock or patched, unchanged, against the software
 Metal and a libtorch of the same version. The result is a library that registers the backend for the MPS dispatch key

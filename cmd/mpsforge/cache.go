@@ -27,7 +27,7 @@ func cacheCommand(std streams) *cli.Command {
 		action: func(ctx context.Context, c call) (result, error) { return c.showCache(ctx) },
 	})
 	command.Subcommands = []*cli.Command{newCommand(std, spec{
-		name: "clean", parent: "cache", usage: "remove from the cache what was not used for long", argument: "[KIND...]",
+		name: "clean", parent: "cache", usage: "remove from the cache what has been unused for long", argument: "[KIND...]",
 		about: `Removes what was not written to for --days, of all kinds or of those that are named (mpsforge cache lists them). Only folders
 of mpsforge's own are removed, only in a cache that carries its mark, and never through links. Not while another mpsforge is
 running: it would lose its files.
@@ -36,7 +36,7 @@ running: it would lose its files.
   mpsforge cache clean --days 7 reports
   mpsforge cache clean --days 0`,
 		flags: []cli.Flag{
-			&cli.IntFlag{Name: "days", Value: 30, Usage: "remove what was last written to before `N` days"},
+			&cli.IntFlag{Name: "days", Value: 30, Usage: "remove what was last written to more than `N` days ago"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "list it and remove nothing"}},
 		action: func(ctx context.Context, c call) (result, error) { return c.cleanCache(ctx) },
 	})}

@@ -169,7 +169,7 @@ func writeMarkdown(b *strings.Builder, d *document) {
 	for _, command := range d.commands {
 		fmt.Fprintf(b, "- [`%s`](#%s): %s\n", command.name, strings.ReplaceAll(command.name, " ", "-"), command.usage)
 	}
-	b.WriteString("\nEvery command takes these flags. Flags go before or after arguments; what is behind `--` is an argument:\n")
+	b.WriteString("\nEvery command takes these flags. Flags go before or after arguments; what comes after `--` is an argument:\n")
 	markdownFlags(b, d.shared)
 	for _, command := range d.commands {
 		fmt.Fprintf(b, "\n## %s\n\n`%s`: %s.\n", command.name, command.synopsis, command.usage)
@@ -231,7 +231,7 @@ func writeMan(b *strings.Builder, d *document) {
 	fmt.Fprintf(b, ".SH SYNOPSIS\n.B %s\n.I COMMAND\n.RI [ flags ]\n.RI [ ARGUMENT ]\n.PP\n.B %s\n.I COMMAND\n.B \\-\\-help\n", d.name, d.name)
 	fmt.Fprintf(b, ".SH DESCRIPTION\n%s.\n", roff(sentence(d.usage)))
 	manBlocks(b, d.about)
-	b.WriteString(".SH OPTIONS\nEvery command takes these flags. Flags go before or after arguments; what is behind \\-\\- is an argument:\n")
+	b.WriteString(".SH OPTIONS\nEvery command takes these flags. Flags go before or after arguments; what comes after \\-\\- is an argument:\n")
 	manFlags(b, d.shared)
 	b.WriteString(".SH COMMANDS\n")
 	for _, command := range d.commands {

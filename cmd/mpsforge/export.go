@@ -24,7 +24,7 @@ func exportCommand(std streams) *cli.Command {
 		name: "export", usage: "write the commits on top of the baseline as the patch files of the series",
 		about: `The maintainer's loop: mpsforge apply, then commit, amend and reorder in the checkout as you like (git commit --amend,
 git rebase -i), then export: each commit becomes one patch file in canonical form, with its author, date, message and
-trailers; series and the touched paths in baseline.json follow. Nothing of the user's git configuration shows. Exporting
+trailers; series and the touched paths in baseline.json follow. The user's git configuration has no effect. Exporting
 what was just applied changes no byte. Patches keep their names through rewording and reordering; a new one is called
 after its subject unless --name says otherwise.
 

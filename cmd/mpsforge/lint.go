@@ -22,7 +22,7 @@ digests. Hunks in files without digests are listed as unverified; they never cou
   mpsforge lint --baseline v2.9.1
   mpsforge lint --patches ./patches       a folder instead of the series built in
   mpsforge lint --patches ./patches --fix rewrite its patch files in canonical form first
-  mpsforge lint --compare                 also hold each baseline's series against that of v2.9.1, patch by patch: each
+  mpsforge lint --compare                 also compare each baseline's series with that of v2.9.1, patch by patch: each
                                           difference in added and removed lines needs a reason in differences.json,
                                           which --fix brings up to date but for the reasons`,
 		flags: []cli.Flag{&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to check (default: all)"}, patchesFlag(),

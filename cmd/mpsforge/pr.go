@@ -131,7 +131,7 @@ func printRequests(w io.Writer, prepared *ci.Prepared, whole bool, message strin
 		fmt.Fprintf(w, "%-40s %4d lines  %s\n", request.Branch+request.Mail, request.Lines, request.Text)
 	}
 	for _, name := range prepared.Stale {
-		fmt.Fprintf(w, "%s is not of this stack; if it is of no use: git -C %s branch -D %s\n", name, prepared.Checkout, name)
+		fmt.Fprintf(w, "%s is not of this stack; if you do not need it: git -C %s branch -D %s\n", name, prepared.Checkout, name)
 	}
 	fmt.Fprintln(w, message)
 	if len(prepared.Commands) > 0 {
@@ -145,7 +145,7 @@ func printRequests(w io.Writer, prepared *ci.Prepared, whole bool, message strin
 func prStatus(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "pr", name: "status", usage: "each patch's size, upstream status, and conflicts",
-		about: `For each patch: what comes of it on the commit (unchanged, moved, merged, already upstream, conflict), its changed lines
+		about: `For each patch: its outcome on the commit (unchanged, moved, merged, already upstream, conflict), its changed lines
 against upstream's limit, and its Upstream-Status. Writes nothing. Exit code 3 if a patch conflicts, 1 if one is too large.
 
   mpsforge pr status

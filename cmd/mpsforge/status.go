@@ -14,7 +14,7 @@ func statusCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "status", usage: "what is applied, what drifted, and why",
 		about: `With --exit-code, for scripts: 0 if the checkout has exactly the series, 1 if patches are missing or it is not the
-baseline, 3 if something else is in the way: drift, a moved HEAD, an interrupted run, a patch that the series no longer has so.
+baseline, 3 if something else is in the way: drift, a moved HEAD, an interrupted run, a patch that the series changed or no longer has.
 Without it, 0 for all of these.
 
   mpsforge status

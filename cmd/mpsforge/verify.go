@@ -61,7 +61,7 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quick", Usage: "the short form of each stage"},
 		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
 		&cli.StringFlag{Name: "require", Usage: "stages that must run, too, `LIST` with commas; else exit code 5"},
-		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages although one failed"},
+		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages even if one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
 		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out each patch of `LIST` in turn, or of all, and show what fails"},
 	}, inGroup("Python stages", pythonFlags()), inGroup("PyTorch's own operators and tests", judgeFlags()), inGroup("Host builds (Linux)", append(hostFlags(),

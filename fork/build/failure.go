@@ -19,7 +19,7 @@ var (
 	// ErrDiskFull: a write found no space.
 	ErrDiskFull = errors.New("the disk is full")
 	// ErrCompilerKilled: somebody, mostly a kernel out of memory, killed a compiler.
-	ErrCompilerKilled = errors.New("a compiler was killed, most likely for want of memory")
+	ErrCompilerKilled = errors.New("a compiler was killed, most likely because memory ran out")
 	// ErrKilled: the step's own program was killed.
 	ErrKilled = errors.New("it was killed from outside")
 	// ErrConfigure: cmake refused.

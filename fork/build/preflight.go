@@ -115,7 +115,7 @@ func (p *Plan) Preflight() []Check {
 	check(m.Disk >= disk, Missing, "free disk", fmt.Sprintf("%s, of %s needed", gigabytes(m.Disk), gigabytes(disk)), "objects, libraries and the wheel", "free some space, or put the checkout elsewhere")
 	check(m.Memory >= memoryNeeded, Advice, "memory", fmt.Sprintf("%s, %d compilers at once", gigabytes(m.Memory), p.Jobs), "the largest sources need 2 GB each", "--jobs 1")
 	if len(p.LeftOut) > 0 {
-		check(false, Advice, "environment left out", strings.Join(p.LeftOut, ", "), "they would change the build, and are not handed on", "--set NAME=VALUE hands one on")
+		check(false, Advice, "environment left out", strings.Join(p.LeftOut, ", "), "they would change the build, and are not passed on", "--set NAME=VALUE passes one on")
 	}
 	return all
 }
@@ -145,7 +145,7 @@ func Gaps(checks []Check) error {
 	var missing []string
 	for _, c := range checks {
 		if c.State == Missing {
-			missing = append(missing, fmt.Sprintf("%s: %s; it is needed for %s; to fix it: %s", c.Name, c.Found, c.For, c.Fix))
+			missing = append(missing, fmt.Sprintf("%s: %s; needed for %s; to fix it: %s", c.Name, c.Found, c.For, c.Fix))
 		}
 	}
 	if len(missing) == 0 {

@@ -336,7 +336,7 @@ func onlyMPS(pending []string) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of %d commands are others, the first is: %s\nbuild without --mps-only, or with --target %s", ErrMore, len(others), len(pending), others[0], mpsTarget)
+	return fmt.Errorf("%w: %d of %d commands differ, the first is: %s\nbuild without --mps-only, or with --target %s", ErrMore, len(others), len(pending), others[0], mpsTarget)
 }
 
 // after takes up what a step has left, run now or earlier.
@@ -457,7 +457,7 @@ func (r *runner) checkImport() error {
 		}
 		want, err := r.built.Stamp.Text()
 		if err == nil && have != want {
-			err = fmt.Errorf("%s is of another build: its stamp says tree %s, this build's %s", library, stamp.Tree, r.built.Stamp.Tree)
+			err = fmt.Errorf("%s is from another build: its stamp says tree %s, this build's %s", library, stamp.Tree, r.built.Stamp.Tree)
 		}
 		return err
 	}

@@ -58,7 +58,7 @@ func TestSlowTerminalDoesNotSlowTheWork(t *testing.T) {
 		case events.StepProgress:
 			last = e.Done
 		case events.Message:
-			if _, err := fmt.Sscanf(e.Text, "lines of output left out here, as they came too fast: %d", &leftOut); err != nil {
+			if _, err := fmt.Sscanf(e.Text, "%d lines of output left out here: they came too fast", &leftOut); err != nil {
 				t.Errorf("%q: %v", e.Text, err)
 			}
 			told += leftOut // once for each time that the terminal is shown something

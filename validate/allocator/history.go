@@ -127,7 +127,7 @@ func judge(ctx context.Context, c *stage.Checker, check *reports.Check, options 
 		fail("two live leases shared a slot %d times", history.Overlaps)
 		return
 	case history.Torn > 0:
-		fail("statistics read meanwhile were %d times of no single moment", history.Torn)
+		fail("statistics read meanwhile were inconsistent %d times", history.Torn)
 		return
 	case wrong != "":
 		fail("%s", wrong)

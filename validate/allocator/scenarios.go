@@ -356,7 +356,7 @@ var slotScenarios = []slotScenario{
 		t.refuse(pool, 0, 3, "second")
 		t.lease(pool, 0, 5)
 	}},
-	{"wait: time is up at the limit and leaves nobody behind", "8", func(t *trial) {
+	{"wait: time is up at the limit, and the waiter is gone", "8", func(t *trial) {
 		pool := t.give(1, slots.Wait, 30)
 		t.fill(pool, 1)
 		started := time.Now()
@@ -378,14 +378,14 @@ var slotScenarios = []slotScenario{
 		t.release(pool, 0, 1)
 		t.lease(pool, 0, 3)
 	}},
-	{"wait: the longest limit is not an early end", "8", func(t *trial) {
+	{"wait: the longest limit does not end early", "8", func(t *trial) {
 		pool := t.give(1, slots.Wait, 1<<63-1)
 		t.fill(pool, 1)
 		waiter := t.start(pool, 1)
 		t.release(pool, 0, 1)
 		t.served(waiter, 0, 3)
 	}},
-	{"wait: who comes after one whose time was up is served", "8", func(t *trial) {
+	{"wait: the next one is served after one whose time was up", "8", func(t *trial) {
 		t.sometime(func(t *trial) {
 			pool := t.give(1, slots.Wait, 300)
 			t.fill(pool, 1)

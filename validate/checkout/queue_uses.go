@@ -78,7 +78,7 @@ func checkQueueUses(dir string, folders []string, report *reports.Stage) error {
 		}
 		outside++
 		check := reports.Check{Name: "use off the queue", Subject: fmt.Sprintf("%s:%d", use.file, use.line), Rule: "10", Verdict: reports.Failed,
-			Detail: fmt.Sprintf("%s() in %s is in no block on the stream's queue", use.call, use.function)}
+			Detail: fmt.Sprintf("%s() in %s is outside every block on the stream's queue", use.call, use.function)}
 		if i := slices.IndexFunc(onQueueFunctions, func(f onQueueFunction) bool { return f.file == use.file && f.function == use.function }); i >= 0 {
 			check.Verdict = reports.Passed
 			check.Detail = fmt.Sprintf("%s() in %s: %s", use.call, use.function, onQueueFunctions[i].reason)

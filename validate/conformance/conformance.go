@@ -37,7 +37,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return fmt.Errorf("the checkout has no slot allocator (is the series applied?): %w", err)
 	}
 	if !asHead {
-		return fmt.Errorf("%s of the work tree is not what HEAD has; commit or restore it, so that what is verified has a name", allocator.Header)
+		return fmt.Errorf("%s of the work tree is not what HEAD has; commit or restore it, so that the report can name what was verified", allocator.Header)
 	}
 	commit, tree, err := env.Checkout.Head(ctx)
 	if err != nil {

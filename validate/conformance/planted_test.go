@@ -42,7 +42,7 @@ var plantedBugs = map[string]plantedBug{
 	"no-notify":            {program: "schedule search", scenario: "wait: first come, first served"},
 	"non-atomic-claim":     {program: "schedule search"},
 	"not-lowest":           {program: "schedule search", scenario: "the lowest free slot is taken"},
-	"overflow":             {scenario: "wait: the longest limit is not an early end"},
+	"overflow":             {scenario: "wait: the longest limit does not end early"},
 	"peak-falls":           {program: "schedule search"},
 	"refused-uncounted":    {program: "schedule search", scenario: "the statistics are exact"},
 	"same-lease":           {program: "schedule search", scenario: "wait: the lease handed to a waiter is a lease like any other"},
@@ -51,7 +51,7 @@ var plantedBugs = map[string]plantedBug{
 	"trailing-text":        {scenario: "bad settings give one warning and the default"},
 	"unlocked-release":     {program: "ThreadSanitizer", crashes: true},
 	"unlocked-statistics":  {program: "ThreadSanitizer"},
-	"waits-served":         {program: "schedule search", scenario: "wait: time is up at the limit and leaves nobody behind"},
+	"waits-served":         {program: "schedule search", scenario: "wait: time is up at the limit, and the waiter is gone"},
 }
 
 // A verifier that finds nothing proves nothing: each planted bug must fail the stage, by the checks that are there for

@@ -41,7 +41,7 @@ func Open[T any](folder string, depends ...string) (*File[T], []T, error) {
 	whole := bytes.LastIndexByte(data, '\n') + 1
 	results, err := f.parse(data[:whole])
 	if err != nil {
-		return nil, nil, fmt.Errorf("kept results %s: %w; delete the file to begin anew", f.Path, err)
+		return nil, nil, fmt.Errorf("kept results %s: %w; delete the file to begin again", f.Path, err)
 	}
 	if f.file, err = os.OpenFile(f.Path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644); err != nil {
 		return nil, nil, fmt.Errorf("kept results: %w", err)

@@ -93,7 +93,7 @@ func judgeKnown(p *pool, known patches.KnownOperators, ends []outcome, report *r
 		}
 		switch {
 		case odd.Result.Status != "":
-			check.Detail = fmt.Sprintf("listed as %s, and now: %s: %s%s; again: %s", strings.Join(failure.Seen, " or "), odd.Result.Status, odd.Result.Text, odd.Result.Reason, p.again(odd.Job))
+			check.Detail = fmt.Sprintf("listed as %s, now: %s: %s%s; again: %s", strings.Join(failure.Seen, " or "), odd.Result.Status, odd.Result.Text, odd.Result.Reason, p.again(odd.Job))
 			report.Add(check)
 		case len(seen) > 0:
 			counts["as listed"]++

@@ -230,7 +230,7 @@ func (r *stormRun) judge(p *pool, ends []outcome) {
 		summary.Detail += " (" + listing(reasons) + ")"
 	}
 	if len(unlisted) > 0 {
-		summary.Detail += "; known only as a failure of any operator in that form: " + strings.Join(unlisted, "; ")
+		summary.Detail += "; listed only as a failure of any operator in that form: " + strings.Join(unlisted, "; ")
 	}
 	switch {
 	case counts["new failures"] > 0:
@@ -402,7 +402,7 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 		check.Verdict = reports.Passed
 		check.Detail = fmt.Sprintf("noticed by %d of %d, such as %s; %s", len(names), len(found), strings.Join(names[:min(3, len(names))], ", "), check.Detail)
 	} else {
-		check.Detail = "no operator notices its absence, so that a pass with it shows nothing; " + check.Detail
+		check.Detail = "no operator fails without it, so a pass with it shows nothing; " + check.Detail
 	}
 	r.report.Add(check)
 	return nil

@@ -121,7 +121,7 @@ func (w *worker) do(j job) (result, error) {
 		err = fmt.Errorf("asked for job %d, got the result of %d: %q, %q", j.ID, m.result.ID, m.Event, m.Status)
 	}
 	if err == nil && m.Status == crashed && m.Exit == ownFault {
-		err = fmt.Errorf("the process that runs it failed by itself: %s", lines.LastLines(m.Stderr, 6))
+		err = fmt.Errorf("the process that runs it failed: %s", lines.LastLines(m.Stderr, 6))
 	}
 	if err != nil {
 		return result{}, fmt.Errorf("%s: %w", j.cell, err)

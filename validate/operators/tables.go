@@ -121,7 +121,7 @@ func debts(subject string, ends []outcome) []reports.Table {
 			tables = append(tables, table)
 		}
 	}
-	add(grouped("does not run alone, "+subject, "By reason; none of it is a pass.", "reason", ends, func(o outcome) string {
+	add(grouped("does not run alone, "+subject, "By reason; none of these is a pass.", "reason", ends, func(o outcome) string {
 		if o.Result.Status != notAlone {
 			return ""
 		}
@@ -133,7 +133,7 @@ func debts(subject string, ends []outcome) []reports.Table {
 		}
 		return o.Result.Partly[0]
 	}))
-	add(grouped("differs from the CPU, "+subject, "Alone, beyond the tolerances of torch.testing and of the entry: no fault of threads, but a debt of the host build or of the sources. --operators NAME shows the numbers.", "how", ends, func(o outcome) string { return howUnlike(o.Result.CPU) }))
-	add(grouped("random operators, "+subject, "Twice alone gave two answers. With a generator of one seed they are compared bit for bit; else only their shape, type and magnitude.", "compared by", ends, func(o outcome) string { return o.Result.Random }))
+	add(grouped("differs from the CPU, "+subject, "Alone, beyond the tolerances of torch.testing and of the entry: not caused by threads, but by the host build or the sources. --operators NAME shows the numbers.", "how", ends, func(o outcome) string { return howUnlike(o.Result.CPU) }))
+	add(grouped("random operators, "+subject, "Two runs alone gave two results. With a generator of one seed they are compared bit for bit; else only their shape, type and magnitude.", "compared by", ends, func(o outcome) string { return o.Result.Random }))
 	return tables
 }

@@ -56,6 +56,6 @@ func fieldTests() []Test {
 			with(poolOf("3", "wait")...)),
 		test("operators-beside-stalled-peer", "indexing, numbers and copies while another stream is stalled", 1, mayDie, extension, threads(1), needs("python-streams")),
 		test("functions-beside-stalled-peer", "every function of torch.mps while another stream is stalled", 1, mayDie, extension, threads(1), needs("python-streams")),
-		test("no-global-callback", "no callback for all operators once there are several streams", 1, mayDie),
+		test("no-global-callback", "callbacks for all operators are refused once there are several streams", 1, mayDie),
 	}
 }

@@ -332,11 +332,11 @@ func (r *Runner) JudgeStock(t Test, all []Job) {
 		check.Verdict, check.Detail = reports.Skipped, all[0].End.Skipped
 	case len(bad) > 0 && t.stock == process.StockLives:
 		check.Verdict = reports.Failed
-		check.Detail = "stock must live here: " + check.Detail
+		check.Detail = "stock must pass here: " + check.Detail
 	case len(bad) == 0 && t.stock == process.StockFails && r.hasParallel(all):
 		// A race needs luck, and a Mac's may differ; that a pass proves nothing is said, not hidden.
 		check.Verdict = reports.Skipped
-		check.Detail = "stock lived, so that a pass of the patched torch proves nothing here: " + check.Detail
+		check.Detail = "stock passed, so a pass of the patched torch proves nothing here: " + check.Detail
 	case len(bad) == 0 && t.stock == process.StockMay:
 		check.Detail += "; so this run's pass of the patched torch proves nothing"
 	}

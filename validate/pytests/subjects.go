@@ -254,5 +254,5 @@ func HarnessOnly(patched *Subject, report *reports.Stage) error {
 		return nil
 	}
 	report.Verdict = ""
-	return stage.Skipf("device cpu: the tests and their runner work; of device mps this says nothing")
+	return stage.Skipf("device cpu: the tests and their runner work; this says nothing about device mps")
 }

@@ -240,7 +240,7 @@ func (t *text) explain(r *Repro) {
 	t.Versions = r.Versions
 	t.Headline, t.What = cmp.Or(r.Problem, "the process dies, or numbers are wrong"), "A process that uses the device from several threads should live, with right values."
 	if r.Problem != "" {
-		t.What += " It ends so: " + r.Problem + "."
+		t.What += " It ends like this: " + r.Problem + "."
 	}
 	t.Rate = "Not measured."
 	if r.Runs > 0 {
@@ -250,7 +250,7 @@ func (t *text) explain(r *Repro) {
 		}
 	}
 	t.Cause = "Not known."
-	t.Workaround = "Use processes instead of threads (validate/pytests/python/process_pool.py of mpsforge is a small pool of them), or one lock around every use of the device, which gives up what threads gain."
+	t.Workaround = "Use processes instead of threads (validate/pytests/python/process_pool.py of mpsforge is a small pool of them), or one lock around every use of the device, which loses what threads gain."
 	signature := r.Signature
 	if t.Scenario == appleScenario {
 		signature = "10"

@@ -75,9 +75,9 @@ func (r *stageRun) ablate(ctx context.Context) error {
 		switch {
 		case len(missed) > 0:
 			check.Verdict = reports.Failed
-			check.Detail = fmt.Sprintf("its trailer says that these fail without it, and they pass: %s%s", strings.Join(missed, ", "), left)
+			check.Detail = fmt.Sprintf("its trailer says that these fail without it, but they pass: %s%s", strings.Join(missed, ", "), left)
 		case len(failing) == 0:
-			check.Detail = fmt.Sprintf("no scenario of this stage notices its absence; its proof is: %s%s", strings.Join(named, ", "), left)
+			check.Detail = fmt.Sprintf("no scenario of this stage fails without it; its proof is: %s%s", strings.Join(named, ", "), left)
 		default:
 			check.Detail = fmt.Sprintf("fail without it: %s%s", strings.Join(failing, ", "), left)
 		}

@@ -23,7 +23,7 @@ import (
 var poolPatches = []string{"op-guards", "fences", "thread-leases"}
 
 // errDifference is returned for a difference that does not fit its program.
-var errDifference = errors.New("the program has not, or not once, what is replaced in it")
+var errDifference = errors.New("the text to replace is not in the program exactly once")
 
 // pool runs the reference pool's programs on PyTorch's sources, through native/torch/backend/pool.cc, and compares: values
 // and answers with what the programs expect, histories with the models. The checkers of the software Metal look on.

@@ -29,7 +29,7 @@ var differences = map[string]difference{
 	"a bound on graphs, least recently used out first":                 {why: ownNumbers},
 	"each thread compiles its own graphs, which its end frees":         {why: ownNumbers},
 	"emptying the cache drops a thread's graphs at its next lookup":    {why: ownNumbers},
-	"matrix multiplications of two threads are encoded one at a time":  {why: "PyTorch's operators choose their own way, and whole numbers go no way with matrix kernels; scenario matrix-kernels"},
+	"matrix multiplications of two threads are encoded one at a time":  {why: "PyTorch's operators choose their own path, and whole numbers never use matrix kernels; scenario matrix-kernels"},
 	"the graph path instead of matrix kernels":                         {why: "PyTorch 2.6.0 has no such kernel"},
 	"the profiler counts the operators of all threads":                 {why: "PyTorch's profiler has no counter; scenario profiler"},
 	"emptying the cache returns complete memory":                       {why: "PyTorch gives memory back in completion handlers, which may run after the wait; scenario empty-cache"},

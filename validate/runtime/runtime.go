@@ -372,7 +372,7 @@ func (r *stageRun) onStock(ctx context.Context, s scenario, built *host.Build) e
 		}
 	case s.stock == process.StockFails:
 		check.Verdict = reports.Failed
-		check.Detail = "stock lives here, so that a pass of the patched sources proves nothing: " + lived(all)
+		check.Detail = "stock passes here, so a pass of the patched sources proves nothing: " + lived(all)
 	default:
 		check.Detail = lived(all)
 		if s.stock == process.StockMay {

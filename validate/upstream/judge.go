@@ -119,7 +119,7 @@ func (r *runner) compare(v verdicts, all string) {
 		r.report.Add(check)
 		return
 	}
-	check.Detail = fmt.Sprintf("tests: %d, the same end: %d, better: %d, another end: %d, ended now so, now otherwise: %d", len(r.all), len(r.all)-len(v.differ)-len(v.flaky)-len(v.better), len(v.better), len(v.differ), len(v.flaky))
+	check.Detail = fmt.Sprintf("tests: %d, the same end: %d, better: %d, another end: %d, flaky: %d", len(r.all), len(r.all)-len(v.differ)-len(v.flaky)-len(v.better), len(v.better), len(v.differ), len(v.flaky))
 	if len(v.differ) > 0 {
 		check.Verdict = reports.Failed
 	}
@@ -127,7 +127,7 @@ func (r *runner) compare(v verdicts, all string) {
 		check.Seconds += t.seconds
 	}
 	r.report.Add(check)
-	for _, t := range r.first(v.differ, all, "end otherwise than on stock") {
+	for _, t := range r.first(v.differ, all, "end differently from stock") {
 		r.report.Add(t.check(fmt.Sprintf("stock: %s; patched: %s; again: %s", inWords(t.stock), inWords(t.patched), r.again(t.id()))))
 	}
 }
@@ -146,7 +146,7 @@ func (r *runner) ratchet(v verdicts, all, proposal string) {
 	if proposal != "" {
 		check.Detail += fmt.Sprintf("; the list as it is now: cp %s patches/%s", proposal, r.file())
 	} else if len(v.fixed) > 0 {
-		check.Detail += "; delete what is not a failure any more; a run of the long form writes the shorter list"
+		check.Detail += "; delete what no longer fails; a run of the long form writes the shorter list"
 	}
 	r.report.Add(check)
 	for _, t := range r.first(v.unlisted, all, "fail and are not in "+r.file()) {
@@ -300,11 +300,11 @@ func (r *runner) count(v verdicts) {
 			outcomes.Rows = append(outcomes.Rows, []string{string(k), fmt.Sprint(ends["stock"][k]), fmt.Sprint(ends["patched"][k])})
 		}
 	}
-	r.report.Tables = append(r.report.Tables, outcomes, counted("Why the others end otherwise", "kind of cause", groups, len(groups)), counted("The most frequent causes", "cause", causes, 40))
+	r.report.Tables = append(r.report.Tables, outcomes, counted("Why the others end differently", "kind of cause", groups, len(groups)), counted("The most frequent causes", "cause", causes, 40))
 	r.byFile(v)
 	r.leftOut()
 	r.named("Pass on the patched sources alone", "What the patches are for. Each ran a second time.", v.better)
-	r.named("Ended now so, now otherwise", "Each ran a second time because its first end was to be reported.", v.flaky)
+	r.named("Flaky", "Each ran a second time because of how it first ended.", v.flaky)
 }
 
 // byFile adds a table of the files, if there are several.

@@ -77,7 +77,7 @@ func (r *runner) runFile(ctx context.Context, file suiteFile) (err error) {
 	first := sides[0].suite
 	for _, s := range sides[1:] {
 		if !slices.Equal(s.suite.names, first.names) {
-			return fmt.Errorf("%s has %d tests on %s and %d on %s: they must be the same; something on the two sides differs that decides which tests there are",
+			return fmt.Errorf("%s has %d tests on %s and %d on %s: they must be the same; something that decides which tests exist differs between the two sides",
 				file.path, len(first.names), sides[0].subject.Name, len(s.suite.names), s.subject.Name)
 		}
 	}

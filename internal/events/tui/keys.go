@@ -20,7 +20,7 @@ var (
 	keyBack     = binding("esc", "back; in the end: no filters, and follow what runs", "esc", "left", "backspace")
 	keyLog      = binding("l", "log, as a whole; it follows unless scrolled up", "l")
 	keyFailures = binding("f", "failures only", "f")
-	keyFilter   = binding("/", "filter: show what has a text in it", "/")
+	keyFilter   = binding("/", "filter: show only what has this text in it", "/")
 	keyHelp     = binding("?", "help", "?")
 	keyQuit     = binding("q", "quit; asks while work is under way", "q")
 	keyStop     = binding("ctrl-c", "stop the work at once", "ctrl+c")

@@ -137,7 +137,7 @@ func parse(file, data string) (p Program, nameLine int, err error) {
 		switch key {
 		case "name":
 			if nameLine = number; fileName(value)+".txt" != path.Base(file) {
-				return wrong("the name %q belongs into the file %s.txt", value, fileName(value))
+				return wrong("the name %q belongs in the file %s.txt", value, fileName(value))
 			}
 			p.Name = value
 		case "rules":
@@ -172,7 +172,7 @@ func parse(file, data string) (p Program, nameLine int, err error) {
 	}
 	text, whole := strings.CutSuffix(data, "\n")
 	if strings.TrimSpace(text) == "" || !whole {
-		return wrong("no program, or one without a line feed at its end")
+		return wrong("there is no program, or it does not end with a line feed")
 	}
 	p.Text = text
 	return p, nameLine, nil

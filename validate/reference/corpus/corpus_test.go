@@ -55,11 +55,11 @@ func TestFrontMatterIsStrict(t *testing.T) {
 		{"# finds: none", "# finds: none\n# finds: a fault", ":4: a second finds"},
 		{"# finds: none", "# finds: a fault\n# finds: none", ":4: a second finds"},
 		{"# finds: none", "# finds: a fault\n# finds: a fault", ":4: a second # finds: a fault"},
-		{"# name: two queues", "# name: three queues", `:1: the name "three queues" belongs into the file three-queues.txt`},
+		{"# name: two queues", "# name: three queues", `:1: the name "three queues" belongs in the file three-queues.txt`},
 		{"# expect: race on buffer b", "# expect: race on b", `:4: "race on b" is not an expectation: clean, race on`},
 		{"# expect: race on buffer b", "# expect: clean\n# runs: twice", `:5: runs is "twice"; only freely`},
-		{"queue q\n", "", ":5: no program"},
-		{"queue q\n", "queue q", ":5: no program, or one without a line feed"},
+		{"queue q\n", "", ":5: there is no program"},
+		{"queue q\n", "queue q", ":5: there is no program, or it does not end with a line feed"},
 	} {
 		data := head + "queue q\n"
 		if strings.Count(data, c.old) != 1 {
