@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -110,26 +109,6 @@ bool launch(id<MTLLibrary> library, const shaders::Kernel& kernel, id<MTLCommand
   return changed;
 }
 
-// Calls use with each kernel after it has run, and whether it has written anything. Returns how many there are.
-template <class Use>
-size_t launch_all(Use use) {
-  id<MTLCommandQueue> queue = [device() newCommandQueue];
-  size_t ran = 0;
-  for (const char* section : {"metal_basic", "metal_bfloat"}) {
-    const shaders::Library* translated = mpsforge::objc::translated_library(section);
-    CHECK(translated);
-    id<MTLLibrary> library = library_of(section);
-    CHECK(library.functionNames.count == translated->kernel_count);
-    for (uint32_t i = 0; i < translated->kernel_count; ++i, ++ran) {
-      @autoreleasepool {
-        const shaders::Kernel& kernel = translated->kernels[i];
-        use(kernel, launch(library, kernel, queue));
-      }
-    }
-  }
-  return ran;
-}
-
 void every_kernel_runs() {
   std::string silent;
   const size_t ran = launch_all([&](const shaders::Kernel& kernel, bool wrote) {
@@ -232,7 +211,6 @@ int main(int argc, char** argv) {
   }
   const std::vector<Case> cases = {
       {"every-kernel-runs", every_kernel_runs},
-      {"threads-of-a-kernel-do-not-race", threads_of_a_kernel_do_not_race},
       {"fmax", [] { run_fmax(64); }},
       {"read-beyond-the-buffer", [] { run_fmax(40); }, "thread (10, 0, 0) reads 4 bytes at 40 of 40"},
       {"disjoint-ranges", [] { two_queues_use_one_buffer(64); }},
