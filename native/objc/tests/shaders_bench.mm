@@ -39,8 +39,9 @@ struct Places {
 };
 
 struct Operands {
-  explicit Operands(size_t element)
-      : bytes(kElements * element),
+  // In bytes of an element.
+  Operands(size_t input, size_t output)
+      : bytes(kElements * std::max(input, output)),
         left(shared_buffer(bytes)),
         right(shared_buffer(bytes)),
         out(shared_buffer(bytes)),
@@ -49,8 +50,8 @@ struct Operands {
     fill<float>(right, [](size_t i) { return 0.5f * static_cast<float>(i % 89) - 20; });
     auto* all = static_cast<Places*>(places.contents);
     for (uint32_t i = 0; i < kElements; ++i) {
-      const auto place = static_cast<uint32_t>(i * element);
-      all[i] = {place, place, place, 0};
+      const auto in = static_cast<uint32_t>(i * input), to = static_cast<uint32_t>(i * output);
+      all[i] = {to, in, in, 0};
     }
   }
 
@@ -82,7 +83,7 @@ void dispatch(const char* kernel, const Operands& operands, NSUInteger threads, 
 
 template <int inputs, int outputs, class Element>
 double ratio(const char* kernel, Element element) {
-  const Operands operands(outputs * sizeof(float));
+  const Operands operands(inputs * sizeof(float), outputs * sizeof(float));
   const double translated = fastest_seconds([&] { dispatch(kernel, operands, kElements, 1); });
   const std::string expected(static_cast<char*>(operands.out.contents), operands.bytes);
   // Outside of the loop: a message for each element would be what is measured.
@@ -113,7 +114,7 @@ double ratio(const char* kernel, Element element) {
 }  // namespace
 
 void measure_translated_kernels() {
-  const Operands operands(sizeof(float));
+  const Operands operands(sizeof(float), sizeof(float));
   const double seconds = fastest_seconds([&] { dispatch("fmax_float", operands, 1, kDispatches); });
   std::printf("{\"microseconds\": %.3f, \"ratios\": {", 1e6 * seconds / kDispatches);
   std::printf("\"fmax_float\": %.2f, ",
