@@ -244,9 +244,13 @@ func (r *rewriter) root(pointer string) string {
 }
 
 // reach checks an access, and gives its address the name own.p.
-func (r *rewriter) reach(own, how, address string, size int) string {
-	return fmt.Sprintf("  %s.r = ptrtoint ptr %s to i64\n  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_%s(ptr %%mpsforge.run, i64 %s.r, i64 %s.i, i64 %d)\n",
-		own, r.root(address), own, address, own, how, own, own, size)
+func (r *rewriter) reach(own, how, address string, sizes ...int) string {
+	var all string
+	for _, size := range sizes {
+		all += fmt.Sprintf(", i64 %d", size)
+	}
+	return fmt.Sprintf("  %s.r = ptrtoint ptr %s to i64\n  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_%s(ptr %%mpsforge.run, i64 %s.r, i64 %s.i%s)\n",
+		own, r.root(address), own, address, own, how, own, own, all)
 }
 
 // load checks the address first. A pointer that is read gets the slot of the buffer that it leads to.
@@ -255,12 +259,14 @@ func (r *rewriter) load(name, typeName, address, alignment string) (string, erro
 	if size == 0 {
 		return "", fmt.Errorf("a load of type %s is not supported", typeName)
 	}
-	// A vector of 3 has the size of one of 4, unless it is packed.
+	// A vector of 3 has the size of one of 4, unless it is packed. PyTorch does not always give the last one, but elements of an array
+	// are told to the checker as one range.
+	touched := size
 	if count, element := vectorType(typeName); count == 3 && alignment == strconv.Itoa(4*typeSize(element)) {
-		size = 4 * typeSize(element)
+		touched = 4 * typeSize(element)
 	}
 	own := "%mpsforge." + strings.TrimPrefix(name, "%")
-	text := r.reach(own, "read", address, size)
+	text := r.reach(own, "read", address, size, touched)
 	if typeName != "ptr" {
 		return text + fmt.Sprintf("  %s = load %s, ptr %s.p, align 1", name, typeName, own), nil
 	}
@@ -300,7 +306,7 @@ func (r *rewriter) store(value, address string) (string, error) {
 }
 
 // interfaceOfRuns declares what native/shaders has, access.cc and runtime.cc.
-const interfaceOfRuns = `declare ptr @mpsforge_shader_read(ptr nocapture, i64, i64, i64)
+const interfaceOfRuns = `declare ptr @mpsforge_shader_read(ptr nocapture, i64, i64, i64, i64)
 declare ptr @mpsforge_shader_write(ptr nocapture, i64, i64, i64)
 declare ptr @mpsforge_shader_atomic(ptr nocapture, i64, i64, i32)
 declare i64 @mpsforge_shader_adopt(ptr nocapture, i64)

@@ -87,8 +87,8 @@ func TestArgumentsComeFromMetadata(t *testing.T) {
 
 func TestEveryAccessIsChecked(t *testing.T) {
 	for body, want := range map[string]string{
-		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 16, !tbaa !9": "@mpsforge_shader_read(ptr %mpsforge.run, i64 %mpsforge.4.r, i64 %mpsforge.4.i, i64 16)",
-		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 4":            "i64 %mpsforge.4.i, i64 12)", // packed
+		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 16, !tbaa !9": "@mpsforge_shader_read(ptr %mpsforge.run, i64 %mpsforge.4.r, i64 %mpsforge.4.i, i64 12, i64 16)",
+		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 4":            "i64 %mpsforge.4.i, i64 12, i64 12)", // packed
 		"  store half 0xH3C00, ptr addrspace(1) %1, align 2, !tbaa !9":   "@mpsforge_shader_write(ptr %mpsforge.run, i64 %mpsforge.s1.r, i64 %mpsforge.s1.i, i64 2)",
 		"  %4 = load ptr addrspace(1), ptr addrspace(2) %0, align 8":     "@mpsforge_shader_adopt(ptr %mpsforge.run, i64 %mpsforge.4.v)",
 	} {

@@ -14,7 +14,7 @@ void mpsforge_shader_simd_barrier(const Run* run, uint32_t place, uint32_t memor
 float mpsforge_shader_simd_sum_f32(const Run* run, uint32_t place, float value);
 void mpsforge_shader_simd_shuffle(const Run* run, uint32_t place, void* value, void* result, uint64_t size,
                                   int32_t distance);
-void* mpsforge_shader_read(const Run* run, uint64_t root, uint64_t address, uint64_t size);
+void* mpsforge_shader_read(const Run* run, uint64_t root, uint64_t address, uint64_t size, uint64_t touched);
 void* mpsforge_shader_write(const Run* run, uint64_t root, uint64_t address, uint64_t size);
 void* mpsforge_shader_atomic(const Run* run, uint64_t address, uint64_t size, uint32_t access);
 }
@@ -108,7 +108,7 @@ void read_beyond_a_buffer_gives_zeros() {
         uint32_t value;
         std::memcpy(
             &value,
-            mpsforge_shader_read(run, run->slots[1].base, run->slots[1].base + static_cast<uint64_t>(offset), 4), 4);
+            mpsforge_shader_read(run, run->slots[1].base, run->slots[1].base + static_cast<uint64_t>(offset), 4, 4), 4);
         CHECK(value == (offset == 0 || offset == 4 ? 7u : 0u));
       }
     }
@@ -122,7 +122,11 @@ struct Grid {
   uint32_t thread;
 
   uint32_t in_grid() const { return run->position[0] * kThreads + thread; }
-  float* read(uint32_t slot, uint32_t i) const { return at(mpsforge_shader_read, slot, i); }
+  float* read(uint32_t slot, uint32_t i) const {
+    return at([](const Run* run, uint64_t root, uint64_t address,
+                 uint64_t size) { return mpsforge_shader_read(run, root, address, size, size); },
+              slot, i);
+  }
   float* write(uint32_t slot, uint32_t i) const { return at(mpsforge_shader_write, slot, i); }
   void add_atomically(uint32_t slot, uint32_t i) const {
     mpsforge_shader_atomic(run, run->slots[slot].base + 4 * i, 4, kRead | kWrite);

@@ -23,29 +23,32 @@ uint64_t mpsforge_shader_adopt(MPSFORGE_RUN, uint64_t address);
 
 // Returns where the bytes are; of what is not there, some bytes that are of no matter. root is the pointer that the
 // address was made from, in the same buffer: that it is, often, the same one for all threads is what makes this cheap.
+// Of size bytes it is known that they are read; the touched ones, at most an element more, are padding that may be read
+// with them.
 static inline __attribute__((always_inline)) void* reach(const Run* run, uint64_t root, uint64_t address, uint64_t size,
-                                                         uint32_t access) {
+                                                         uint64_t touched, uint32_t access) {
   const uint32_t number = (root >> kTagShift) % kSlots;
   const Slot& slot = run->slots[number];
   const uint64_t offset = address - slot.base;
   const uint64_t allowed = slot.length < size ? 0 : slot.length - size + 1;
   if (__builtin_expect(offset >= allowed, 0)) return mpsforge_shader_refuse(run, number, offset, size, access);
   if (slot.read.bits) {
-    if (access & kRead) slot.read.add(offset, size);
+    if (access & kRead) slot.read.add(offset, touched);
     if (access & kWrite) slot.written.add(offset, size);
   }
   if (run->races) return mpsforge_shader_order(run, number, offset, size, access);
   return reinterpret_cast<void*>(address & kAddress);
 }
 
-MPSFORGE_INLINE void* mpsforge_shader_read(const Run* run, uint64_t root, uint64_t address, uint64_t size) {
-  return reach(run, root, address, size, kRead);
+MPSFORGE_INLINE void* mpsforge_shader_read(const Run* run, uint64_t root, uint64_t address, uint64_t size,
+                                           uint64_t touched) {
+  return reach(run, root, address, size, touched, kRead);
 }
 MPSFORGE_INLINE void* mpsforge_shader_write(const Run* run, uint64_t root, uint64_t address, uint64_t size) {
-  return reach(run, root, address, size, kWrite);
+  return reach(run, root, address, size, size, kWrite);
 }
 MPSFORGE_INLINE void* mpsforge_shader_atomic(const Run* run, uint64_t address, uint64_t size, uint32_t access) {
-  return reach(run, address, address, size, access | kAtomic);
+  return reach(run, address, address, size, size, access | kAtomic);
 }
 
 MPSFORGE_INLINE uint64_t mpsforge_shader_argument(const Run* run, uint32_t place) { return run->arguments[place]; }

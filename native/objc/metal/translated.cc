@@ -37,7 +37,7 @@ class Bits {
 
   // For so many bytes.
   static Bits take(size_t length) {
-    const size_t pages = (length >> Touched::kPage) + 1;
+    const size_t pages = ((length + kPadding) >> Touched::kPage) + 1;
     std::vector<Bits>& kept = kept_bits();
     const auto fits = std::find_if(kept.begin(), kept.end(), [pages](const Bits& bits) {
       return bits.pages_ >= pages && bits.pages_ <= 4 * pages;  // all page marks are looked at
@@ -95,6 +95,7 @@ class Bits {
  private:
   static constexpr size_t kPageWords = (size_t{1} << Touched::kPage) / 64;
   static constexpr size_t kKept = 32;
+  static constexpr size_t kPadding = 8;  // that may be touched beyond a slot
 
   static std::vector<Bits>& kept_bits() {
     static thread_local std::vector<Bits> kept;
@@ -226,7 +227,9 @@ class Dispatch {
   void declare(uint32_t slot, const Bits& touched, uint32_t access) {
     const Place& place = places_[slot];
     const uint64_t base = run_.slots[slot].base & kAddress;
+    const size_t length = run_.slots[slot].length;
     touched.each_range([&](size_t first, size_t size) {
+      size = std::min(size, length - first);
       if (place.kind == Place::Buffer) {
         api().argument(call_, kernel_.arguments[place.argument].index, first, size, access);
       } else {

@@ -1,6 +1,7 @@
 """Has operators run PyTorch's own Metal kernels on device mps and compares each value with the CPU's.
 
-Prints one JSON object: the kernels whose values were compared, and the cases that were wrong or ended in an error.
+Prints one JSON object: the kernels whose values were compared, the cases that were wrong or ended in an error, and what
+the software Metal found, where it goes on after a violation.
 """
 
 import ctypes
@@ -235,6 +236,22 @@ def kernels_run() -> set[str]:
     return set(text.value.decode().split())
 
 
+class Finding(ctypes.Structure):
+    """mpsforge_host_finding of native/objc/include/mpsforge/host.h."""
+
+    _fields_ = [("kind", ctypes.c_uint32), ("signature", ctypes.c_uint32), ("message", ctypes.c_char * 512)] + [
+        (name, ctypes.c_char * 256) for name in ("first", "second", "history")
+    ]
+
+
+def findings() -> list[str]:
+    ask = ctypes.CDLL("libmpsforge_objc.so").mpsforge_host_findings
+    ask.restype = ctypes.c_size_t
+    found = (Finding * 64)()
+    count = min(ask(found, ctypes.c_size_t(len(found))), len(found))
+    return [f"{f.second.decode(errors='replace')}: {f.message.decode(errors='replace')}" for f in found[:count]]
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     torch.manual_seed(1)
@@ -254,7 +271,7 @@ def main() -> None:
             except (AssertionError, RuntimeError, NotImplementedError, TypeError) as error:
                 wrong.append(f"{name}: {str(error)[:300]}")
             before = kernels_run()
-    print(json.dumps({"compared": sorted(compared), "wrong": wrong}))
+    print(json.dumps({"compared": sorted(compared), "wrong": wrong, "findings": findings()}))
 
 
 main()
