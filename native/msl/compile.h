@@ -10,7 +10,7 @@
 
 namespace mpsforge::msl {
 
-// What compiles, as the file says that whoever built this library has written (fork/host/metal.go): a line each of a
+// What compiles, as the file says that whoever built this library has written (fork/host/msl.go): a line each of a
 // name and a value.
 struct Toolchain {
   std::string clang, linker;
