@@ -4,6 +4,7 @@
 //
 // A thread that reaches outside of its memory is a finding, and ends there.
 #include <link.h>
+#include <setjmp.h>
 
 #include <cstdint>
 #include <cstring>
@@ -26,8 +27,8 @@ struct Range {
 // Of the CPU's thread.
 struct Here {
   Run* run;
-  void* back[kThreads][5];  // where threads of the threadgroup go when they end early
-  std::vector<Range> own;   // this library's constants, and its threadgroup memory for this thread
+  jmp_buf back[kThreads];  // where threads of the threadgroup go when they end early
+  std::vector<Range> own;  // this library's constants, and its threadgroup memory for this thread
 };
 
 Here& here() {
@@ -87,7 +88,7 @@ uint32_t nearest(const Run* run, uintptr_t address) {
   return best;
 }
 
-[[noreturn]] void end_thread(Run* run) { __builtin_longjmp(here().back[turn(run)], 1); }
+[[noreturn]] void end_thread(Run* run) { longjmp(here().back[turn(run)], 1); }
 
 void refuse(Run* run, Problem problem, uint32_t slot, uintptr_t address, uint64_t size, uint32_t access) {
   Refused what{problem, slot, address - (run->slots[slot].base & kAddress), size, access, {}, {}, 0};
@@ -128,7 +129,7 @@ std::vector<Kernel>& kernels() {
 
 // One thread. Not inlined, as a function with setjmp must be left the way that it was entered.
 __attribute__((noinline)) void run_one(Run* run, void (*one)(Run*)) {
-  if (__builtin_setjmp(here().back[turn(run)]) == 0) one(run);
+  if (_setjmp(here().back[turn(run)]) == 0) one(run);
 }
 
 }  // namespace

@@ -179,6 +179,10 @@ constexpr T insert_bits(T base, T insert, uint offset, uint bits) {
     return name(x, vec<T, N>(y), vec<T, N>(z));                                                                    \
   }
 
+// The sine of pi times x, which is from -1 to 1: 0 at both ends.
+inline float sine_of_turn(float x) {
+  return __builtin_sinf(M_PI_F * (__builtin_fabsf(x) > 0.5f ? __builtin_copysignf(1.0f, x) - x : x));
+}
 MPSFORGE_REAL1_OF_ANY(acos, __builtin_acosf(x))
 MPSFORGE_REAL1_OF_ANY(acosh, __builtin_acoshf(x))
 MPSFORGE_REAL1_OF_ANY(asin, __builtin_asinf(x))
@@ -188,7 +192,7 @@ MPSFORGE_REAL1_OF_ANY(atanh, __builtin_atanhf(x))
 MPSFORGE_REAL1_OF_ANY(ceil, __builtin_ceilf(x))
 MPSFORGE_REAL1_OF_ANY(cos, __builtin_cosf(x))
 MPSFORGE_REAL1_OF_ANY(cosh, __builtin_coshf(x))
-MPSFORGE_REAL1_OF_ANY(cospi, __builtin_cosf(M_PI_F* x))
+MPSFORGE_REAL1_OF_ANY(cospi, sine_of_turn(0.5f - __builtin_fabsf(__builtin_remainderf(x, 2.0f))))
 MPSFORGE_REAL1_OF_ANY(exp, __builtin_expf(x))
 MPSFORGE_REAL1_OF_ANY(exp2, __builtin_exp2f(x))
 MPSFORGE_REAL1_OF_ANY(exp10, __builtin_exp10f(x))
@@ -204,11 +208,11 @@ MPSFORGE_REAL1_OF_ANY(rsqrt, 1.0f / __builtin_sqrtf(x))
 MPSFORGE_REAL1_OF_ANY(saturate, __builtin_fminf(__builtin_fmaxf(x, 0.0f), 1.0f))
 MPSFORGE_REAL1_OF_ANY(sin, __builtin_sinf(x))
 MPSFORGE_REAL1_OF_ANY(sinh, __builtin_sinhf(x))
-MPSFORGE_REAL1_OF_ANY(sinpi, __builtin_sinf(M_PI_F* x))
+MPSFORGE_REAL1_OF_ANY(sinpi, sine_of_turn(__builtin_remainderf(x, 2.0f)))
 MPSFORGE_REAL1_OF_ANY(sqrt, __builtin_sqrtf(x))
 MPSFORGE_REAL1_OF_ANY(tan, __builtin_tanf(x))
 MPSFORGE_REAL1_OF_ANY(tanh, __builtin_tanhf(x))
-MPSFORGE_REAL1_OF_ANY(tanpi, __builtin_tanf(M_PI_F* x))
+MPSFORGE_REAL1_OF_ANY(tanpi, sinpi(x) / cospi(x))
 MPSFORGE_REAL1_OF_ANY(trunc, __builtin_truncf(x))
 MPSFORGE_REAL1(abs, __builtin_fabsf(x))
 MPSFORGE_REAL1(sign, x > 0 ? 1.0f : x < 0 ? -1.0f : x == 0 ? x : 0.0f)
