@@ -63,8 +63,8 @@ std::vector<float> run(const std::string& source) {
     if (kernel.arguments[i].kind == ArgumentKind::Position) continue;
     const uint32_t slot = run.slot_count++;
     const auto address = slot == 1 ? reinterpret_cast<uint64_t>(memory.data()) : reinterpret_cast<uint64_t>(&ten);
-    run.slots[slot] = {uint64_t{slot} << kTagShift | address, slot == 1 ? kThreads * sizeof(float) : sizeof ten,
-                       nullptr, nullptr};
+    run.slots[slot] = {
+        uint64_t{slot} << kTagShift | address, slot == 1 ? kThreads * sizeof(float) : sizeof ten, {}, {}};
     run.arguments[i] = run.slots[slot].base;
   }
   for (int d = 0; d < 3; ++d) {
