@@ -2,8 +2,9 @@
 // decide over), metal (the software Metal), pool (the reference stream pool), slots (the reference slot allocator and the
 // harness for others), script (the language that drives them), programs (mains that are compiled at verify time,
 // with a sanitizer or with the code under test), objc (Apple's headers and classes, for host builds), shaders (what runs
-// PyTorch's Metal kernels, which fork/shaders translates) and torch (what host builds
-// add to PyTorch's own sources). All folders but programs, objc, shaders and torch are Go packages too, compiled by cgo.
+// PyTorch's Metal kernels, which fork/shaders translates), msl (the Metal Shading Language: what compiles shaders that are source
+// at run time) and torch (what host builds add to PyTorch's own sources). All folders but programs, objc, shaders, msl and torch
+// are Go packages too, compiled by cgo.
 //
 // Go's build cache knows a cgo package by the files of its own folder, by the files that it embeds, and by the compiled
 // packages that it imports; it does not follow #include into other folders. So a folder whose headers others include embeds
@@ -16,7 +17,7 @@ import "embed"
 // Sources holds the C++ sources of the sub-folders: verification compiles them with sanitizers, or together with the
 // code under test.
 //
-//go:embed metal/*.h metal/*.cc shaders/*.h shaders/*.cc pool/*.h pool/*.cc schedule/*.h schedule/*.cc script/*.h script/*.cc slots/*.h slots/*.cc programs/*.h programs/*.cc all:objc
+//go:embed metal/*.h metal/*.cc shaders/*.h shaders/*.cc msl/*.h msl/*.cc all:msl/include pool/*.h pool/*.cc schedule/*.h schedule/*.cc script/*.h script/*.cc slots/*.h slots/*.cc programs/*.h programs/*.cc all:objc
 var Sources embed.FS
 
 // Torch holds, below torch/, what host builds add to the sources of PyTorch.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,4 +53,26 @@ func CacheHits(t testing.TB, root *Root, cache string) int {
 		}
 	}
 	return hits
+}
+
+// ShaderProgram lays out, in dir, what compiles shaders at run time, and makes a program of native sources that uses it.
+func ShaderProgram(ctx context.Context, root *Root, cache, dir string, sources fs.FS, paths ...string) (program, toolchain string, err error) {
+	native := filepath.Join(dir, "native")
+	if err := os.CopyFS(native, sources); err != nil {
+		return "", "", err
+	}
+	h := builder{Options: Options{Root: root, Cache: dir, Native: sources}, compiler: compiler{root: root, cache: cache, jobs: 2, sink: events.Discard}}
+	if err := h.shaderCompiler(ctx, native, dir); err != nil {
+		return "", "", err
+	}
+	var units []unit
+	for _, path := range paths {
+		units = append(units, unit{dir: native, path: path, flags: []string{"-std=c++17", "-O1", "-I."}, object: filepath.Join(dir, filepath.Base(path)+".o")})
+	}
+	if err := h.compiler.compile(ctx, units); err != nil {
+		return "", "", err
+	}
+	program = filepath.Join(dir, "program")
+	err = h.compiler.link(ctx, program, objectsOf(units), []string{"-pthread", "-Wl,--disable-new-dtags", "-Wl,-rpath," + root.libraries()})
+	return program, filepath.Join(dir, mslFolder, ToolchainFile), err
 }

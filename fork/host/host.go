@@ -207,7 +207,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	var metal, foreign, evaluator, drivers, tests []unit
 	ownFlags := slices.Concat(commonFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"}, include(".", "objc/include"))
 	err = eachSource(h.Native, func(path string) {
-		if !strings.HasPrefix(path, "objc/") && !strings.HasPrefix(path, "metal/") && !strings.HasPrefix(path, "schedule/") {
+		if !strings.HasPrefix(path, "objc/") && !strings.HasPrefix(path, "metal/") && !strings.HasPrefix(path, "schedule/") && !slices.Contains(mslSources, path) {
 			return
 		}
 		u := unit{dir: native, path: path, flags: ownFlags, object: filepath.Join(objects, "native", path+".o")}
@@ -283,6 +283,9 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		tests = nil
 	}
 	if err := h.compiler.compile(ctx, slices.Concat(foreign, evaluator, metal, drivers, tests)); err != nil {
+		return nil, err
+	}
+	if err := h.shaderCompiler(ctx, native, dir); err != nil {
 		return nil, err
 	}
 	registration, kernels, err := h.registration(ctx, generated, objects, objectsOf(foreign))

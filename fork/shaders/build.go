@@ -58,7 +58,7 @@ const inlinedSource = "shaders/access.cc"
 // Build translates libraries, unless the cache has the result. The caller holds the cache's lock.
 func Build(ctx context.Context, options Options) (*Built, error) {
 	sink := events.OrDiscard(options.Sink)
-	march := processor()
+	march := Processor()
 	parts := []string{strings.Join(march, " ")}
 	built := &Built{}
 	for _, library := range options.Libraries {
@@ -115,8 +115,8 @@ func Build(ctx context.Context, options Options) (*Built, error) {
 	return built, nil
 }
 
-// processor gives the compiler's flags for what this machine can: conversions of half and vectors of 256 bits matter here.
-func processor() []string {
+// Processor gives the compiler's flags for what this machine can: conversions of half and vectors of 256 bits matter here.
+func Processor() []string {
 	if runtime.GOARCH != "amd64" {
 		return nil
 	}

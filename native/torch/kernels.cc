@@ -8,80 +8,6 @@
 namespace mpsforge::hostmps {
 namespace {
 
-// The word behind the text in the library's source.
-std::string word_after(const KernelCall& call, const std::string& text) {
-  size_t start = call.source().find(text);
-  if (start == std::string::npos) call.fail("its source does not have the text \"" + text + "\"");
-  start += text.size();
-  const size_t end = call.source().find_first_of(" *&;", start);
-  return call.source().substr(start, end - start);
-}
-
-template <class T>
-T conjugate(const T& value) {
-  return value;
-}
-template <class T>
-c10::complex<T> conjugate(const c10::complex<T>& value) {
-  return c10::complex<T>(value.real(), static_cast<T>(-value.imag()));
-}
-
-// gather_kernel_1 to 4 and n: a strided view to contiguous memory; scatter_kernel_*: the other way. Each element is
-// declared by itself, since what lies between the view's elements is another's.
-void move_strided(const KernelCall& call) {
-  const bool scatter = call.function().rfind("scatter", 0) == 0;
-  const char last = call.function().back();
-  const size_t dimensions = last == 'n' ? static_cast<size_t>(call.value<int32_t>(5)) : static_cast<size_t>(last - '0');
-  const auto sizes = call.values<uint32_t>(2, dimensions), strides = call.values<uint32_t>(3, dimensions);
-  const uint32_t count = call.value<uint32_t>(4);
-  const bool conjugated = call.source_has("-x.y");
-  with_type(call, word_after(call, "src = (constant "), [&](auto from) {
-    with_type(call, word_after(call, "dst = (device "), [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
-      for (uint32_t i = 0; i < count; ++i) {
-        size_t offset = 0, rest = i;
-        for (size_t dimension = dimensions; dimension-- > 0;) {
-          offset += static_cast<size_t>(strides[dimension]) * (rest % sizes[dimension]);
-          rest /= sizes[dimension];
-        }
-        const From value = *call.read<From>(0, 1, scatter ? i : offset);
-        *call.write<To>(1, 1, scatter ? offset : i) = Convert<To, From>::value(conjugated ? conjugate(value) : value);
-      }
-    });
-  });
-}
-
-// exp_kernel, tanh_kernel: types are written into the source.
-template <class Function>
-void pointwise(const KernelCall& call, Function function) {
-  const std::string start = "kernel void " + call.function() + "( device ";
-  const std::string output = word_after(call, start);
-  const size_t place = call.source().find(start);
-  const size_t input_place = call.source().find("device ", place + start.size());
-  const size_t end = call.source().find_first_of(" *", input_place + 7);
-  const std::string input = call.source().substr(input_place + 7, end - input_place - 7);
-  with_type(call, output, [&](auto to) {
-    with_type(call, input, [&](auto from) {
-      using To = decltype(to);
-      using From = decltype(from);
-      const size_t count = call.threads();
-      const From* in = call.read<From>(1, count);
-      To* out = call.write<To>(0, count);
-      for (size_t i = 0; i < count; ++i)
-        out[i] = Convert<To, float>::value(function(Convert<float, From>::value(in[i])));
-    });
-  });
-}
-
-void exp_kernel(const KernelCall& call) {
-  pointwise(call, [](float x) { return std::exp(x); });
-}
-
-void tanh_kernel(const KernelCall& call) {
-  pointwise(call, [](float x) { return std::tanh(x); });
-}
-
 std::string suffix(const KernelCall& call, const std::string& prefix) { return call.function().substr(prefix.size()); }
 
 void renorm(const KernelCall& call) {
@@ -150,10 +76,6 @@ void layer_norm(const KernelCall& call) {
 }
 
 const RegisterHostKernel registered[] = {
-    {"gather_kernel_*", move_strided},
-    {"scatter_kernel_*", move_strided},
-    {"exp_kernel", exp_kernel},
-    {"tanh_kernel", tanh_kernel},
     {"renorm_float", renorm},
     {"renorm_half", renorm},
     {"renorm_bfloat", renorm},

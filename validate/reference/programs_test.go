@@ -240,3 +240,8 @@ func runPlainAndSanitized(t *testing.T, names ...string) {
 func TestThreadsOfShadersTakeTurns(t *testing.T) {
 	runPlainAndSanitized(t, "shaders/", "programs/shaders_test.cc")
 }
+
+// How the source of a shader becomes C++, and what is refused.
+func TestShaderSourceBecomesCxx(t *testing.T) {
+	runPlainAndSanitized(t, "msl/rewrite.h", "msl/rewrite.cc", "programs/msl_test.cc")
+}

@@ -195,10 +195,8 @@ void check_options(MTLResourceOptions options) {
 }
 
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
-  (void)options;
   if (error) *error = nil;
-  // There is no compiler that could find an error in it.
-  return [[SoftwareMTLLibrary alloc] initWithSource:source];
+  return [[SoftwareMTLLibrary alloc] initWithSource:source options:options error:error];
 }
 
 - (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error {
@@ -215,7 +213,7 @@ void check_options(MTLResourceOptions options) {
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error {
   (void)url;
   if (error) *error = nil;
-  return [[SoftwareMTLLibrary alloc] initWithSource:nil];
+  return [[SoftwareMTLLibrary alloc] initWithSection:""];
 }
 
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function error:(NSError**)error {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "../engine.h"
-#include "translated.h"
 
 namespace mpsforge::objc {
 namespace {
@@ -18,9 +17,8 @@ namespace {
 struct Entry {
   std::string name;  // the engine's
   std::string function;
-  std::string source;
   HostKernel kernel;
-  const shaders::Kernel* translated;
+  TranslatedKernel translated;
   std::atomic<bool> ran{false};
 };
 
@@ -53,12 +51,12 @@ HostKernel find(const Registry& all, const std::string& function) {
 
 void run(mpsforge_metal_call* call) {
   auto* entry = static_cast<Entry*>(api().context(call));
-  if (entry->translated) {
+  if (entry->translated.kernel) {
     entry->ran.store(true, std::memory_order_relaxed);
-    run_translated(*entry->translated, call);
+    run_translated(entry->translated, call);
     return;
   }
-  entry->kernel(KernelCall(entry->function, entry->source, call));
+  entry->kernel(KernelCall(entry->function, call));
 }
 
 }  // namespace
@@ -90,15 +88,14 @@ std::vector<std::string> host_kernel_names() {
   return names;
 }
 
-const char* engine_kernel(uint64_t library, const std::string& source, const std::string& function,
-                          const shaders::Kernel* translated) {
+const char* engine_kernel(uint64_t library, const std::string& function, const TranslatedKernel& translated) {
   EngineCall guard;
   Registry& all = registry();
   std::lock_guard<std::mutex> lock(all.mutex);
   Entry*& entry = all.entries[{library, function}];
   if (entry) return entry->name.c_str();
-  const HostKernel kernel = translated ? nullptr : find(all, function);
-  if (!kernel && !translated) {
+  const HostKernel kernel = translated.kernel ? nullptr : find(all, function);
+  if (!kernel && !translated.kernel) {
     all.entries.erase({library, function});
     return nullptr;
   }
@@ -107,7 +104,7 @@ const char* engine_kernel(uint64_t library, const std::string& source, const std
     name += " of library " + std::to_string(library);
     all.names.insert(name);
   }
-  entry = new Entry{name, function, source, kernel, translated};
+  entry = new Entry{name, function, kernel, translated};
   const mpsforge_metal_kernel made{entry->name.c_str(), run, nullptr};
   api().add_context_kernel(device(), &made, entry);
   return entry->name.c_str();
@@ -119,13 +116,12 @@ std::string translated_kernels_run() {
   std::lock_guard<std::mutex> lock(all.mutex);
   std::string names;
   for (const auto& [key, entry] : all.entries) {
-    if (entry->translated && entry->ran.load(std::memory_order_relaxed)) names += entry->function + "\n";
+    if (entry->translated.kernel && entry->ran.load(std::memory_order_relaxed)) names += entry->function + "\n";
   }
   return names;
 }
 
-KernelCall::KernelCall(const std::string& function, const std::string& source, mpsforge_metal_call* call)
-    : function_(function), source_(source), call_(call) {
+KernelCall::KernelCall(const std::string& function, mpsforge_metal_call* call) : function_(function), call_(call) {
   api().grid(call_, &grid_);
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../../metal/metal.h"
-#include "../../shaders/run.h"
+#include "translated.h"
 
 namespace mpsforge::objc {
 
@@ -19,14 +19,9 @@ namespace mpsforge::objc {
 // that names the kernel.
 class KernelCall {
  public:
-  KernelCall(const std::string& function, const std::string& source, mpsforge_metal_call* call);
+  KernelCall(const std::string& function, mpsforge_metal_call* call);
 
   const std::string& function() const { return function_; }
-  // Of the library; empty if that was compiled beforehand. Some libraries are made from one template several times,
-  // with types written into the source, and their functions keep their names.
-  const std::string& source() const { return source_; }
-  bool source_has(const char* text) const { return source_.find(text) != std::string::npos; }
-
   uint64_t threads(int dimension) const { return grid_.threads[dimension]; }
   uint64_t threads() const { return grid_.threads[0] * grid_.threads[1] * grid_.threads[2]; }
   uint64_t group(int dimension) const { return grid_.group[dimension]; }
@@ -78,7 +73,6 @@ class KernelCall {
 
  private:
   const std::string& function_;
-  const std::string& source_;
   mpsforge_metal_call* const call_;
   mpsforge_metal_grid grid_;
 };
@@ -97,8 +91,7 @@ std::vector<std::string> host_kernel_names();
 
 // Adds the function of a library to the engine's kernels, once, and returns the name that it has there, which lives for
 // ever; nullptr if it has no host kernel and is not translated. Libraries are told apart by their number.
-const char* engine_kernel(uint64_t library, const std::string& source, const std::string& function,
-                          const shaders::Kernel* translated);
+const char* engine_kernel(uint64_t library, const std::string& function, const TranslatedKernel& translated);
 
 // The names of the translated kernels that have run, each followed by the end of the line.
 std::string translated_kernels_run();

@@ -1,16 +1,15 @@
-// Libraries, functions and pipelines. Nothing is compiled: a function is a name. Its work is done by the translated
-// kernel (translated.h), in a library that was compiled beforehand and translated, else by the host kernel that is
+// Libraries, functions and pipelines. A function is a name. Its work is done by the translated kernel (translated.h),
+// in a library that was compiled beforehand and translated, or is compiled from source; else by the host kernel that is
 // registered for it (host_kernel.h).
 #import <Foundation/Foundation.h>
 
 #include <atomic>
-#include <cctype>
-#include <set>
 #include <string>
 
 #include "../engine.h"
 #include "host_kernel.h"
 #include "metal_objects.h"
+#include "source_library.h"
 #include "translated.h"
 
 using namespace mpsforge::objc;
@@ -28,36 +27,6 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
   *error = [NSError errorWithDomain:MTLLibraryErrorDomain code:code userInfo:info];
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-// Whether the source has the name as a word.
-bool has_word(const std::string& source, const std::string& name) {
-  for (size_t at = source.find(name); at != std::string::npos; at = source.find(name, at + 1)) {
-    const size_t end = at + name.size();
-    if ((at == 0 || !is_word(source[at - 1])) && (end == source.size() || !is_word(source[end]))) return true;
-  }
-  return false;
-}
-
-// The names in "kernel void NAME" and in [[host_name("NAME")]], which is how templates are instantiated.
-std::set<std::string> kernels_of(const std::string& source) {
-  std::set<std::string> names;
-  const auto add_word = [&](size_t at) {
-    while (at < source.size() && std::isspace(static_cast<unsigned char>(source[at]))) ++at;
-    size_t end = at;
-    while (end < source.size() && is_word(source[end])) ++end;
-    if (end > at) names.insert(source.substr(at, end - at));
-  };
-  const std::string kernel = "kernel void ", host = "host_name(\"";
-  for (size_t at = source.find(kernel); at != std::string::npos; at = source.find(kernel, at + 1)) {
-    add_word(at + kernel.size());
-  }
-  for (size_t at = source.find(host); at != std::string::npos; at = source.find(host, at + 1)) {
-    add_word(at + host.size());
-  }
-  return names;
-}
-
 }  // namespace
 
 @interface SoftwareMTLFunction : NSObject <MTLFunction> {
@@ -68,48 +37,54 @@ std::set<std::string> kernels_of(const std::string& source) {
 @end
 
 @interface SoftwareMTLLibrary ()
-@property(readonly) NSString* source;
 @property(readonly) uint64_t number;
-@property(readonly) const mpsforge::shaders::Library* translated;
+@property(readonly) Translated translated;
 @end
 
 @implementation SoftwareMTLLibrary {
-  NSString* _source;
   uint64_t _number;
-  const mpsforge::shaders::Library* _translated;
+  Translated _translated;
   NSString* _label;
 }
 
-- (instancetype)initWithSource:(NSString*)source {
+- (instancetype)init {
   static std::atomic<uint64_t> made{0};
   self = [super init];
-  if (!self) return nil;
-  _source = [source copy];
-  _number = ++made;
+  if (self) _number = ++made;
   return self;
 }
 
+- (instancetype)initWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
+  self = [self init];
+  if (!self) return nil;
+  mpsforge::msl::Macros macros;
+  for (NSString* name in options.preprocessorMacros) {
+    macros.push_back({text(name), text([[options.preprocessorMacros objectForKey:name] description])});
+  }
+  std::string problem;
+  _translated = source_library(text(source), macros, problem);
+  if (_translated.library) return self;
+  set_error(error, MTLLibraryErrorCompileFailure, problem);
+  [self release];
+  return nil;
+}
+
 - (instancetype)initWithSection:(const std::string&)section {
-  self = [self initWithSource:nil];
+  self = [self init];
   if (self) _translated = translated_library(section);
   return self;
 }
 
 - (void)dealloc {
-  [_source release];
   [_label release];
   [super dealloc];
-}
-
-- (NSString*)source {
-  return _source;
 }
 
 - (uint64_t)number {
   return _number;
 }
 
-- (const mpsforge::shaders::Library*)translated {
+- (Translated)translated {
   return _translated;
 }
 
@@ -130,13 +105,9 @@ std::set<std::string> kernels_of(const std::string& source) {
 
 - (NSArray<NSString*>*)functionNames {
   NSMutableArray* names = [NSMutableArray array];
-  if (_translated) {
-    for (uint32_t i = 0; i < _translated->kernel_count; ++i) {
-      [names addObject:[NSString stringWithUTF8String:_translated->kernels[i].name]];
-    }
-  } else if (_source) {
-    for (const std::string& name : kernels_of(text(_source))) {
-      [names addObject:[NSString stringWithUTF8String:name.c_str()]];
+  if (_translated.library) {
+    for (uint32_t i = 0; i < _translated.library->kernel_count; ++i) {
+      [names addObject:[NSString stringWithUTF8String:_translated.library->kernels[i].name]];
     }
   } else {
     for (const std::string& name : host_kernel_names()) {
@@ -149,11 +120,8 @@ std::set<std::string> kernels_of(const std::string& source) {
 - (id<MTLFunction>)newFunctionWithName:(NSString*)name {
   if (!name) fail("-[SoftwareMTLLibrary newFunctionWithName:] with nil");
   const std::string wanted = text(name);
-  if (_translated) {
-    return translated_kernel(*_translated, wanted) ? [[SoftwareMTLFunction alloc] initWithLibrary:self name:name] : nil;
-  }
-  // A name put together by the preprocessor is not in the source as a word; then the host kernel's is believed.
-  const bool known = (_source && has_word(text(_source), wanted)) || find_host_kernel(wanted);
+  const bool known = _translated.library ? translated_kernel(_translated, wanted).kernel != nullptr
+                                         : find_host_kernel(wanted) != nullptr;
   return known ? [[SoftwareMTLFunction alloc] initWithLibrary:self name:name] : nil;
 }
 
@@ -230,9 +198,9 @@ std::set<std::string> kernels_of(const std::string& source) {
   if (error) *error = nil;
   SoftwareMTLLibrary* library = ((SoftwareMTLFunction*)function)->_library;
   const std::string name = text(function.name);
-  const mpsforge::shaders::Kernel* translated =
-      library.translated ? translated_kernel(*library.translated, name) : nullptr;
-  const char* kernel = engine_kernel(library.number, text(library.source), name, translated);
+  const TranslatedKernel translated =
+      library.translated.library ? translated_kernel(library.translated, name) : TranslatedKernel{};
+  const char* kernel = engine_kernel(library.number, name, translated);
   if (!kernel) {
     set_error(error, MTLLibraryErrorUnsupported, "mpsforge has no host kernel for the Metal function " + name);
     return nil;

@@ -94,10 +94,10 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 @end
 
 @interface SoftwareMTLLibrary : NSObject <MTLLibrary>
-// Without source: a library that was compiled beforehand, which has every function that a host kernel is registered
-// for.
-- (instancetype)initWithSource:(NSString*)source;
-// One that PyTorch's binary has in a section: with the kernels that were translated of it, if they were.
+// nil, and an error, if it cannot be compiled.
+- (instancetype)initWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error;
+// One that PyTorch's binary has in a section: with the kernels that were translated of it; if they were not, with every
+// function that a host kernel is registered for.
 - (instancetype)initWithSection:(const std::string&)section;
 @end
 

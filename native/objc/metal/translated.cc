@@ -275,24 +275,25 @@ class Dispatch {
 
 }  // namespace
 
-const shaders::Library* translated_library(const std::string& section) {
-  if (!mpsforge_shaders) return nullptr;
+Translated translated_library(const std::string& section) {
+  if (!mpsforge_shaders) return {};
   const shaders::Table* table = mpsforge_shaders();
   if (table->format != shaders::kFormat) fail("the translated kernels are of another version of mpsforge");
   for (uint32_t i = 0; i < table->library_count; ++i) {
-    if (section == table->libraries[i].section) return &table->libraries[i];
+    if (section == table->libraries[i].section) return {&table->libraries[i], mpsforge_shaders_run};
   }
-  return nullptr;
+  return {};
 }
 
-const shaders::Kernel* translated_kernel(const shaders::Library& library, const std::string& function) {
-  for (uint32_t i = 0; i < library.kernel_count; ++i) {
-    if (function == library.kernels[i].name) return &library.kernels[i];
+TranslatedKernel translated_kernel(const Translated& translated, const std::string& function) {
+  for (uint32_t i = 0; i < translated.library->kernel_count; ++i) {
+    const shaders::Kernel& kernel = translated.library->kernels[i];
+    if (function == kernel.name) return {&kernel, translated.run};
   }
-  return nullptr;
+  return {};
 }
 
-void run_translated(const shaders::Kernel& kernel, mpsforge_metal_call* call) {
+void run_translated(const TranslatedKernel& translated, mpsforge_metal_call* call) {
   // 32 KB, of which few slots are used: it is kept for the thread's next dispatch.
   static thread_local shaders::Run* run = nullptr;
   static thread_local struct Owner {
@@ -300,8 +301,8 @@ void run_translated(const shaders::Kernel& kernel, mpsforge_metal_call* call) {
   } owner;
   (void)owner;
   if (!run) run = new shaders::Run();
-  Dispatch dispatch(kernel, call, *run);
-  mpsforge_shaders_run(&kernel, run);
+  Dispatch dispatch(*translated.kernel, call, *run);
+  translated.run(translated.kernel, run);
   dispatch.declare();
 }
 

@@ -1,5 +1,6 @@
 // Metal kernels that were translated into this processor's code: PyTorch's own, taken from its wheel for macOS
-// (fork/shaders). A host build may have none; then host kernels (host_kernel.h) do their work.
+// (fork/shaders), and those that are source at run time (source_library.h). A host build may have none of the first;
+// then host kernels (host_kernel.h) do their work.
 #ifndef MPSFORGE_NATIVE_OBJC_METAL_TRANSLATED_H
 #define MPSFORGE_NATIVE_OBJC_METAL_TRANSLATED_H
 
@@ -10,15 +11,27 @@
 
 namespace mpsforge::objc {
 
-// The library that PyTorch's binary has in the section; nullptr: it was not translated.
-const shaders::Library* translated_library(const std::string& section);
+// A library, and what runs its kernels; nothing, if it was not translated.
+struct Translated {
+  const shaders::Library* library = nullptr;
+  decltype(&mpsforge_shaders_run) run = nullptr;
+};
 
-// nullptr: the library has no such kernel.
-const shaders::Kernel* translated_kernel(const shaders::Library& library, const std::string& function);
+struct TranslatedKernel {
+  const shaders::Kernel* kernel = nullptr;
+  decltype(&mpsforge_shaders_run) run = nullptr;
+};
+
+// The library that PyTorch's binary has in the section.
+Translated translated_library(const std::string& section);
+
+// Nothing, if the library has no such kernel.
+TranslatedKernel translated_kernel(const Translated& library, const std::string& function);
 
 // Runs all threads of the call's dispatch. Ranges that they touched are declared to the checker, and accesses outside
-// of the buffers are findings: such a read gives zeros, such a write does nothing.
-void run_translated(const shaders::Kernel& kernel, mpsforge_metal_call* call);
+// of the buffers are findings: such a read gives zeros, such a write does nothing; of a kernel from source, the thread
+// ends.
+void run_translated(const TranslatedKernel& translated, mpsforge_metal_call* call);
 
 }  // namespace mpsforge::objc
 

@@ -236,23 +236,6 @@ void memory_of_the_program_is_used_in_place() {
   CHECK(freed == 1 && static_cast<const uint8_t*>(memory)[15] == 9);
 }
 
-void add_one(const KernelCall& call) {
-  const auto factor = call.value<float>(2);
-  const size_t count = call.threads();
-  const auto* in = call.read<float>(0, count);
-  auto* out = call.write<float>(1, count);
-  for (size_t i = 0; i < count; ++i) out[i] = in[i] * factor + (call.source_has("half") ? 0.5f : 1);
-}
-
-void record_grid(const KernelCall& call) {
-  auto* out = call.write<uint64_t>(0, 7);
-  for (int i = 0; i < 3; ++i) {
-    out[i] = call.threads(i);
-    out[3 + i] = call.group(i);
-  }
-  out[6] = call.threadgroup_memory(1);
-}
-
 void use_optional_bytes(const KernelCall& call) { *call.write<int>(0, 1) = call.has_bytes(1) ? 1 : 2; }
 
 void follow_addresses(const KernelCall& call) {
@@ -262,8 +245,6 @@ void follow_addresses(const KernelCall& call) {
 }
 
 const RegisterHostKernel kRegistered[] = {
-    {"test_add_*", add_one},
-    {"test_grid", record_grid},
     {"test_follow", follow_addresses},
     {"test_optional", use_optional_bytes},
 };
@@ -281,8 +262,10 @@ id<MTLComputePipelineState> pipeline(NSString* source, NSString* name) {
 
 void one_name_in_two_libraries() {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
-  id<MTLComputePipelineState> whole = pipeline(@"kernel void test_add_f(device float* x) {}", @"test_add_f");
-  id<MTLComputePipelineState> half = pipeline(@"kernel void test_add_f(device half* x) {}", @"test_add_f");
+  NSString* source = @"kernel void add(device const float* in, device float* out, constant float& factor, "
+                     @"uint i [[thread_position_in_grid]]) { out[i] = in[i] * factor + %@; }";
+  id<MTLComputePipelineState> whole = pipeline([NSString stringWithFormat:source, @"1"], @"add");
+  id<MTLComputePipelineState> half = pipeline([NSString stringWithFormat:source, @"0.5"], @"add");
   id<MTLBuffer> in = shared_buffer(32), out = shared_buffer(64);
   for (int i = 0; i < 8; ++i) static_cast<float*>([in contents])[i] = static_cast<float>(i);
   id<MTLCommandBuffer> commands = [queue commandBuffer];
@@ -307,15 +290,18 @@ void a_kernel_sees_the_grid() {
   id<MTLBuffer> out = shared_buffer(64);
   id<MTLCommandBuffer> commands = [queue commandBuffer];
   id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
-  [encoder setComputePipelineState:pipeline(@"kernel void test_grid() {}", @"test_grid")];
+  NSString* source = @"kernel void grid(device ulong* out, threadgroup char*, uint3 threads [[threads_per_grid]], "
+                     @"uint3 group [[threads_per_threadgroup]]) { "
+                     @"for (int i = 0; i < 3; ++i) { out[i] = threads[i]; out[3 + i] = group[i]; } }";
+  [encoder setComputePipelineState:pipeline(source, @"grid")];
   [encoder setBuffer:out offset:32 atIndex:0];
   [encoder setBufferOffset:0 atIndex:0];
-  [encoder setThreadgroupMemoryLength:64 atIndex:1];
+  [encoder setThreadgroupMemoryLength:64 atIndex:0];
   [encoder dispatchThreadgroups:MTLSizeMake(2, 3, 4) threadsPerThreadgroup:MTLSizeMake(8, 2, 1)];
   [encoder endEncoding];
   [commands commit];
   [commands waitUntilCompleted];
-  const uint64_t wanted[7] = {16, 6, 4, 8, 2, 1, 64};
+  const uint64_t wanted[6] = {16, 6, 4, 8, 2, 1};
   CHECK(std::memcmp([out contents], wanted, sizeof wanted) == 0);
 }
 
@@ -325,7 +311,8 @@ void bytes_of_length_0_bind_nothing() {
   id<MTLCommandBuffer> commands = [queue commandBuffer];
   id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
   const int before = 7;
-  [encoder setComputePipelineState:pipeline(@"kernel void test_optional() {}", @"test_optional")];
+  id<MTLFunction> function = [[device() newLibraryWithData:nil error:nil] newFunctionWithName:@"test_optional"];
+  [encoder setComputePipelineState:[device() newComputePipelineStateWithFunction:function error:nil]];
   [encoder setBuffer:out offset:0 atIndex:0];
   [encoder setBytes:&before length:sizeof before atIndex:1];
   [encoder setBytes:nullptr length:0 atIndex:1];
@@ -360,20 +347,34 @@ void an_argument_buffer_holds_addresses() {
   CHECK(static_cast<const float*>([out contents])[1] == 42);
 }
 
-void a_function_without_host_kernel_is_an_error() {
+void functions_of_a_library() {
   NSError* error = nil;
-  NSString* source = @"kernel void lonely(device float* x) {} template [[host_name(\"test_add_half\")]] kernel";
+  NSString* source = @"kernel void lonely(device float* x) {}\n"
+                     @"template <typename T> kernel void set(device T* x, constant T& value) { *x = value; }\n"
+                     @"template [[host_name(\"set_half\")]] kernel void set<half>(device half*, constant half&);";
   id<MTLLibrary> library = [device() newLibraryWithSource:source options:nil error:&error];
   CHECK([library newFunctionWithName:@"nowhere"] == nil);
-  CHECK([library newFunctionWithName:@"lone"] == nil);
-  CHECK(library.functionNames.count == 2 && [library.functionNames containsObject:@"test_add_half"]);
+  CHECK([library newFunctionWithName:@"lone"] == nil && [library newFunctionWithName:@"lonely"] != nil);
+  CHECK(library.functionNames.count == 2 && [library.functionNames containsObject:@"set_half"]);
   CHECK([library newFunctionWithName:@"nowhere" constantValues:nil error:&error] == nil && error != nil);
   CHECK([[error localizedDescription] containsString:@"nowhere"]);
-  id<MTLFunction> function = [library newFunctionWithName:@"lonely"];
-  CHECK(function != nil);
-  CHECK([device() newComputePipelineStateWithFunction:function error:&error] == nil);
-  CHECK(std::string([[error localizedDescription] UTF8String]).find("no host kernel for the Metal function lonely") !=
-        std::string::npos);
+}
+
+void a_library_that_does_not_compile_is_an_error_with_the_line() {
+  NSError* error = nil;
+  NSString* source =
+      @"#include <metal_stdlib>\nusing namespace metal;\nkernel void wrong(device float* x) {\n  x[0] = y;\n}";
+  CHECK([device() newLibraryWithSource:source options:nil error:&error] == nil);
+  CHECK(error.code == MTLLibraryErrorCompileFailure);
+  CHECK([[error localizedDescription] containsString:@"program_source:4:10: error: use of undeclared identifier 'y'"]);
+}
+
+void macros_of_the_options_reach_the_source() {
+  MTLCompileOptions* options = [[MTLCompileOptions new] autorelease];
+  options.preprocessorMacros = [NSDictionary dictionaryWithObject:@"float" forKey:@"TYPE"];
+  NSString* source = @"kernel void with_macro(device TYPE* x) {}";
+  CHECK([device() newLibraryWithSource:source options:options error:nil] != nil);
+  CHECK([device() newLibraryWithSource:source options:nil error:nil] == nil);
 }
 
 void a_failed_command_buffer_has_an_error() {
@@ -426,7 +427,9 @@ std::vector<Case> behaviour_scenarios() {
       SCENARIO(a_kernel_sees_the_grid),
       SCENARIO(bytes_of_length_0_bind_nothing),
       SCENARIO(an_argument_buffer_holds_addresses),
-      SCENARIO(a_function_without_host_kernel_is_an_error),
+      SCENARIO(functions_of_a_library),
+      SCENARIO(a_library_that_does_not_compile_is_an_error_with_the_line),
+      SCENARIO(macros_of_the_options_reach_the_source),
       SCENARIO(a_failed_command_buffer_has_an_error),
       SCENARIO(captures_are_off_unless_asked_for),
   };

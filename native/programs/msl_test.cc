@@ -1,0 +1,101 @@
+// Tests how a shader's source becomes C++ (native/msl/rewrite.h). What the compiler makes of it, host builds test.
+#include <cstdio>
+#include <string>
+
+#include "msl/rewrite.h"
+
+namespace {
+
+int failures = 0;
+
+#define CHECK(...)                                                          \
+  do {                                                                      \
+    if (!(__VA_ARGS__)) {                                                   \
+      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
+      ++failures;                                                           \
+    }                                                                       \
+  } while (false)
+
+mpsforge::msl::Rewritten rewritten(const std::string& source) {
+  return mpsforge::msl::rewrite("# 1 \"program_source\"\n" + source, "/headers");
+}
+
+bool has(const mpsforge::msl::Rewritten& result, const std::string& text) {
+  return result.error.empty() && result.text.find(text) != std::string::npos;
+}
+
+void attributes_become_arguments_of_the_entry() {
+  const auto result = rewritten(
+      "kernel void f(device float* a [[buffer(N + 1)]], threadgroup int* b [[threadgroup(0)]], constant int& c, "
+      "threadgroup float* d, uint3 i [[thread_position_in_grid]]) {}");
+  CHECK(has(result,
+            "Registered<&f, ::mpsforge::msl::buffer<(N + 1)>, ::mpsforge::msl::threadgroup<(0)>, "
+            "::mpsforge::msl::next_buffer, ::mpsforge::msl::next_threadgroup, "
+            "::mpsforge::msl::thread_position_in_grid>"));
+  CHECK(has(result, "{\"a\", \"b\", \"c\", \"d\", \"i\", \"\"}"));
+  CHECK(!has(result, "[["));
+}
+
+void a_parameter_may_have_its_attribute_s_name() {
+  CHECK(has(rewritten("kernel void f(uint thread_position_in_grid [[thread_position_in_grid]]) {}"),
+            "uint thread_position_in_grid "));
+}
+
+void a_template_has_an_entry_for_each_instantiation() {
+  const std::string f = "template <typename T, int N> kernel void f(device T* a [[buffer(3)]]) { if (a) { } }\n";
+  CHECK(!has(rewritten(f), "Registered"));
+  CHECK(has(rewritten(f + "template [[host_name(\"f_\" \"x\")]] kernel void f<float, 2>(device float*);"),
+            "Registered<&f<float, 2>, ::mpsforge::msl::buffer<(3)>> mpsforge_entry_0(\"f_\" \"x\", "));
+  CHECK(has(rewritten(f + "template [[host_name(\"g\")]] [[kernel]] decltype(f<half, 2>) f<half, 2>;"),
+            "Registered<&f<half, 2>, ::mpsforge::msl::buffer<(3)>> mpsforge_entry_0(\"g\", "));
+}
+
+void lines_stay() {
+  const std::string source = "kernel\nvoid f(device float* a\n [[buffer(0)]]) {\n}\nint after;";
+  const std::string text = rewritten(source).text;
+  const size_t start = text.find("# 1 ");
+  size_t lines = 0, wanted = 1;
+  for (const char c : text.substr(start)) lines += c == '\n';
+  for (const char c : source) wanted += c == '\n';
+  CHECK(lines == wanted);
+}
+
+void threadgroup_memory_is_shared() {
+  CHECK(has(rewritten("void f() { threadgroup float a[4]; }"), "{ static thread_local float a[4];"));
+  CHECK(has(rewritten("void f() { threadgroup float* a = b; }"), "{             float* a = b;"));
+  CHECK(has(rewritten("void f(threadgroup float* a) {}"), "void f(            float* a)"));
+}
+
+void comments_and_text_are_no_code() {
+  CHECK(!has(rewritten("const char* a = \"kernel void f() {}\";"), "Registered"));
+  CHECK(has(rewritten("int a = b[c[0]];"), "int a = b[c[0]];"));
+}
+
+void kernels_wait_where_a_barrier_is() {
+  CHECK(has(rewritten("kernel void f() { threadgroup_barrier(x); }"), "mpsforge_waits = true"));
+  CHECK(has(rewritten("kernel void f() {}"), "mpsforge_waits = false"));
+}
+
+void what_is_refused() {
+  const auto problem = [](const std::string& source) { return rewritten(source).error; };
+  CHECK(problem("void f() {\n  asm(\"nop\");\n}") ==
+        "program_source:2:1: error: inline assembly is not part of Metal\n");
+  CHECK(problem("# 1 \"/etc/passwd\" 1\nx\n").find("/etc/passwd is not one of Metal's headers") != std::string::npos);
+  CHECK(problem("# 1 \"/headers/metal_stdlib\" 1\nx\n").empty());
+  CHECK(problem("kernel void f(texture2d<float> t [[texture(0)]]) {}").find("texture is not supported") !=
+        std::string::npos);
+}
+
+}  // namespace
+
+int main() {
+  attributes_become_arguments_of_the_entry();
+  a_parameter_may_have_its_attribute_s_name();
+  a_template_has_an_entry_for_each_instantiation();
+  lines_stay();
+  threadgroup_memory_is_shared();
+  comments_and_text_are_no_code();
+  kernels_wait_where_a_barrier_is();
+  what_is_refused();
+  return failures == 0 ? 0 : 1;
+}
