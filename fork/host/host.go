@@ -130,7 +130,7 @@ func Make(ctx context.Context, options Options, sink events.Sink) (*Build, error
 	if err != nil {
 		return nil, fmt.Errorf("host build of %s: %w", checkout, err)
 	}
-	finish(events.OK, built.Dir)
+	finish(events.OK, "host build "+filepath.Base(built.Dir))
 	return built, nil
 }
 
@@ -515,7 +515,7 @@ func Lock(ctx context.Context, cache string, sink events.Sink) (unlock func(), e
 		}
 		if !told {
 			told = true
-			sink.Emit(events.Message{Level: events.Info, Text: "another host build holds " + file.Name() + "; waiting for it to end"})
+			sink.Emit(events.Message{Level: events.Info, Text: "another host build is running; waiting for it to end"})
 		}
 		select {
 		case <-ctx.Done():

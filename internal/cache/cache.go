@@ -34,6 +34,7 @@ func Kinds() []Kind {
 		{"hosts", "host builds"},
 		{"logs", "logs of long commands"},
 		{"mac", "headers and objects of stage mac"},
+		{"msl", "Metal shaders that were compiled from source at run time"},
 		{"mypy", "what mypy keeps"},
 		{"native", "compiled engines of mpsforge"},
 		{"operators", "results of unended long runs of stage operators"},
