@@ -42,14 +42,14 @@ func TestKnownFailureThatPassesFails(t *testing.T) {
 
 func TestKnownFailureThatDoesNotRunFails(t *testing.T) {
 	report := judged(view, ended("unfold", "float32", "first-work", notAlone))
-	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, "listed as wrong values, and now: does not run alone") {
+	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, "listed as wrong values, now: does not run alone") {
 		t.Errorf("%+v", report)
 	}
 }
 
 func TestKnownFailureThatEndsOtherwiseFails(t *testing.T) {
 	report := judged(view, ended("unfold", "float32", "first-work", crashed))
-	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, "and now: crashed") {
+	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, ", now: crashed") {
 		t.Errorf("%+v", report)
 	}
 }
