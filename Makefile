@@ -67,10 +67,11 @@ TARGETS := native linux/amd64 linux/arm64 darwin/amd64 darwin/arm64+cgo
 release:
 	MPSFORGE_CACHE="$(CACHE)" sh ci/release.sh "$(VERSION)" $(BUILD)/release $(TARGETS)
 
-# The man page and the list of commands are kept, so that they can be read without a build; a test tells when they are stale.
+# The man page, the list of commands and that of messages are kept, so that they can be read without a build; a test tells when they are stale.
 reference: build
 	$(MPSFORGE) docs man > cmd/mpsforge/mpsforge.1
 	$(MPSFORGE) docs markdown > cmd/mpsforge/COMMANDS.md
+	$(GO) test ./docs -run TestMessagesAreListed -update >/dev/null
 
 licences:
 	sh cmd/mpsforge/licences.sh > cmd/mpsforge/licences.txt
