@@ -114,7 +114,7 @@ void every_kernel_runs() {
   size_t ran = 0;
   std::string silent;
   for (const char* section : {"metal_basic", "metal_bfloat"}) {
-    const shaders::Library* translated = mpsforge::objc::translated_library(section);
+    const shaders::Library* translated = mpsforge::objc::translated_library(section).library;
     CHECK(translated);
     id<MTLLibrary> library = library_of(section);
     CHECK(library.functionNames.count == translated->kernel_count);
@@ -188,7 +188,7 @@ void two_queues_use_one_buffer(size_t second_offset) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!mpsforge::objc::translated_library("metal_bfloat")) {
+  if (!mpsforge::objc::translated_library("metal_bfloat").library) {
     std::printf("SKIP translated kernels: this build has none\n");
     return 0;
   }
