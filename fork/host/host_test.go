@@ -62,12 +62,16 @@ func TestHostBuildWritesIntoTheCacheOnly(t *testing.T) {
 	t.Chdir(filepath.Join(top, "here"))
 	before := filesAndFolders(t, top)
 
+	native := fstest.MapFS{"metal/queue.cc": {}}
+	for _, path := range mslObjects {
+		native[path] = &fstest.MapFile{}
+	}
 	built, err := Make(t.Context(), Options{
 		Checkout: "../pytorch", Cache: "../cache", Flavour: builds.Thread, Jobs: 1, // the plain flavour would want the layouts of classes
 		Root:   &Root{dir: top, tools: filepath.Join(top, "tools")},
 		Torch:  &Torch{Version: "2.6.0", pythonPath: filepath.Join(top, "torch")},
 		Facts:  patches.HostFacts{Sources: []string{"aten/src/ATen/mps"}},
-		Native: fstest.MapFS{"metal/queue.cc": {}}, Glue: fstest.MapFS{"scenarios/main.cc": {}},
+		Native: native, Glue: fstest.MapFS{"scenarios/main.cc": {}},
 	}, events.Discard)
 	if err != nil {
 		t.Fatal(err)
