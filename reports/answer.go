@@ -39,9 +39,14 @@ func (s *Stage) sides() string {
 	if len(rows) == 0 {
 		return ""
 	}
-	stock, ends, crashed := 0, map[Outcome]int{}, true
+	stock, compared, ends, crashed := 0, 0, map[Outcome]int{}, true
 	for _, row := range rows {
-		if outcome, _ := row.Stock.ended(); outcome != OutcomePassed && outcome != OutcomeSkipped && outcome != "" {
+		outcome, _ := row.Stock.ended()
+		if outcome == OutcomeSkipped || outcome == "" {
+			continue
+		}
+		compared++
+		if outcome != OutcomePassed {
 			stock++
 			ends[outcome]++
 			crashed = crashed && outcome == OutcomeCrashed
@@ -56,15 +61,18 @@ func (s *Stage) sides() string {
 			}
 		}
 	}
-	text := fmt.Sprintf("stock crashed in %d of %d tests", stock, len(rows))
-	if !crashed {
+	text := fmt.Sprintf("stock crashed in %d of %d tests", stock, compared)
+	switch {
+	case stock == 0:
+		text = fmt.Sprintf("stock passed %d of %d tests", compared, compared)
+	case !crashed:
 		var parts []string
 		for _, outcome := range outcomeLegend {
 			if ends[outcome] > 0 {
 				parts = append(parts, fmt.Sprintf("%s %d", outcome, ends[outcome]))
 			}
 		}
-		text = fmt.Sprintf("stock failed in %d of %d tests (%s)", stock, len(rows), strings.Join(parts, ", "))
+		text = fmt.Sprintf("stock failed in %d of %d tests (%s)", stock, compared, strings.Join(parts, ", "))
 	}
 	return fmt.Sprintf("%s; patched passed %d of %d.", text, patched, of)
 }

@@ -121,6 +121,15 @@ func TestAnswer(t *testing.T) {
 	if got := report.Answer(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
+	for i := range python.Checks {
+		python.Checks[i].Cells = cells(reports.OutcomePassed)
+	}
+	python.Add(reports.Check{Name: "d", Subject: "stock", Verdict: reports.Skipped, Cells: []reports.Cell{{Threads: 4, Outcome: reports.OutcomeSkipped}}})
+	python.Add(reports.Check{Name: "d", Subject: "patched", Verdict: reports.Passed, Cells: cells(reports.OutcomePassed)})
+	report.Stages = []reports.Stage{python}
+	if got := report.Answer()[0]; got != "python: stock passed 3 of 3 tests; patched passed 4 of 4." {
+		t.Errorf("%q", got)
+	}
 }
 
 // Colour comes only when it is asked for, and changes nothing else.
