@@ -1,5 +1,5 @@
 #!/bin/sh
-# demo.sh MPSFORGE CACHE: the main job on a real PyTorch tree, and its report.
+# demo.sh MPSFORGE CACHE: the main job on a real PyTorch tree, and its report, demo.json and demo.html beside MPSFORGE.
 #
 # Takes what fetch takes when no baseline is named, and says which. The tree is kept below CACHE.
 set -eu
@@ -17,8 +17,7 @@ elif [ $code != 0 ]; then
 fi
 # An earlier demo has left its series on the tree, which may be another one by now.
 "$mpsforge" unapply --checkout "$tree" --quiet >/dev/null
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+folder=$(dirname "$mpsforge")
 require=series,checkout,reference,conformance
 if [ "$baseline" = v2.6.0 ]; then
   # The stock sources are built first: whether PyTorch's sources can be compiled here at all is seen by it.
@@ -32,7 +31,7 @@ if [ "$baseline" = v2.6.0 ]; then
   fi
   # Asked for by name it gets its wheels from PyPI, which may not be reached. The run below has the objects from the cache.
   if [ $code = 0 ]; then
-    "$mpsforge" verify --stages mac --quick --checkout "$tree" --report "$folder/mac.json" || code=$?
+    "$mpsforge" verify --stages mac --quick --checkout "$tree" --report "$folder/demo-mac.json" || code=$?
     case $code in
     0) require=$require,mac ;;
     5) echo "SKIP mac: wheels of PyPI's, or Debian's clang, cannot be had here (see above)" ;;
@@ -42,6 +41,5 @@ if [ "$baseline" = v2.6.0 ]; then
 fi
 # A fixed seed: what operators and upstream draw is the same each time, so that a failure is the change's. Other seeds draw others.
 "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --require $require --report "$folder/demo.json"
-"$mpsforge" report "$folder/demo.json"
 # The commits that were applied give the patch files again, byte for byte.
 "$mpsforge" export --checkout "$tree" --out "patches/$baseline" --check
