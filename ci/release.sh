@@ -38,7 +38,7 @@ for target; do
         export CC="$compilers/cc-$arch" CXX="$compilers/c++-$arch"
         ;;
     esac
-    # -buildvcs=true fails where git can not tell the commit, instead of leaving it out; -s -w: no symbols for a debugger.
+    # -buildvcs=true fails where git cannot name the commit, instead of leaving it out; -s -w: no symbols for a debugger.
     CGO_ENABLED=$cgo GOOS=${system%/*} GOARCH=$arch go build -trimpath -buildvcs=true -tags urfave_cli_no_docs \
       -ldflags "-s -w -X main.release=$version" -o "$folder/$name" ./cmd/mpsforge
   )

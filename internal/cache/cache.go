@@ -97,7 +97,7 @@ func marked(dir string) bool {
 // CheckOurs refuses a folder without the mark that Mark leaves.
 func CheckOurs(dir string) error {
 	if !marked(dir) {
-		return fmt.Errorf("%w: %s has no %s of ours; if it is one, mpsforge verify marks it", ErrNotOurs, dir, tag)
+		return fmt.Errorf("%w: %s has no %s from mpsforge; if it is one, mpsforge verify marks it", ErrNotOurs, dir, tag)
 	}
 	return nil
 }
