@@ -115,10 +115,7 @@ func (c call) cleanCache(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	chosen, err := cache.Unused(entries, c.Args().Slice(), time.Duration(c.Int("days"))*24*time.Hour)
-	if err != nil {
-		return result{}, err
-	}
+	chosen := cache.Unused(entries, c.Args().Slice(), time.Duration(c.Int("days"))*24*time.Hour)
 	done := "would be removed"
 	if !c.Bool("dry-run") {
 		done = "removed"

@@ -52,9 +52,6 @@ func Kinds() []Kind {
 	}
 }
 
-// ErrUnknownKind is returned, wrapped, for a kind that does not exist.
-var ErrUnknownKind = errors.New("no such kind of cached files")
-
 // ErrNotOurs is returned, wrapped, for a folder without the mark that Mark leaves.
 var ErrNotOurs = errors.New("not a cache of mpsforge")
 
@@ -168,18 +165,13 @@ func (e *Entry) measure(ctx context.Context, files fs.FS) error {
 
 // Unused gives those of the entries that are of one of the kinds, or of any if none is named, and have not been written to for
 // so long; the largest come first.
-func Unused(entries []Entry, kinds []string, age time.Duration) ([]Entry, error) {
-	for _, kind := range kinds {
-		if !known(kind) {
-			return nil, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
-		}
-	}
+func Unused(entries []Entry, kinds []string, age time.Duration) []Entry {
 	before := time.Now().Add(-age)
 	chosen := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool {
 		return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) || e.Used.After(before)
 	})
 	slices.SortStableFunc(chosen, func(a, b Entry) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	return chosen, nil
+	return chosen
 }
 
 // Remove removes entries of a cache folder that carries its mark, one after another, and gives those that it removed. Nothing

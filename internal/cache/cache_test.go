@@ -41,11 +41,7 @@ func clean(t *testing.T, dir string, kinds []string, days int) ([]cache.Entry, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen, err := cache.Unused(entries, kinds, time.Duration(days)*24*time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cache.Remove(t.Context(), dir, chosen)
+	return cache.Remove(t.Context(), dir, cache.Unused(entries, kinds, time.Duration(days)*24*time.Hour))
 }
 
 func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
