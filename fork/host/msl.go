@@ -118,7 +118,8 @@ func ShaderRunner(ctx context.Context, root *Root, cache string, native fs.FS, s
 	if builds.Exists(program) { // the last to be made
 		return program, toolchain, nil
 	}
-	unlock, err := Lock(ctx, cache, sink)
+	// Not the lock of host builds, which take minutes; so the sources are in a folder of their own, too.
+	unlock, err := lock(ctx, filepath.Join(cache, "runners.lock"), sink)
 	if err != nil {
 		return "", "", err
 	}
@@ -128,7 +129,7 @@ func ShaderRunner(ctx context.Context, root *Root, cache string, native fs.FS, s
 	if err := makeAndDropOld(dir, keptRunners); err != nil {
 		return "", "", err
 	}
-	unpacked, _, err := h.unpack("native", native)
+	unpacked, _, err := h.unpack("runner", native)
 	if err != nil {
 		return "", "", err
 	}
