@@ -21,9 +21,10 @@ func metalCommand(std streams) *cli.Command {
   mpsforge metal explain "commit an already committed command buffer"
   mpsforge metal classify ~/Library/Logs/DiagnosticReports/python3*.ips
   mpsforge metal run --runs 100 race.txt
+  mpsforge metal compare facts-apple.json                    what a Mac's Metal did
   mpsforge metal selectors torch-2.9.1-*.whl                 what a wheel needs of Apple's API`,
 		Action:      showGroup,
-		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalSelectors(std)},
+		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalCompare(std), metalSelectors(std), metalObserve()},
 	}
 }
 
