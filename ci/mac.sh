@@ -4,6 +4,7 @@ set -eu
 mkdir -p mac-report && python3 -m venv mac-python && mac-python/bin/pip install --quiet torch==2.9.1 numpy
 if mac-python/bin/python ci/probe.py > mac-report/probe.json && make build; then
   build/mpsforge doctor > mac-report/doctor.txt || true
+  build/mpsforge verify --stages device --report mac-report/device.json || true
   build/mpsforge run --baseline v2.9.1 --checkout pytorch --quick --report mac-report/report.json || true
 fi
-tar czf mac-report.tar.gz mac-report && echo "Please open an issue where you cloned this from, and attach mac-report.tar.gz: it holds the probe, doctor's answer and the report."
+tar czf mac-report.tar.gz mac-report && echo "Please open an issue where you cloned this from, and attach mac-report.tar.gz: it holds the probe, doctor's answer, the facts of its Metal and the report."

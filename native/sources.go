@@ -30,6 +30,11 @@ var Torch embed.FS
 //go:embed all:mac
 var Mac embed.FS
 
+// Apple holds, below metal/, the backend on Apple's framework.
+//
+//go:embed metal/*.m metal/metal.h metal/framework_darwin.h
+var Apple embed.FS
+
 // Overlay holds, below overlay/, what an overlay adds to the backend: the C interface, and below overlay/python the package of the wheel.
 //
 //go:embed all:overlay

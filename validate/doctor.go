@@ -19,6 +19,7 @@ import (
 	"mpsforge/fork/host"
 	"mpsforge/fork/mac"
 	"mpsforge/internal/cxx"
+	"mpsforge/native/script"
 	"mpsforge/native/slots"
 	"mpsforge/patches"
 	"mpsforge/validate/stage"
@@ -188,6 +189,9 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 			why[need.name] = need.missing
 		}
 	}
+	if _, err := script.Identity(script.Apple); err != nil {
+		why[stage.NeedsMetal] = err.Error()
+	}
 	if runtime.GOOS == "darwin" {
 		why[stage.NeedsTorch] = "name the Python of the built torch: verify --python PYTHON"
 	} else {
@@ -195,9 +199,6 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	}
 	for _, s := range Stages() {
 		can := CanRun{Name: s.Name}
-		if s.Run == nil {
-			can.Why = "not part of this version of mpsforge"
-		}
 		for _, need := range s.Needs {
 			can.Why = cmp.Or(can.Why, why[need])
 		}

@@ -23,6 +23,7 @@ import (
 	"mpsforge/validate/bench"
 	"mpsforge/validate/checkout"
 	"mpsforge/validate/conformance"
+	"mpsforge/validate/device"
 	"mpsforge/validate/mac"
 	"mpsforge/validate/operators"
 	"mpsforge/validate/python"
@@ -48,7 +49,7 @@ type (
 	UpstreamOptions = stage.UpstreamOptions
 )
 
-// Stages lists the pipeline in its order. A stage without a Run is named in the design but not in this version.
+// Stages lists the pipeline in its order.
 func Stages() []Stage {
 	return []Stage{
 		series.Stage(),
@@ -57,7 +58,7 @@ func Stages() []Stage {
 		conformance.Stage(),
 		mac.Stage(),
 		runtimestage.Stage(),
-		{Name: "device", Question: "the same scenarios on real Metal"},
+		device.Stage(),
 		python.Stage(),
 		bench.Stage(),
 		operators.Stage(),
@@ -71,7 +72,6 @@ var limits = []string{
 	"The runtime stage compiles and runs PyTorch's own MPS sources, but Apple's Metal, MPS and MPSGraph are ours there: graphs are computed by libtorch's CPU operators, kernels by functions of the host. It speaks of locks, queues, lifetimes, order and data races in PyTorch's sources, not of numerics, of speed, or of Apple's own thread safety. Values that agree show that nothing was mixed up on the way.",
 	"ThreadSanitizer does not see inside libtorch, and knows an order between threads where our Metal declares one; where Apple's code orders less than its documentation says, that is not seen. x86-64 orders memory more strictly than the processors of a Mac.",
 	"On Linux the stages python, bench and operators run the real torch Python front end over the checkout's MPS sources and the software Metal; what the line above says about the runtime stage holds for them, and their speeds say nothing about a GPU.",
-	"In this version the stage device does not exist.",
 	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
 }
 
@@ -88,7 +88,7 @@ func StageNames() []string {
 func Steps(asked []string) []string {
 	steps := []string{}
 	for _, s := range Stages() {
-		if s.Run != nil && (len(asked) == 0 || slices.Contains(asked, s.Name)) {
+		if len(asked) == 0 || slices.Contains(asked, s.Name) {
 			steps = append(steps, stage.StepName(s.Name))
 		}
 	}
@@ -135,8 +135,6 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 		switch {
 		case len(options.Stages) > 0 && !slices.Contains(options.Stages, s.Name):
 			result.Verdict, result.Reason = reports.NotRun, "not asked for"
-		case s.Run == nil:
-			result.Verdict, result.Reason = reports.Skipped, "not part of this version of mpsforge"
 		case stopped != "" && !options.KeepGoing:
 			result.Verdict, result.Reason = reports.NotRun, stopped+" failed"
 			events.Step(sink, stage.StepName(s.Name))(events.Skipped, "not run: "+result.Reason)

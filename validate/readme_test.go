@@ -19,10 +19,7 @@ func stagesTable() string {
 			needs = append(needs, string(need))
 		}
 		text := strings.Join(needs, ", ")
-		switch {
-		case s.Run == nil:
-			text = "not in this version"
-		case text == "":
+		if text == "" {
 			text = "nothing"
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", s.Name, s.Question, text)

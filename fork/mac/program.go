@@ -21,11 +21,21 @@ var programLibraries = append(slices.Collect(maps.Keys(cgoNames)), "/usr/lib/lib
 // CheckProgram looks at a program for macOS that was built elsewhere: whether it has its C++, is for the architecture (Go's name) and the
 // oldest macOS, is linked with the right libraries, and is signed as it is now: arm64 runs nothing else.
 func CheckProgram(data []byte, arch string) error {
-	program, err := macho.NewFile(bytes.NewReader(data))
+	info, err := buildinfo.Read(bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
-	info, err := buildinfo.Read(bytes.NewReader(data))
+	for _, setting := range info.Settings {
+		if setting.Key == "CGO_ENABLED" && setting.Value != "1" {
+			return errors.Join(errors.New("it was built without cgo"), checkLinked(data, arch))
+		}
+	}
+	return checkLinked(data, arch)
+}
+
+// checkLinked is CheckProgram of a program that need not be Go's.
+func checkLinked(data []byte, arch string) error {
+	program, err := macho.NewFile(bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
@@ -37,11 +47,6 @@ func CheckProgram(data []byte, arch string) error {
 	}
 	if want := map[string]macho.Cpu{"arm64": macho.CpuArm64, "amd64": macho.CpuAmd64}[arch]; program.Cpu != want {
 		add(fmt.Errorf("it is for %v, and is to be for %v", program.Cpu, want))
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "CGO_ENABLED" && setting.Value != "1" {
-			add(errors.New("it was built without cgo"))
-		}
 	}
 	if minimum, _, err := (&Image{file: program}).versions(); err != nil || minimum != oldestMacOS.String() {
 		add(errors.Join(err, fmt.Errorf("it is for macOS %q, and is to be for %s", minimum, oldestMacOS)))

@@ -27,12 +27,13 @@ static ForgeCommandBuffer* command_buffer_of(mpsforge_metal_command_buffer* poin
 // --- device
 
 static const char* identity(void) {
-  static char text[128];
+  static char text[256];
   static dispatch_once_t once;
   dispatch_once(&once, ^{
     @autoreleasepool {
       NSString* version = NSProcessInfo.processInfo.operatingSystemVersionString;
-      snprintf(text, sizeof text, "Apple's Metal framework, macOS %s", version.UTF8String);
+      snprintf(text, sizeof text, "Apple's Metal framework, macOS %s, %s", version.UTF8String,
+               MTLCreateSystemDefaultDevice().name.UTF8String);
     }
   });
   return text;

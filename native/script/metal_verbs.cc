@@ -31,7 +31,7 @@ constexpr const char* kEvent = "shared event";
 constexpr const char* kSerial = "serial queue";
 constexpr const char* kMps = "MPS kernel";
 
-// What a script's kernels are told beside their buffers.
+// What a script's kernels are given beside their buffers; kSource has the same.
 struct Ranges {
   uint64_t offset;
   uint64_t length;
@@ -64,9 +64,24 @@ void move_host(mpsforge_metal_call* call) {
   if (from && to) std::memmove(to, from, ranges->length);
 }
 
-// The scripts of these verbs are for the software Metal, so the kernels have no Metal source.
+// The same for Apple's Metal, a thread a byte.
+constexpr const char* kSource = R"(#include <metal_stdlib>
+struct Ranges { ulong offset; ulong length; ulong to_offset; uchar value; };
+kernel void set(device uchar* to [[buffer(0)]], constant Ranges& ranges [[buffer(1)]], uint place [[thread_position_in_grid]]) {
+  to[ranges.offset + place] = ranges.value;
+}
+kernel void look(volatile device uchar* from [[buffer(0)]], constant Ranges& ranges [[buffer(1)]], uint place [[thread_position_in_grid]]) {
+  uchar seen = from[ranges.offset + place];
+  (void)seen;
+}
+kernel void move(device const uchar* from [[buffer(0)]], device uchar* to [[buffer(1)]], constant Ranges& ranges [[buffer(2)]],
+                 uint place [[thread_position_in_grid]]) {
+  to[ranges.to_offset + place] = from[ranges.offset + place];
+}
+)";
+
 constexpr mpsforge_metal_kernel kKernels[] = {
-    {"set", set_host, nullptr}, {"look", look_host, nullptr}, {"move", move_host, nullptr}};
+    {"set", set_host, kSource}, {"look", look_host, kSource}, {"move", move_host, kSource}};
 
 template <class T>
 T* get(Context& context, Arguments& arguments, const char* type) {

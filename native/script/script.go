@@ -8,6 +8,7 @@ package script
 #include <stdlib.h>
 #include "script.h"
 
+static const char* identity(const mpsforge_metal_api* metal) { return metal->identity(); }
 static void request_stop(uint32_t* stop) { __atomic_store_n(stop, 1, __ATOMIC_RELAXED); }
 */
 import "C"
@@ -24,10 +25,34 @@ import (
 	_ "mpsforge/native/schedule" // the same
 )
 
-// Run runs the program on the software Metal and the reference pool and returns what came of it. It blocks until all
+func api(backend Backend) (*C.mpsforge_metal_api, error) {
+	metal := C.mpsforge_metal_software()
+	if backend == Apple {
+		metal = C.mpsforge_metal_framework()
+	}
+	if metal == nil {
+		return nil, ErrNoBackend
+	}
+	return metal, nil
+}
+
+// Identity is a backend's name for itself.
+func Identity(backend Backend) (string, error) {
+	metal, err := api(backend)
+	if err != nil {
+		return "", err
+	}
+	return C.GoString(C.identity(metal)), nil
+}
+
+// Run runs the program on a Metal and the reference pool and returns what came of it. It blocks until all
 // runs are done, or the one under way when the context ends; the threads of a stuck run are left behind. An error means
 // that nothing can be said: a text that is no program (ErrProgram), no memory, or the end of the context.
 func Run(ctx context.Context, text string, options Options) (*Result, error) {
+	metal, err := api(options.Backend)
+	if err != nil {
+		return nil, err
+	}
 	program, schedule := C.CString(text), C.CString(options.Schedule)
 	defer C.free(unsafe.Pointer(program))
 	defer C.free(unsafe.Pointer(schedule))
@@ -44,7 +69,7 @@ func Run(ctx context.Context, text string, options Options) (*Result, error) {
 		}
 	}()
 	own := C.mpsforge_script_options{
-		metal:        C.mpsforge_metal_software(),
+		metal:        metal,
 		pool:         C.mpsforge_pool_reference(),
 		mode:         C.uint32_t(options.Mode),
 		seed:         C.uint64_t(options.Seed),
@@ -57,6 +82,9 @@ func Run(ctx context.Context, text string, options Options) (*Result, error) {
 	}
 	if options.Record {
 		own.record = 1
+	}
+	if options.Abort {
+		own.on_violation = C.MPSFORGE_METAL_ABORT
 	}
 	found := C.mpsforge_script_run(program, &own)
 	if found == nil {

@@ -59,6 +59,7 @@ typedef struct {
   uint32_t max_delay_us;  // microseconds
   uint32_t stall_ms;      // milliseconds without a step until a free run counts as stuck
   uint32_t record;        // 1: the result holds every step with its times and value
+  uint32_t on_violation;  // MPSFORGE_METAL_RECORD or ABORT; a program's line "device abort=..." goes before it
   const uint32_t* stop;   // may be NULL; once it is not 0, no further run begins (read atomically)
   const char* schedule;   // of MPSFORGE_SCRIPT_REPLAY
 } mpsforge_script_options;

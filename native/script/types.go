@@ -29,8 +29,22 @@ const (
 // Unbounded is the number of deviations that stands for any number.
 const Unbounded = -1
 
+// Backend is what runs a program.
+type Backend string
+
+// The backends.
+const (
+	Software Backend = "software"
+	Apple    Backend = "apple" // Apple's framework, on a Mac: what Metal forbids ends the process there
+)
+
+// ErrNoBackend is returned for a backend that this system does not have.
+var ErrNoBackend = errors.New("there is no Metal on this system")
+
 // Options say how to run a program.
 type Options struct {
+	Backend    Backend // empty: Software
+	Abort      bool    // what Metal forbids ends the process on the software Metal, too
 	Mode       Mode
 	Seed       uint64        // of the first run; each further run takes the next
 	Runs       uint64        // of Search: at most so many

@@ -60,6 +60,7 @@ World::World(const Program& program, const mpsforge_script_options& options, uin
     : program_(program), options_(options) {
   configuration.seed = seed;
   configuration.max_delay_us = options.max_delay_us;
+  configuration.on_violation = options.on_violation;
   configuration.check_order = 1;
   configuration.models = MPSFORGE_METAL_MODEL_ENCODES;
   configuration.watchdog_ms = options.stall_ms / 2;  // it names a deadlock before the run counts as stuck

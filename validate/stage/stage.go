@@ -20,7 +20,7 @@ type Stage struct {
 	Question string // that its verdict answers
 	Needs    []Need // of this machine; what is missing makes the stage skip itself, with the reason
 	// Run fills in the report. An error made by Skipf ends the stage without a verdict, any other one with the verdict
-	// failed. Nil: the stage is named in the design and does not exist in this version.
+	// failed.
 	Run func(ctx context.Context, env *Env, report *reports.Stage) error
 }
 
@@ -33,6 +33,7 @@ const (
 	NeedsCheckout  Need = "checkout"           // a PyTorch checkout
 	NeedsCompiler  Need = "C++17 compiler"     // of the machine
 	NeedsReference Need = "built-in reference" // an mpsforge that was built with cgo
+	NeedsMetal     Need = "Metal device"       // Apple's
 	NeedsRoot      Need = "Debian root"        // packages that host builds are made with
 	NeedsTorch     Need = "torch"              // a Python whose torch has device mps: on Linux a host build's, which needs checkout and root
 )
