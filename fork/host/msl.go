@@ -134,6 +134,9 @@ func ShaderRunner(ctx context.Context, root *Root, cache string, native fs.FS, s
 		return "", "", err
 	}
 	defer unlock()
+	if builds.Exists(program) { // another process has made it meanwhile, and uses it
+		return program, toolchain, nil
+	}
 	finish := events.Step(sink, step)
 	defer finish(events.Failed, "")
 	if err := makeAndDropOld(dir, keptRunners); err != nil {
