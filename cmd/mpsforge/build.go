@@ -58,8 +58,12 @@ The result also has a script python3. The Python that it starts has torch with d
 func hostFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
 		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"}, Usage: "libtorch of the checkout's version: a `DIR` with torch/ in it (default: Debian's 2.6.0)"},
-		&cli.StringFlag{Name: "root", EnvVars: []string{"MPSFORGE_ROOT"}, Usage: "Debian trixie system, its top `DIR` (default: one made in the cache)"},
+		rootFlag(),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "compilers at once, `N` (default: one for each processor; for PyTorch itself fewer where memory is short)"})
+}
+
+func rootFlag() cli.Flag {
+	return &cli.StringFlag{Name: "root", EnvVars: []string{"MPSFORGE_ROOT"}, Usage: "Debian trixie system, its top `DIR` (default: one made in the cache)"}
 }
 
 func flavourNames() string {

@@ -15,16 +15,17 @@ import (
 
 func metalCommand(std streams) *cli.Command {
 	return &cli.Command{
-		Name: "metal", Usage: "tell what a crash of PyTorch's MPS backend means; run programs on the software Metal", HideHelpCommand: true,
+		Name: "metal", Usage: "tell what a crash of PyTorch's MPS backend means; run programs on the software Metal, and Metal kernels", HideHelpCommand: true,
 		Description: `  mpsforge metal explain                                     all crash signatures
   mpsforge metal explain 4
   mpsforge metal explain "commit an already committed command buffer"
   mpsforge metal classify ~/Library/Logs/DiagnosticReports/python3*.ips
   mpsforge metal run --runs 100 race.txt
+  mpsforge metal run-shader --grid 64 --length out=64 f.metal  a kernel, with checks
   mpsforge metal compare facts-apple.json                    what a Mac's Metal did
   mpsforge metal selectors torch-2.9.1-*.whl                 what a wheel needs of Apple's API`,
 		Action:      showGroup,
-		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalCompare(std), metalSelectors(std), metalObserve()},
+		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalRunShader(std), metalCompare(std), metalSelectors(std), metalObserve()},
 	}
 }
 

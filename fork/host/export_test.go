@@ -55,8 +55,8 @@ func CacheHits(t testing.TB, root *Root, cache string) int {
 	return hits
 }
 
-// ShaderProgram lays out, in dir, what compiles shaders at run time, and makes a program of native sources that uses it.
-func ShaderProgram(ctx context.Context, root *Root, cache, dir string, sources fs.FS, paths ...string) (program, toolchain string, err error) {
+// ShaderProgram lays out, in dir, what compiles shaders at run time, and makes a program of a native source that uses it.
+func ShaderProgram(ctx context.Context, root *Root, cache, dir string, sources fs.FS, main string) (program, toolchain string, err error) {
 	native := filepath.Join(dir, "native")
 	if err := os.CopyFS(native, sources); err != nil {
 		return "", "", err
@@ -65,14 +65,5 @@ func ShaderProgram(ctx context.Context, root *Root, cache, dir string, sources f
 	if err := h.shaderCompiler(ctx, native, dir); err != nil {
 		return "", "", err
 	}
-	var units []unit
-	for _, path := range paths {
-		units = append(units, unit{dir: native, path: path, flags: []string{"-std=c++17", "-O1", "-I."}, object: filepath.Join(dir, filepath.Base(path)+".o")})
-	}
-	if err := h.compiler.compile(ctx, units); err != nil {
-		return "", "", err
-	}
-	program = filepath.Join(dir, "program")
-	err = h.compiler.link(ctx, program, objectsOf(units), []string{"-pthread", "-Wl,--disable-new-dtags", "-Wl,-rpath," + root.libraries()})
-	return program, filepath.Join(dir, mslFolder, ToolchainFile), err
+	return filepath.Join(dir, shaderProgramName), filepath.Join(dir, mslFolder, ToolchainFile), h.shaderProgram(ctx, native, dir, main)
 }

@@ -497,10 +497,14 @@ func (h *builder) unpack(name string, files fs.FS) (dir, digest string, err erro
 
 // Lock keeps other processes from building in the cache, and waits for those that do.
 func Lock(ctx context.Context, cache string, sink events.Sink) (unlock func(), err error) {
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+	return lock(ctx, filepath.Join(cache, "host-build.lock"), sink)
+}
+
+func lock(ctx context.Context, path string, sink events.Sink) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(filepath.Join(cache, "host-build.lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}

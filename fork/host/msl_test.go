@@ -12,7 +12,7 @@ import (
 // Shaders that are source at run time, compiled as a host build does it, and run without one.
 func TestShadersFromSourceRun(t *testing.T) {
 	root, cache := hosttest.Root(t)
-	program, toolchain, err := host.ShaderProgram(t.Context(), root, cache, t.TempDir(), native.Sources, "msl/compile.cc", "msl/rewrite.cc", "programs/msl_shaders_test.cc")
+	program, toolchain, err := host.ShaderProgram(t.Context(), root, cache, t.TempDir(), native.Sources, "programs/msl_shaders_test.cc")
 	if err != nil {
 		t.Fatal(err)
 	}

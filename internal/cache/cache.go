@@ -41,6 +41,7 @@ func Kinds() []Kind {
 		{"pycache", "compiled Python"},
 		{"reports", "reports of verify"},
 		{"roots", "Debian systems with the compilers of host builds"},
+		{"runners", "what runs kernels of Metal source files"},
 		{"shaders", "PyTorch's Metal kernels, translated for this machine"},
 		{"snapshots", "PyTorch trees as git objects, for fetch"},
 		{"sources", "source packages of PyTorch"},

@@ -39,6 +39,7 @@ const std::vector<std::string>& code_flags() {
                                                  "-fdeclspec",
                                                  "-fsigned-char",
                                                  "-fno-exceptions",
+                                                 "-fno-finite-loops",  // else one that does not end becomes any code
                                                  "-fno-rtti",
                                                  "-fno-vectorize",
                                                  "-fno-slp-vectorize",
@@ -59,6 +60,8 @@ const std::vector<std::string>& code_flags() {
                                                  "-asan-globals=0",
                                                  "-mllvm",
                                                  "-asan-opt-same-temp=0",
+                                                 "-mllvm",
+                                                 "-asan-instrument-atomics=0",
                                                  "-mllvm",
                                                  "-asan-kernel-mem-intrinsic-prefix=1"};
   return flags;

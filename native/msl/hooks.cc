@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../shaders/fibers.h"
+#include "../shaders/races.h"
 #include "../shaders/run.h"
 
 using namespace mpsforge::shaders;
@@ -22,6 +23,7 @@ constexpr uint32_t kThreads = 1024;
 
 struct Range {
   uintptr_t first, length;
+  bool shared;  // threadgroup memory
 };
 
 // Of the CPU's thread.
@@ -54,9 +56,9 @@ int add_own(dl_phdr_info* info, size_t, void* data) {
   if (!found) return 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& part = info->dlpi_phdr[i];
-    if (part.p_type == PT_LOAD) ranges.push_back({info->dlpi_addr + part.p_vaddr, part.p_memsz});
+    if (part.p_type == PT_LOAD) ranges.push_back({info->dlpi_addr + part.p_vaddr, part.p_memsz, false});
     if (part.p_type == PT_TLS && info->dlpi_tls_data) {
-      ranges.push_back({reinterpret_cast<uintptr_t>(info->dlpi_tls_data), part.p_memsz});
+      ranges.push_back({reinterpret_cast<uintptr_t>(info->dlpi_tls_data), part.p_memsz, true});
     }
   }
   return 1;
@@ -70,6 +72,7 @@ bool inside(const Run* run, uint32_t slot, uintptr_t address, uint64_t size, uin
     if (access & kRead) s.read.add(offset, size);
     if (access & kWrite) s.written.add(offset, size);
   }
+  if (run->races) run->races->access(slot, offset, size, access);
   return true;
 }
 
@@ -90,17 +93,14 @@ uint32_t nearest(const Run* run, uintptr_t address) {
 
 [[noreturn]] void end_thread(Run* run) { longjmp(here().back[turn(run)], 1); }
 
-void refuse(Run* run, Problem problem, uint32_t slot, uintptr_t address, uint64_t size, uint32_t access) {
-  Refused what{problem, slot, address - (run->slots[slot].base & kAddress), size, access, {}, {}, 0};
-  uint32_t rest = *run->thread;
-  for (int d = 0; d < 3; ++d) {
-    what.thread[d] = run->position[d] * run->group[d] + rest % run->this_group[d];
-    rest /= run->this_group[d];
-  }
+void refuse(Run* run, uint32_t slot, uintptr_t address, uint64_t size, uint32_t access) {
+  Refused what{Problem::OutOfRange, slot, address - (run->slots[slot].base & kAddress), size, access, {}, {}, 0};
+  place_in_grid(*run, *run->thread, run->position, what.thread);
   run->refuse(run->owner, what);
 }
 
-void check(const void* pointer, uint64_t size, uint32_t access) {
+// frame is the caller's.
+void check(const void* pointer, uint64_t size, uint32_t access, const void* frame) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (size == 0) return;
   // Its own stack is the thread's to use: clang knows most of those accesses to be right, and leaves them out.
@@ -109,16 +109,19 @@ void check(const void* pointer, uint64_t size, uint32_t access) {
   if (!run) return;  // constants are made when the library is loaded
   // mpsforge/kernel.h reads what the arguments are.
   if (address - reinterpret_cast<uintptr_t>(run) < sizeof(Run) || pointer == run->thread) return;
+  run->frame = static_cast<const void* const*>(frame);
   for (uint32_t i = 1; i < run->slot_count; ++i) {
     if (inside(run, i, address, size, access)) return;
   }
   for (const Range& range : here().own) {
-    if (address - range.first < range.length && size <= range.length - (address - range.first)) return;
+    if (address - range.first >= range.length || size > range.length - (address - range.first)) continue;
+    if (range.shared && run->races) run->races->access(kOwnMemory, address - range.first, size, access);
+    return;
   }
   // A pointer that was data.
   const uint32_t found = run->resolve(run->owner, address);
   if (found && inside(run, found, address, size, access)) return;
-  refuse(run, Problem::OutOfRange, found ? found : nearest(run, address), address, size, access);
+  refuse(run, found ? found : nearest(run, address), address, size, access);
   end_thread(run);
 }
 
@@ -136,28 +139,32 @@ __attribute__((noinline)) void run_one(Run* run, void (*one)(Run*)) {
 
 extern "C" {
 
-#define MPSFORGE_ACCESS(size)                                                  \
-  void __asan_load##size##_noabort(const void* at) { check(at, size, kRead); } \
-  void __asan_store##size##_noabort(const void* at) { check(at, size, kWrite); }
+#define MPSFORGE_CHECK(at, size, access) check(at, size, access, __builtin_frame_address(0))
+#define MPSFORGE_ACCESS(size)                                                           \
+  void __asan_load##size##_noabort(const void* at) { MPSFORGE_CHECK(at, size, kRead); } \
+  void __asan_store##size##_noabort(const void* at) { MPSFORGE_CHECK(at, size, kWrite); }
 MPSFORGE_ACCESS(1)
 MPSFORGE_ACCESS(2)
 MPSFORGE_ACCESS(4)
 MPSFORGE_ACCESS(8)
 MPSFORGE_ACCESS(16)
-void __asan_loadN_noabort(const void* at, uintptr_t size) { check(at, size, kRead); }
-void __asan_storeN_noabort(const void* at, uintptr_t size) { check(at, size, kWrite); }
+void __asan_loadN_noabort(const void* at, uintptr_t size) { MPSFORGE_CHECK(at, size, kRead); }
+void __asan_storeN_noabort(const void* at, uintptr_t size) { MPSFORGE_CHECK(at, size, kWrite); }
+void mpsforge_msl_atomic(const volatile void* at, uint64_t size, uint32_t access) {
+  MPSFORGE_CHECK(const_cast<const void*>(at), size, access | kAtomic);
+}
 void* __asan_memcpy(void* to, const void* from, uintptr_t size) {
-  check(from, size, kRead);
-  check(to, size, kWrite);
+  MPSFORGE_CHECK(from, size, kRead);
+  MPSFORGE_CHECK(to, size, kWrite);
   return std::memcpy(to, from, size);
 }
 void* __asan_memmove(void* to, const void* from, uintptr_t size) {
-  check(from, size, kRead);
-  check(to, size, kWrite);
+  MPSFORGE_CHECK(from, size, kRead);
+  MPSFORGE_CHECK(to, size, kWrite);
   return std::memmove(to, from, size);
 }
 void* __asan_memset(void* to, int value, uintptr_t size) {
-  check(to, size, kWrite);
+  MPSFORGE_CHECK(to, size, kWrite);
   return std::memset(to, value, size);
 }
 void __asan_handle_no_return() {}
@@ -166,12 +173,16 @@ void __asan_handle_no_return() {}
 void __ubsan_handle_out_of_bounds(void*, uintptr_t) {
   Run* run = here().run;
   if (!run) return;
-  refuse(run, Problem::OutOfRange, 0, 0, 0, kRead);
+  run->frame = static_cast<const void* const*>(__builtin_frame_address(0));
+  refuse(run, 0, 0, 0, kRead);
   end_thread(run);
 }
 
-void mpsforge_msl_group_barrier(uint32_t place) { here().run->fibers->wait_for_group(place, 0); }
-void mpsforge_msl_simd_barrier(uint32_t place) { here().run->fibers->wait_for_lanes(place, nullptr, nullptr); }
+// memory is bits of Metal's mem_flags.
+void mpsforge_msl_group_barrier(uint32_t place, uint32_t memory) { here().run->fibers->wait_for_group(place, memory); }
+void mpsforge_msl_simd_barrier(uint32_t place, uint32_t memory) {
+  here().run->fibers->wait_for_lanes(place, nullptr, nullptr, memory);
+}
 uint32_t mpsforge_msl_lane() { return *here().run->thread % kSimdWidth; }
 
 uint32_t mpsforge_msl_lanes(uint32_t place, const void* value, void* all, uint64_t size) {
@@ -200,6 +211,9 @@ void mpsforge_msl_threads(Run* run, uint32_t first, uint32_t count, void (*one)(
   Here& h = here();
   h.run = run;
   if (h.own.empty()) dl_iterate_phdr(add_own, &h.own);
+  for (const Range& range : h.own) {
+    if (range.shared) run->slots[kOwnMemory] = {range.first, range.length, {}, {}, true};
+  }
   for (uint32_t i = first; i < first + count; ++i) {
     *run->thread = i;
     run_one(run, one);

@@ -52,13 +52,14 @@ Loaded load(const std::string& source) {
 
 // Runs the source's first kernel, whose first argument is a float for each thread, 0.5 at first, and the second, if
 // there is one, the number 10.
-std::vector<float> run(const std::string& source) {
+std::vector<float> run(const std::string& source, bool races = false) {
   const Loaded loaded = load(source);
   const Kernel& kernel = loaded.library->kernels[0];
   std::vector<float> memory(kThreads, 0.5f);
   float ten = 10;
   static Run run;
   run.slot_count = 1;
+  run.check_races = races;
   for (uint32_t i = 0; i < kernel.argument_count; ++i) {
     if (kernel.arguments[i].kind == ArgumentKind::Position) continue;
     const uint32_t slot = run.slot_count++;
@@ -83,15 +84,17 @@ void arguments_come_from_the_declaration() {
       "kernel void f(constant half2& a, device float4* b [[buffer(0)]], device const uchar* c, threadgroup int* d, "
       "ushort2 e [[thread_position_in_threadgroup]]) {}");
   const Kernel& kernel = loaded.library->kernels[0];
-  const auto is = [&](int i, ArgumentKind kind, uint32_t index, uint32_t access, uint32_t size, const char* name) {
+  const auto is = [&](int i, ArgumentKind kind, uint32_t index, uint32_t access, uint32_t size, const char* type,
+                      const char* name) {
     const Argument& a = kernel.arguments[i];
-    return a.kind == kind && a.index == index && a.access == access && a.size == size && !std::strcmp(a.name, name);
+    return a.kind == kind && a.index == index && a.access == access && a.size == size && !std::strcmp(a.type, type) &&
+           !std::strcmp(a.name, name);
   };
   CHECK(kernel.argument_count == 5);
-  CHECK(is(0, ArgumentKind::Buffer, 1, kRead, 4, "a"));
-  CHECK(is(1, ArgumentKind::Buffer, 0, kRead | kWrite, 16, "b"));
-  CHECK(is(2, ArgumentKind::Buffer, 2, kRead, 1, "c"));
-  CHECK(is(3, ArgumentKind::Threadgroup, 0, kRead | kWrite, 4, "d"));
+  CHECK(is(0, ArgumentKind::Buffer, 1, kRead, 4, "half2", "a"));
+  CHECK(is(1, ArgumentKind::Buffer, 0, kRead | kWrite, 16, "float4", "b"));
+  CHECK(is(2, ArgumentKind::Buffer, 2, kRead, 1, "uchar", "c"));
+  CHECK(is(3, ArgumentKind::Threadgroup, 0, kRead | kWrite, 4, "int", "d"));
   CHECK(kernel.arguments[4].kind == ArgumentKind::Position);
 }
 
@@ -138,6 +141,30 @@ void an_index_beyond_an_array_is_found() {
   CHECK(refused.size() == 4);  // 60 to 63
 }
 
+// Whether threads of the kernel with this body race; each has the index l in its threadgroup and i in the grid.
+bool races(const std::string& body) {
+  run("kernel void f(device float* a, uint l [[thread_index_in_threadgroup]], uint i [[thread_position_in_grid]]) {" +
+          body + "}",
+      true);
+  for (const Refused& what : refused) CHECK(what.problem == Problem::Race);
+  return !refused.empty();
+}
+
+void races_of_threads_are_found() {
+  CHECK(!races("a[i] = i;"));
+  CHECK(races("a[l] = i;"));
+  CHECK(races("a[i] = a[(i + 1) % 64];"));
+  const std::string share = "threadgroup float all[32]; all[l] = i;", use = "a[i] = all[31 - l];";
+  CHECK(races(share + use));
+  CHECK(!races(share + "threadgroup_barrier(mem_flags::mem_threadgroup);" + use));
+  CHECK(races(share + "threadgroup_barrier(mem_flags::mem_device);" + use));
+  CHECK(!races(share + "simdgroup_barrier(mem_flags::mem_threadgroup);" + use));  // the threadgroup is one SIMD group
+  const std::string add = "atomic_fetch_add_explicit((device atomic_float*)a, 1, memory_order_relaxed);";
+  CHECK(!races(add));
+  CHECK(!races(add + "atomic_load_explicit((device atomic_float*)a, memory_order_relaxed);"));
+  CHECK(races(add + "a[i] = 0;"));
+}
+
 void templates_are_named_by_host_name() {
   const Loaded loaded = load(
       "template <typename T> kernel void f(device T* a) { *a = T(1); }\n"
@@ -176,6 +203,7 @@ int main(int count, char** args) {
   atomics_count_all_threads();
   an_access_outside_is_found_and_ends_the_thread();
   an_index_beyond_an_array_is_found();
+  races_of_threads_are_found();
   templates_are_named_by_host_name();
   errors_have_the_source_s_lines();
   a_library_is_compiled_once();

@@ -13,6 +13,8 @@
 namespace mpsforge::shaders {
 
 constexpr uint32_t kSlots = 1024;  // 0 is of no memory
+// Variables in the threadgroup's memory of a kernel that was compiled from source; a slot where races are looked for.
+constexpr uint32_t kOwnMemory = kSlots - 1;
 constexpr uint32_t kArguments = 40;
 constexpr uint32_t kSimdWidth = 32;  // as on Apple's GPUs
 constexpr uint32_t kTagShift = 48;
@@ -82,7 +84,9 @@ struct Run {
   Fibers* fibers;        // nullptr: threads run one after another
   bool check_races;      // between the threads of the grid
   Races* races;          // nullptr: not checked
-  void* owner;           // what resolve and refuse are given
+  // The frame that called for the check of an access which is refused; of kernels that were compiled from source.
+  const void* const* frame;
+  void* owner;  // what resolve and refuse are given
   // The slot of memory at an address that was data; 0: no buffer that the kernel may reach.
   uint32_t (*resolve)(void* owner, uint64_t address);
   void (*refuse)(void* owner, const Refused& what);
@@ -121,7 +125,7 @@ struct Table {
   uint32_t library_count;
   const Library* libraries;
 };
-constexpr uint32_t kFormat = 2;
+constexpr uint32_t kFormat = 3;
 
 }  // namespace mpsforge::shaders
 

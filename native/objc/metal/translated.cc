@@ -247,6 +247,7 @@ class Dispatch {
     const Place place = what.slot < places_.size() ? places_[what.slot] : Place{Place::Nothing, 0, 0};
     std::string name = "an address of no buffer that it may reach";
     if (place.kind == Place::Address) name = "a buffer that it reaches by address";
+    if (what.slot == shaders::kOwnMemory) name = "threadgroup memory of its own";
     if (place.kind != Place::Address && place.kind != Place::Nothing) {
       const shaders::Argument& argument = kernel_.arguments[place.argument];
       name = (place.kind == Place::Threadgroup ? "threadgroup memory " : "argument ") + std::to_string(argument.index) +

@@ -95,18 +95,44 @@ P argument(const Run& run, int place) {
   }
 }
 
+// Nothing, if it is neither a number nor a vector of them.
+template <class T>
+constexpr const char* type_name = "";
+template <class T>
+constexpr const char* type_name<metal::atomic<T>> = type_name<T>;
+#define MPSFORGE_NAME(T)                   \
+  template <>                              \
+  constexpr const char* type_name<T> = #T; \
+  MPSFORGE_VECTOR_NAME(T, 2) MPSFORGE_VECTOR_NAME(T, 3) MPSFORGE_VECTOR_NAME(T, 4)
+#define MPSFORGE_VECTOR_NAME(T, N)                           \
+  template <>                                                \
+  constexpr const char* type_name<metal::vec<T, N>> = #T #N; \
+  template <>                                                \
+  constexpr const char* type_name<metal::packed_vec<T, N>> = "packed_" #T #N;
+MPSFORGE_NAME(bool)
+MPSFORGE_NAME(char)
+MPSFORGE_NAME(uchar)
+MPSFORGE_NAME(short)
+MPSFORGE_NAME(ushort)
+MPSFORGE_NAME(int)
+MPSFORGE_NAME(uint)
+MPSFORGE_NAME(long)
+MPSFORGE_NAME(ulong)
+MPSFORGE_NAME(half)
+MPSFORGE_NAME(bfloat)
+MPSFORGE_NAME(float)
+#undef MPSFORGE_NAME
+#undef MPSFORGE_VECTOR_NAME
+
 template <class P, class A>
 constexpr Argument described() {
   if constexpr (A::kind == ArgumentKind::Position) {
     return {A::kind, 0, 0, 0, "", ""};
   } else {
     using T = __remove_pointer(metal::remove_reference_t<P>);
-    return {A::kind,
-            static_cast<uint>(A::index),
-            __is_const(T) ? shaders::kRead : shaders::kRead | shaders::kWrite,
-            size_of<T>(),
-            "",
-            ""};
+    return {
+        A::kind,      static_cast<uint>(A::index), __is_const(T) ? shaders::kRead : shaders::kRead | shaders::kWrite,
+        size_of<T>(), type_name<__remove_cv(T)>,   ""};
   }
 }
 

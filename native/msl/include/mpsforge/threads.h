@@ -5,8 +5,11 @@
 
 extern "C" {
 // Of hooks.cc. place is where the call is in the program: 4096 times the line, and the column.
-void mpsforge_msl_group_barrier(uint place);
-void mpsforge_msl_simd_barrier(uint place);
+// memory is bits of mem_flags.
+void mpsforge_msl_group_barrier(uint place, uint memory);
+void mpsforge_msl_simd_barrier(uint place, uint memory);
+// The check before an atomic operation: 1 reads, 2 writes.
+void mpsforge_msl_atomic(const volatile void* at, ulong size, uint access);
 // Gives what each lane has given, 32 of them, one after the other; returns a bit for each that takes part.
 uint mpsforge_msl_lanes(uint place, const void* value, void* all, ulong size);
 uint mpsforge_msl_lane();
@@ -27,8 +30,8 @@ enum class mem_flags {
 constexpr mem_flags operator|(mem_flags a, mem_flags b) { return mem_flags(int(a) | int(b)); }
 enum thread_scope { thread_scope_thread, thread_scope_simdgroup, thread_scope_threadgroup, thread_scope_device };
 
-inline void threadgroup_barrier(mem_flags, MPSFORGE_PLACE) { mpsforge_msl_group_barrier(place); }
-inline void simdgroup_barrier(mem_flags, MPSFORGE_PLACE) { mpsforge_msl_simd_barrier(place); }
+inline void threadgroup_barrier(mem_flags memory, MPSFORGE_PLACE) { mpsforge_msl_group_barrier(place, uint(memory)); }
+inline void simdgroup_barrier(mem_flags memory, MPSFORGE_PLACE) { mpsforge_msl_simd_barrier(place, uint(memory)); }
 inline void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_scope_device) {}
 
 template <class T>
@@ -36,38 +39,49 @@ struct atomic {
   T value;
 };
 
+// Each is an operation that reads and writes for the processor, as clang puts a check before plain loads and stores.
+#define MPSFORGE_ATOMIC_FUNCTION __attribute__((always_inline)) inline
 template <class T>
-T atomic_load_explicit(const volatile atomic<T>* a, memory_order) {
-  T result;
-  __atomic_load(const_cast<T*>(&a->value), &result, __ATOMIC_RELAXED);
+MPSFORGE_ATOMIC_FUNCTION bool atomic_swap(volatile atomic<T>* a, T* expected, T value) {
+  return __atomic_compare_exchange(const_cast<T*>(&a->value), expected, &value, false, __ATOMIC_RELAXED,
+                                   __ATOMIC_RELAXED);
+}
+template <class T>
+MPSFORGE_ATOMIC_FUNCTION T atomic_load_explicit(const volatile atomic<T>* a, memory_order) {
+  mpsforge_msl_atomic(a, sizeof(T), 1);
+  T result{};
+  atomic_swap(const_cast<volatile atomic<T>*>(a), &result, T());
   return result;
 }
 template <class T, class U>
-void atomic_store_explicit(volatile atomic<T>* a, U value, memory_order) {
-  T stored = T(value);
-  __atomic_store(const_cast<T*>(&a->value), &stored, __ATOMIC_RELAXED);
-}
-template <class T, class U>
-T atomic_exchange_explicit(volatile atomic<T>* a, U value, memory_order) {
+MPSFORGE_ATOMIC_FUNCTION T atomic_exchange_explicit(volatile atomic<T>* a, U value, memory_order) {
+  mpsforge_msl_atomic(a, sizeof(T), 3);
   T stored = T(value), result;
   __atomic_exchange(const_cast<T*>(&a->value), &stored, &result, __ATOMIC_RELAXED);
   return result;
 }
+template <class T, class U>
+MPSFORGE_ATOMIC_FUNCTION void atomic_store_explicit(volatile atomic<T>* a, U value, memory_order) {
+  mpsforge_msl_atomic(a, sizeof(T), 2);
+  T stored = T(value), before;
+  __atomic_exchange(const_cast<T*>(&a->value), &stored, &before, __ATOMIC_RELAXED);
+}
 // Never fails without a reason, which Metal allows.
 template <class T, class U>
-bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* a, T* expected, U value, memory_order, memory_order) {
-  T stored = T(value);
-  return __atomic_compare_exchange(const_cast<T*>(&a->value), expected, &stored, false, __ATOMIC_RELAXED,
-                                   __ATOMIC_RELAXED);
+MPSFORGE_ATOMIC_FUNCTION bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* a, T* expected, U value,
+                                                                    memory_order, memory_order) {
+  mpsforge_msl_atomic(a, sizeof(T), 3);
+  return atomic_swap(a, expected, T(value));
 }
-#define MPSFORGE_ATOMIC(name, compute)                                                   \
-  template <class T, class U>                                                            \
-  T atomic_fetch_##name##_explicit(volatile atomic<T>* a, U value, memory_order order) { \
-    const T y = T(value);                                                                \
-    T x = atomic_load_explicit(a, order);                                                \
-    while (!atomic_compare_exchange_weak_explicit(a, &x, T(compute), order, order)) {    \
-    }                                                                                    \
-    return x;                                                                            \
+#define MPSFORGE_ATOMIC(name, compute)                                                                      \
+  template <class T, class U>                                                                               \
+  MPSFORGE_ATOMIC_FUNCTION T atomic_fetch_##name##_explicit(volatile atomic<T>* a, U value, memory_order) { \
+    mpsforge_msl_atomic(a, sizeof(T), 3);                                                                   \
+    const T y = T(value);                                                                                   \
+    T x{};                                                                                                  \
+    while (!atomic_swap(a, &x, T(compute))) {                                                               \
+    }                                                                                                       \
+    return x;                                                                                               \
   }
 MPSFORGE_ATOMIC(add, x + y)
 MPSFORGE_ATOMIC(sub, x - y)
