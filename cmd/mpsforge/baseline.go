@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
+	"mpsforge/fork/mac"
 )
 
 func baselineCommand(std streams) *cli.Command {
@@ -55,14 +57,25 @@ func baselineShow(std streams) *cli.Command {
 
 func baselineRecord(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "baseline", name: "record", usage: "write a baseline's facts from a checkout",
+		parent: "baseline", name: "record", usage: "write a baseline's facts from a checkout, or print those of a wheel",
 		about: `Writes baseline.json and digests.json below --patches from the base commit of the checkout: blob ids of the paths
 that the series touches, and line digests of them and of the paths that had digests. No source text is stored.
 
   mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches
-  mpsforge baseline record --baseline v2.6.0 --path torch/mps/event.py    digests of one file more`,
-		flags: checkoutFlags(&cli.StringSliceFlag{Name: "path", Usage: "a further `PATH` of the checkout to take digests of; may be repeated"}),
+  mpsforge baseline record --baseline v2.6.0 --path torch/mps/event.py    digests of one file more
+
+With --wheel it reads PyTorch's wheel for macOS instead of a checkout, and prints what that says of the MPS backend as JSON: exported
+names, tables of virtual functions, Objective-C classes and selectors, Metal kernels, names in torch._C. A diff of two versions shows
+what a series must be carried over.
+
+  pip download torch==2.14.1 --platform macosx_14_0_arm64 --python-version 312 --no-deps --only-binary=:all:
+  mpsforge baseline record --wheel torch-2.14.1-*.whl > v2.14.1.json`,
+		flags: checkoutFlags(&cli.StringSliceFlag{Name: "path", Usage: "a further `PATH` of the checkout to take digests of; may be repeated"},
+			&cli.StringFlag{Name: "wheel", Usage: "print the facts of PyTorch's wheel for macOS, `FILE`, and write nothing"}),
 		action: func(ctx context.Context, c call) (result, error) {
+			if wheel := c.String("wheel"); wheel != "" {
+				return wheelFacts(wheel)
+			}
 			dir := c.String("patches")
 			if dir == "" {
 				return result{}, usagef("baseline record needs --patches, the folder to write to")
@@ -93,6 +106,18 @@ that the series touches, and line digests of them and of the paths that had dige
 			return result{value: baseline, message: message, text: func(w io.Writer) { fmt.Fprintln(w, message) }}, nil
 		},
 	})
+}
+
+func wheelFacts(file string) (result, error) {
+	facts, err := mac.ReadWheel(file)
+	if err != nil {
+		return result{}, err
+	}
+	return result{value: facts, text: func(w io.Writer) {
+		out := json.NewEncoder(w)
+		out.SetIndent("", " ")
+		_ = out.Encode(facts) // standard output is gone: there is nobody left to read it
+	}}, nil
 }
 
 func baselineChoose(std streams) *cli.Command {

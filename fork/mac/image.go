@@ -31,7 +31,8 @@ type Image struct {
 	// Libraries are the install names of those that it is linked with.
 	Libraries []string
 
-	file *macho.File
+	file    *macho.File
+	chained bool
 	// names are all symbols that are defined, local ones included, by address.
 	names map[uint64][]string
 	// addresses are those of vtables.
@@ -57,7 +58,11 @@ func readImage(file *macho.File) (*Image, error) {
 		return nil, errors.New("it has no symbol table")
 	}
 	libraries := librariesOf(file)
-	image := &Image{Defined: map[string]bool{}, Undefined: map[string]string{}, Own: map[string]bool{}, Libraries: libraries, file: file, names: map[uint64][]string{}, vtables: map[string]uint64{}}
+	chained, err := hasChains(file)
+	if err != nil {
+		return nil, err
+	}
+	image := &Image{chained: chained, Defined: map[string]bool{}, Undefined: map[string]string{}, Own: map[string]bool{}, Libraries: libraries, file: file, names: map[uint64][]string{}, vtables: map[string]uint64{}}
 	for _, symbol := range file.Symtab.Syms {
 		kind := symbol.Type & typeMask
 		switch {
@@ -172,9 +177,9 @@ func (i *Image) Vtable(name string) ([][]string, error) {
 			if at > address+16 && i.names[at] != nil {
 				break // another variable
 			}
-			value := binary.LittleEndian.Uint64(data[at-section.Addr:])
+			value, bound := i.pointer(binary.LittleEndian.Uint64(data[at-section.Addr:]))
 			switch {
-			case value == 0:
+			case bound:
 				slots = append(slots, []string{boundSlot})
 			case i.names[value] == nil:
 				return slots, nil // no function: a further base's part of the table
@@ -185,6 +190,31 @@ func (i *Image) Vtable(name string) ([][]string, error) {
 		return slots, nil
 	}
 	return nil, fmt.Errorf("%s is in no section", name)
+}
+
+// pointer gives the address that a library's pointer has once it is loaded, if it is not moved, or that it is another library's. In a library
+// with chained fixups, as macOS 14's linker makes them, the upper bits lead to the next pointer and the last one marks other libraries'
+// (dyld's mach-o/fixup-chains.h: dyld_chained_ptr_64_rebase and dyld_chained_ptr_64_bind).
+func (i *Image) pointer(raw uint64) (address uint64, bound bool) {
+	if i.chained {
+		return raw & (1<<36 - 1), raw>>63 == 1
+	}
+	return raw, raw == 0
+}
+
+// hasChains reports whether a library has chained fixups. Those with signed pointers, which PyTorch's wheels do not have, are refused.
+func hasChains(file *macho.File) (bool, error) {
+	for _, load := range file.Loads {
+		raw := load.Raw()
+		if len(raw) < 16 || file.ByteOrder.Uint32(raw) != 0x80000034 { // LC_DYLD_CHAINED_FIXUPS
+			continue
+		}
+		if file.SubCpu&0xff == 2 { // CPU_SUBTYPE_ARM64E
+			return false, errors.New("its pointers are signed, as arm64e's are")
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
 // vtableOfObject reads what the linker is to put in.

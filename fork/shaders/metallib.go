@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 )
 
 // Library is a Metal library as the wheel has it: a section of libtorch_cpu.dylib.
@@ -44,6 +46,33 @@ func readDylib(file io.ReaderAt) (map[string][]byte, error) {
 		return nil, fmt.Errorf("it has none of the sections %v", sections)
 	}
 	return found, nil
+}
+
+// Kernels names the kernels in a library for macOS, by the section that has them, those that host builds do not use included.
+func Kernels(file io.ReaderAt) (map[string][]string, error) {
+	opened, err := macho.NewFile(file)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string][]string{}
+	for _, section := range opened.Sections {
+		if !strings.HasPrefix(section.Name, "metal_") {
+			continue
+		}
+		data, err := section.Data()
+		if err != nil {
+			return nil, fmt.Errorf("section %s: %w", section.Name, err)
+		}
+		library, err := parseLibrary(section.Name, data)
+		if err != nil {
+			return nil, err
+		}
+		for _, module := range library.Modules {
+			names[section.Name] = append(names[section.Name], module.Name)
+		}
+		slices.Sort(names[section.Name])
+	}
+	return names, nil
 }
 
 var errShort = errors.New("the Metal library ends too early")

@@ -63,7 +63,7 @@ func (w Wheel) Get(ctx context.Context, cache string, parts []string, sink event
 		return "", fmt.Errorf("get %s: %w", w.URL, err)
 	}
 	made := filepath.Join(temporary, "parts")
-	if err := unpack(file, made, parts); err != nil {
+	if err := Unpack(file, made, parts); err != nil {
 		return "", fmt.Errorf("unpack %s: %w", w.Name(), err)
 	}
 	if err := os.Rename(made, dir); err != nil && !builds.Exists(dir) {
@@ -106,8 +106,8 @@ func (w Wheel) download(ctx context.Context, file string) error {
 	return out.Close()
 }
 
-// unpack writes the files whose paths begin with one of parts.
-func unpack(file, dir string, parts []string) error {
+// Unpack writes the files of a wheel whose paths begin with one of parts.
+func Unpack(file, dir string, parts []string) error {
 	wheel, err := zip.OpenReader(file)
 	if err != nil {
 		return err

@@ -1,0 +1,135 @@
+package mac
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mpsforge/fork/shaders"
+	"mpsforge/fork/wheels"
+)
+
+// WheelFacts are what PyTorch's wheel for macOS says of its MPS backend without any sources. Names are as the libraries have them, in order,
+// so that a diff of two versions says what changed.
+type WheelFacts struct {
+	Schema  int    `json:"schema"` // always 1
+	File    string `json:"file"`
+	SHA256  string `json:"sha256"`
+	Minimum string `json:"minimum"` // the oldest macOS that it is for
+	SDK     string `json:"sdk"`     // that it was made with
+	// Exports are the names of the backend that others can bind to, by library.
+	Exports map[string][]string `json:"exports"`
+	// Vtables has the tables of the backend's virtual functions: of each slot its names, of which there are several where equal functions
+	// were put together.
+	Vtables map[string][][]string `json:"vtables"`
+	// Classes and Selectors are Objective-C's, as libtorch_cpu uses them.
+	Classes   []string `json:"classes"`
+	Selectors []string `json:"selectors"`
+	// Kernels are the precompiled ones of Metal, by section.
+	Kernels map[string][]string `json:"kernels"`
+	// Bindings are what torch._C has of the backend.
+	Bindings []string `json:"bindings"`
+}
+
+// ErrWheel is returned, wrapped, for a file that is not a whole wheel of torch for macOS.
+var ErrWheel = errors.New("not a whole wheel of torch for macOS")
+
+const libtorchPython = "torch/lib/libtorch_python.dylib"
+
+// ReadWheel reads a wheel's facts.
+func ReadWheel(file string) (*WheelFacts, error) {
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, opened); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "mpsforge-wheel-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := wheels.Unpack(file, dir, []string{wheels.LibtorchCPU, libtorchPython}); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", file, ErrWheel, err)
+	}
+	facts, err := readLibraries(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", file, ErrWheel, err)
+	}
+	facts.File, facts.SHA256 = filepath.Base(file), hex.EncodeToString(sum.Sum(nil))
+	return facts, nil
+}
+
+var (
+	ofBackend   = regexp.MustCompile(`(?i)mps`)
+	bindingName = regexp.MustCompile(`\x00(_mps_\w+)`)
+)
+
+// readLibraries reads those of a wheel that is unpacked in dir.
+func readLibraries(dir string) (*WheelFacts, error) {
+	facts := &WheelFacts{Schema: 1, Exports: map[string][]string{}, Vtables: map[string][][]string{}}
+	for _, library := range []string{wheels.LibtorchCPU, libtorchPython} {
+		image, err := OpenImage(filepath.Join(dir, library))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(image.Defined)) {
+			if ofBackend.MatchString(name) {
+				facts.Exports[library] = append(facts.Exports[library], name)
+			}
+		}
+		if library != wheels.LibtorchCPU {
+			continue
+		}
+		if facts.Minimum, facts.SDK, err = image.versions(); err != nil {
+			return nil, err
+		}
+		for name := range image.Vtables() {
+			if !strings.HasPrefix(name, "__ZTVN2at") || !ofBackend.MatchString(name) || strings.Contains(name, "_GLOBAL__N_1") {
+				continue
+			}
+			if facts.Vtables[name], err = image.Vtable(name); err != nil {
+				return nil, err
+			}
+		}
+		for name := range image.Undefined {
+			if class, is := strings.CutPrefix(name, classPrefix); is {
+				facts.Classes = append(facts.Classes, class)
+			}
+		}
+		slices.Sort(facts.Classes)
+		facts.Selectors = slices.Sorted(slices.Values(image.Selectors))
+	}
+	file, err := os.Open(filepath.Join(dir, wheels.LibtorchCPU))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if facts.Kernels, err = shaders.Kernels(file); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, libtorchPython))
+	if err != nil {
+		return nil, err
+	}
+	for _, match := range bindingName.FindAllSubmatch(text, -1) {
+		facts.Bindings = append(facts.Bindings, string(match[1]))
+	}
+	slices.Sort(facts.Bindings)
+	facts.Bindings = slices.Compact(facts.Bindings)
+	if len(facts.Vtables) == 0 || len(facts.Kernels) == 0 || len(facts.Bindings) == 0 {
+		return nil, fmt.Errorf("no MPS backend: %d tables of virtual functions, %d sections of kernels, %d bindings", len(facts.Vtables), len(facts.Kernels), len(facts.Bindings))
+	}
+	return facts, nil
+}
