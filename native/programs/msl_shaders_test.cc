@@ -1,6 +1,8 @@
 // Tests what comes of shaders that are source at run time: compiles some with the toolchain that the first argument
 // names, and runs their kernels without a Metal around them.
 #include <dlfcn.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 
 #include <cstdio>
 #include <cstring>
@@ -189,6 +191,16 @@ void a_library_is_compiled_once() {
   CHECK(compile(source).library != compile(source + "\n").library);
 }
 
+void a_library_that_is_used_is_marked() {
+  const std::string source = "kernel void marked(device float* a) {}", library = compile(source).library;
+  const std::string folder = library.substr(0, library.rfind('/'));
+  const timeval long_ago[2] = {};
+  CHECK(utimes(folder.c_str(), long_ago) == 0);
+  compile(source);
+  struct stat found{};
+  CHECK(stat(folder.c_str(), &found) == 0 && found.st_mtime > 0);
+}
+
 }  // namespace
 
 int main(int count, char** args) {
@@ -207,5 +219,6 @@ int main(int count, char** args) {
   templates_are_named_by_host_name();
   errors_have_the_source_s_lines();
   a_library_is_compiled_once();
+  a_library_that_is_used_is_marked();
   return failures == 0 ? 0 : 1;
 }
