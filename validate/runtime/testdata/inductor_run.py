@@ -1,6 +1,7 @@
-"""Runs what generate.py wrote on device mps, by four threads at once, and compares each graph's values with the CPU's.
+"""Runs what inductor_generate.py wrote on device mps, by four threads at once, and compares each graph's values with the CPU's.
 
-run.py FILE prints one JSON object: how many graphs and Metal sources ran for each model, and what went wrong.
+inductor_run.py FILE prints one JSON object: how many graphs and Metal sources ran for each model, what went wrong, and
+what the software Metal found.
 Runs under any PyTorch with device mps: of Inductor it needs nothing, as its code calls ATen and its own kernels only.
 """
 
@@ -13,6 +14,7 @@ import threading
 from typing import Any, Callable
 
 import torch
+from findings import findings
 
 compile_shader = torch._C._mps_compileShader
 
@@ -96,7 +98,7 @@ def main() -> None:
         t.start()
     for t in threads:
         t.join()
-    print(json.dumps(report))
+    print(json.dumps({**report, "findings": findings()}))
 
 
 if __name__ == "__main__":

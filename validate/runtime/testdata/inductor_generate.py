@@ -4,7 +4,7 @@ Runs under torch 2.9.1 from PyPI and transformers, which need no Metal. torch.co
 graphs are moved to device mps, which needs no device, because Inductor looks at shapes and types only. The same graphs
 run on the CPU, and give the values; the whole is compared with the model in eager mode.
 
-generate.py OUT writes a file for torch.load: a list of graphs, each a dictionary with the model's name, "forward" or
+inductor_generate.py OUT writes a file for torch.load: a list of graphs, each a dictionary with the model's name, "forward" or
 "backward", Inductor's Python code, the Metal sources in it with c10's headers put in, inputs, and outputs.
 """
 
@@ -143,11 +143,11 @@ def compile_graph(graph: torch.fx.GraphModule, example: list[torch.Tensor], **op
 
 
 def add_guard() -> None:
-    """Builds and loads guard.cc."""
+    """Builds and loads inductor_guard.cc."""
     root = Path(torch.__file__).parent
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "guard.so"
-        source = Path(__file__).with_name("guard.cc")
+        source = Path(__file__).with_name("inductor_guard.cc")
         options = ["-std=c++17", "-shared", "-fPIC", f"-I{root}/include", f"-L{root}/lib", "-lc10"]
         subprocess.run(["c++", str(source), "-o", str(library), *options], check=True)
         torch.ops.load_library(library)
