@@ -152,6 +152,16 @@ void an_access_outside_is_found_and_ends_the_thread() {
   CHECK(out[62] == 8 && out[63] == 7);
 }
 
+void a_read_outside_is_found_and_goes_on() {
+  const auto out =
+      run("kernel void f(device float* a, uint i [[thread_position_in_grid]]) { a[i] = isnan(a[i + 64]) ? 9 : 8; }");
+  CHECK(refused.size() == 64 && refused[0].access == kRead);
+  CHECK(out[0] >= 8 && out[63] >= 8);
+  const auto unmapped = run("kernel void f(device float* a) { a[0] = *(a + (1ul << 46) / 4); }");
+  CHECK(refused.size() == 64);
+  CHECK(unmapped[0] == 0.5f);
+}
+
 void an_index_beyond_an_array_is_found() {
   run("kernel void f(device float* a, uint i [[thread_position_in_grid]]) { float l[4] = {0, 1, 2, 3}; a[i] = l[i / "
       "15]; }");
@@ -230,6 +240,7 @@ int main(int count, char** args) {
   simd_groups_multiply_matrices();
   atomics_count_all_threads();
   an_access_outside_is_found_and_ends_the_thread();
+  a_read_outside_is_found_and_goes_on();
   an_index_beyond_an_array_is_found();
   races_of_threads_are_found();
   templates_are_named_by_host_name();

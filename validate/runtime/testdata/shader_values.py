@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import torch
+from findings import findings
 
 FLOATS = [torch.float, torch.half]
 try:
@@ -234,22 +235,6 @@ def kernels_run() -> set[str]:
     text = ctypes.create_string_buffer(1 << 20)
     library.mpsforge_host_translated(text, ctypes.c_size_t(len(text)))
     return set(text.value.decode().split())
-
-
-class Finding(ctypes.Structure):
-    """mpsforge_host_finding of native/objc/include/mpsforge/host.h."""
-
-    _fields_ = [("kind", ctypes.c_uint32), ("signature", ctypes.c_uint32), ("message", ctypes.c_char * 512)] + [
-        (name, ctypes.c_char * 256) for name in ("first", "second", "history")
-    ]
-
-
-def findings() -> list[str]:
-    ask = ctypes.CDLL("libmpsforge_objc.so").mpsforge_host_findings
-    ask.restype = ctypes.c_size_t
-    found = (Finding * 64)()
-    count = min(ask(found, ctypes.c_size_t(len(found))), len(found))
-    return [f"{f.second.decode(errors='replace')}: {f.message.decode(errors='replace')}" for f in found[:count]]
 
 
 def main() -> None:

@@ -287,6 +287,20 @@ MPSFORGE_TEST(isnan, __builtin_isnan(x))
 MPSFORGE_TEST(isnormal, __builtin_isnormal(x))
 MPSFORGE_TEST(signbit, __builtin_signbit(x))
 #undef MPSFORGE_TEST
+inline bool isordered(float x, float y) { return !__builtin_isunordered(x, y); }
+inline bool isunordered(float x, float y) { return __builtin_isunordered(x, y); }
+template <class T, int N>
+vec<bool, N> isunordered(vec<T, N> x, vec<T, N> y) {
+  vec<bool, N> result{};
+  for (int i = 0; i < N; ++i) result.data[i] = isunordered(x.data[i], y.data[i]);
+  return result;
+}
+template <class T, int N>
+vec<bool, N> isordered(vec<T, N> x, vec<T, N> y) {
+  vec<bool, N> result{};
+  for (int i = 0; i < N; ++i) result.data[i] = isordered(x.data[i], y.data[i]);
+  return result;
+}
 template <int N>
 bool any(vec<bool, N> x) {
   bool found = false;

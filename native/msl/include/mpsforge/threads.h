@@ -178,6 +178,23 @@ T simd_shuffle_rotate_down(T value, ushort delta, MPSFORGE_PLACE) {
   const lanes<T> group(value, place);
   return group.of((group.own + delta) % 32);
 }
+// Lanes that would come from beyond the SIMD group, or the part of it that modulo lanes make, come from filling. So do
+// those of lanes that do not take part: c10/metal/reduction_utils.h of v2.9.1 says that GPUs do so, and relies on it.
+template <class T>
+T filled(T value, T filling, uint from, bool beyond, uint place) {
+  const lanes<T> values(value, place), fillings(filling, place);
+  return (beyond || !values.has(from) ? fillings : values).of(from);
+}
+template <class T>
+T simd_shuffle_and_fill_down(T value, T filling, ushort delta, ushort modulo = 32, MPSFORGE_PLACE) {
+  const uint own = mpsforge_msl_lane(), lane = own % modulo + delta;
+  return filled(value, filling, own / modulo * modulo + lane % modulo, lane >= modulo, place);
+}
+template <class T>
+T simd_shuffle_and_fill_up(T value, T filling, ushort delta, ushort modulo = 32, MPSFORGE_PLACE) {
+  const uint own = mpsforge_msl_lane(), lane = own % modulo;
+  return filled(value, filling, own / modulo * modulo + (lane + modulo - delta) % modulo, lane < delta, place);
+}
 inline bool simd_all(bool value, MPSFORGE_PLACE) { return simd_and(uint(value), place) != 0; }
 inline bool simd_any(bool value, MPSFORGE_PLACE) { return simd_or(uint(value), place) != 0; }
 inline bool simd_is_first(MPSFORGE_PLACE) {
