@@ -2,10 +2,8 @@ package overlay_test
 
 import (
 	"context"
-	"debug/elf"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,13 +22,17 @@ import (
 )
 
 // python is the stock host build's Python, which plays the torch that pip has installed, with the wheel unpacked in a folder.
-type python struct {
-	stock *host.Build
-	site  string
+type python struct{ interpreter, site string }
+
+// installed is what the tests run on.
+type installed struct {
+	python
+	trapped python // with every function of torch's copy overwritten
+	trial   overlay.Trial
 }
 
 // install makes the wheel of the series and unpacks it.
-func install(t *testing.T) python {
+func install(t *testing.T) installed {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIP overlay: it goes over a host build, which is made on Linux")
@@ -69,17 +71,22 @@ func install(t *testing.T) python {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := python{stock: build(checkout.Stock(t.Context(), cache)), site: t.TempDir()}
-	if p.stock.Python == "" {
-		t.Skipf("SKIP overlay: the host build has no Python: %s", p.stock.NoPython)
+	stock := build(checkout.Stock(t.Context(), cache))
+	if stock.Python == "" {
+		t.Skipf("SKIP overlay: the host build has no Python: %s", stock.NoPython)
 	}
-	wheel, _, err := overlay.Write(overlay.Options{Patched: build(patched, nil), Stock: p.stock, TorchVersion: torch.VersionFile(), Checkout: patched.Dir, Dir: t.TempDir()})
+	p := installed{python: python{stock.Python, t.TempDir()}}
+	wheel, stamp, err := overlay.Write(overlay.Options{Patched: build(patched, nil), Stock: stock, TorchVersion: torch.VersionFile(), Checkout: patched.Dir, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := overlay.Unpack(wheel, p.site); err != nil {
 		t.Fatal(err)
 	}
+	if p.trial, err = overlay.Install(wheel, stamp, stock, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	p.trapped = python{interpreter: p.trial.Python}
 	return p
 }
 
@@ -88,7 +95,7 @@ func (p python) run(t *testing.T, settings []string, args ...string) (output str
 	t.Helper()
 	limited, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // only against a hang
 	defer cancel()
-	command := exec.CommandContext(limited, p.stock.Python, args...)
+	command := exec.CommandContext(limited, p.interpreter, args...)
 	command.Env = append(os.Environ(), "PYTHONPATH="+p.site, "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000")
 	command.Env = append(command.Env, settings...)
 	text, err := command.CombinedOutput()
@@ -116,43 +123,9 @@ func (p python) status(t *testing.T) overlay.Status {
 	return s
 }
 
-// functions writes where the functions of torch's copy are, but for mpsforge's own.
-func functions(t *testing.T, library string) (file string, count int) {
-	t.Helper()
-	object, err := elf.Open(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer object.Close()
-	symbols, err := object.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sizes := map[uint64]uint64{}
-	for _, symbol := range symbols {
-		named := int(symbol.Section) < len(object.Sections) && object.Sections[symbol.Section].Name == ".text"
-		if elf.ST_TYPE(symbol.Info) == elf.STT_FUNC && named && symbol.Size > 0 && !strings.HasPrefix(symbol.Name, "mpsforge_") {
-			sizes[symbol.Value] = max(sizes[symbol.Value], symbol.Size)
-		}
-	}
-	var lines strings.Builder
-	for at, size := range sizes {
-		fmt.Fprintln(&lines, at, size)
-	}
-	file = filepath.Join(t.TempDir(), "functions")
-	if err := os.WriteFile(file, []byte(lines.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return file, len(sizes)
-}
-
 // One wheel serves all of these, since making it compiles.
 func TestOverlayOverAHostBuild(t *testing.T) {
 	p := install(t)
-	traps, count := functions(t, p.stock.Library)
-	trapped := func(program string, args ...string) []string {
-		return append([]string{"testdata/traps.py", p.stock.Library, traps, "testdata/" + program}, args...)
-	}
 
 	t.Run("status names the overlay for every part", func(t *testing.T) {
 		s := p.status(t)
@@ -161,10 +134,10 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		}
 	})
 	t.Run("threads that end stock live, with all of stock trapped", func(t *testing.T) {
-		if count < 10000 {
-			t.Errorf("only %d functions of torch's copy are known", count)
+		if p.trial.Traps < 10000 || len(p.trial.LeftOut) > 20 {
+			t.Errorf("%d functions of torch's copy have a trap, and these have none: %v", p.trial.Traps, p.trial.LeftOut)
 		}
-		p.must(t, fmt.Sprintf("traps: %d\nwrong: []", count), trapped("threads.py", "8", "20")...)
+		p.trapped.must(t, "wrong: []", "testdata/threads.py", "8", "20")
 	})
 	t.Run("the same threads end stock", func(t *testing.T) {
 		if output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, "testdata/threads.py", "8", "20"); err == nil {
@@ -172,13 +145,18 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		}
 	})
 	t.Run("a trap ends who reaches it", func(t *testing.T) {
-		output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, trapped("threads.py", "1", "1")...)
-		if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.Exited() && failed.ExitCode() != 133 {
+		output, err := p.trapped.run(t, nil, "testdata/reach.py")
+		if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.Exited() && failed.ExitCode() != 133 || !strings.Contains(output, "calling") {
 			t.Errorf("a program of torch's own copy: %v\n%s", err, output)
 		}
 	})
-	t.Run("torch.mps of the series, with all of stock trapped", func(t *testing.T) { p.must(t, "ok", trapped("api.py")...) })
-	t.Run("an extension built with stock headers runs, with all of stock trapped", func(t *testing.T) { p.must(t, "wrong: []", trapped("extension.py")...) })
+	t.Run("traps without an overlay are refused", func(t *testing.T) {
+		if output, err := p.trapped.run(t, []string{"MPSFORGE_OVERLAY=0"}, "-c", "import torch"); err == nil || !strings.Contains(output, "there is no overlay in this process: MPSFORGE_OVERLAY=0") {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
+	t.Run("torch.mps of the series, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "ok", "testdata/api.py") })
+	t.Run("an extension built with stock headers runs, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "wrong: []", "testdata/extension.py") })
 	t.Run("children have the overlay", func(t *testing.T) { p.must(t, "ok", "testdata/processes.py") })
 	t.Run("a late import is refused", func(t *testing.T) {
 		output, err := p.run(t, []string{"TORCH_DEVICE_BACKEND_AUTOLOAD=0"}, "-c", "import torch, mpsforge_overlay; mpsforge_overlay.load()")
@@ -213,7 +191,7 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 		uninstall(t, site)
-		output, err := python{p.stock, site}.run(t, nil, "-c", "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())")
+		output, err := python{p.interpreter, site}.run(t, nil, "-c", "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())")
 		if err != nil || output != "False 2.0\n" {
 			t.Errorf("%v: %s", err, output)
 		}
