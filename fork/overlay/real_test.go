@@ -32,7 +32,9 @@ type installed struct {
 	trapped python // with every function of torch's copy overwritten
 	trial   overlay.Trial
 
+	wheel, cache string
 	stockLibrary string
+	other        string // a Python of the same torch with another backend
 	root         *host.Root
 }
 
@@ -80,11 +82,14 @@ func install(t *testing.T) installed {
 	if stock.Python == "" {
 		t.Skipf("SKIP overlay: the host build has no Python: %s", stock.NoPython)
 	}
-	p := installed{python: python{stock.Python, t.TempDir()}, stockLibrary: stock.Library, root: root}
-	wheel, stamp, err := overlay.Write(overlay.Options{Patched: build(patched, nil), Stock: stock, TorchVersion: torch.VersionFile(), Checkout: patched.Dir, Dir: t.TempDir()})
+	p := installed{python: python{stock.Python, t.TempDir()}, stockLibrary: stock.Library, root: root, cache: cache}
+	over := build(patched, nil)
+	p.other = over.Python
+	wheel, stamp, err := overlay.Write(overlay.Options{Patched: over, Stock: stock, TorchVersion: torch.VersionFile(), Checkout: patched.Dir, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.wheel = wheel
 	if err := overlay.Unpack(wheel, p.site); err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +133,9 @@ func (p python) status(t *testing.T) overlay.Status {
 	}
 	return s
 }
+
+// leftStock prints whether the process has the series, and what device mps computes.
+const leftStock = "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())"
 
 // One wheel serves all of these, since making it compiles.
 func TestOverlayOverAHostBuild(t *testing.T) {
@@ -187,7 +195,7 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 	} {
 		t.Run(name+" leaves stock, with one warning", func(t *testing.T) {
 			p.withStamp(t, func(stamp map[string]string) { stamp[change.key] = change.value })
-			output, err := p.run(t, nil, "-c", "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())")
+			output, err := p.run(t, nil, "-c", leftStock)
 			if err != nil || !strings.HasSuffix(output, "False 2.0\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 || !strings.Contains(output, change.why) {
 				t.Errorf("%v, expected %q in\n%s", err, change.why, output)
 			}
@@ -212,39 +220,14 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
-	t.Run("what is left after pip uninstall is stock", func(t *testing.T) {
-		site := t.TempDir()
-		if err := os.CopyFS(site, os.DirFS(p.site)); err != nil {
-			t.Fatal(err)
-		}
-		uninstall(t, site)
-		output, err := python{p.interpreter, site}.run(t, nil, "-c", "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())")
-		if err != nil || output != "False 2.0\n" {
+	t.Run("pip", p.pipInEnvironments)
+	t.Run("transformers and accelerate, with all of stock trapped", p.models)
+	t.Run("another torch in the place of this one stays stock, with one warning", func(t *testing.T) {
+		output, err := python{p.other, p.site}.run(t, nil, "-c", "import torch, mpsforge_overlay; print(mpsforge_overlay.reason)")
+		if err != nil || !strings.HasSuffix(output, "is another file than the one that it was built for\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
-}
-
-// uninstall removes what pip removes, the files that RECORD names, and holds that no other file was there.
-func uninstall(t *testing.T, site string) {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(site, "*.dist-info", "RECORD"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("%v, %v", found, err)
-	}
-	record, err := os.ReadFile(found[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(record)) {
-		name, _, _ := strings.Cut(line, ",")
-		if err := os.Remove(filepath.Join(site, name)); err != nil {
-			t.Error(err)
-		}
-	}
-	if left, err := builds.FilesBelow(site); err != nil || len(left) > 0 {
-		t.Errorf("pip uninstall leaves %v, %v", left, err)
-	}
 }
 
 // withStamp changes stamp.json for one test.
