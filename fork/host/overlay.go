@@ -52,7 +52,9 @@ func (h *builder) overlay(ctx context.Context, dir string, stamp builds.Stamp, b
 		{dir: objects, path: "stamp.cc", flags: commonFlags},
 	}
 	err = eachSource(h.Overlay, func(path string) {
-		added = append(added, unit{dir: sources, path: path, flags: glueFlags})
+		if !strings.HasPrefix(path, "macho/") {
+			added = append(added, unit{dir: sources, path: path, flags: glueFlags})
+		}
 	})
 	if err != nil {
 		return nil, err
