@@ -23,9 +23,9 @@ if [ "$baseline" = v2.6.0 ]; then
   # The stock sources are built first: whether PyTorch's sources can be compiled here at all is seen by it.
   "$mpsforge" build --host --checkout "$tree" || code=$?
   if [ $code = 0 ]; then
-    require=$require,runtime,python,operators,upstream
+    require=$require,runtime,python,operators,upstream,overlay
   elif [ $code = 5 ]; then
-    echo "SKIP runtime, python, operators and upstream: PyTorch's sources cannot be compiled here (see above)"
+    echo "SKIP runtime, python, operators, upstream and overlay: PyTorch's sources cannot be compiled here (see above)"
   else
     exit $code
   fi

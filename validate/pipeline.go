@@ -26,6 +26,7 @@ import (
 	"mpsforge/validate/device"
 	"mpsforge/validate/mac"
 	"mpsforge/validate/operators"
+	"mpsforge/validate/overlay"
 	"mpsforge/validate/python"
 	"mpsforge/validate/reference"
 	runtimestage "mpsforge/validate/runtime"
@@ -63,6 +64,7 @@ func Stages() []Stage {
 		bench.Stage(),
 		operators.Stage(),
 		upstream.Stage(),
+		overlay.Stage(python.Stage(), operators.Stage(), upstream.Stage()),
 	}
 }
 

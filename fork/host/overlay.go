@@ -1,7 +1,10 @@
 package host
 
 import (
+	"bytes"
 	"context"
+	"debug/elf"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,12 +48,11 @@ func (h *builder) overlay(ctx context.Context, dir string, stamp builds.Stamp, b
 		return nil, err
 	}
 	added := []unit{
-		{dir: sources, path: "before.cc", flags: glueFlags}, // what it does comes before all registrations
 		{dir: h.Checkout, path: hooksSource, flags: slices.Concat(torchFlags, []string{"-include", filepath.Join(sources, "hooks.h")})},
 		{dir: objects, path: "stamp.cc", flags: commonFlags},
 	}
 	err = eachSource(h.Overlay, func(path string) {
-		if path != added[0].path {
+		if !strings.HasPrefix(path, "macho/") {
 			added = append(added, unit{dir: sources, path: path, flags: glueFlags})
 		}
 	})
@@ -67,6 +69,38 @@ func (h *builder) overlay(ctx context.Context, dir string, stamp builds.Stamp, b
 	library := filepath.Join(dir, OverlayLibrary)
 	// No run path: what it needs is loaded already, or it is not loaded.
 	link = slices.DeleteFunc(slices.Clone(link), func(flag string) bool { return strings.HasPrefix(flag, "-Wl,-rpath") })
-	return &Overlay{library, stamp}, h.compiler.link(ctx, library, objectsOf(append(added, backend...)), append([]string{"-shared", "-Wl,-soname," + OverlayLibrary, "-Wl,-Bsymbolic",
-		"-Wl,--strip-debug", "-Wl,--version-script=" + filepath.Join(sources, "exports.map")}, link...))
+	linked := filepath.Join(objects, OverlayLibrary)
+	if err := h.compiler.link(ctx, linked, objectsOf(append(added, backend...)), append([]string{"-shared", "-Wl,-soname," + OverlayLibrary, "-Wl,-Bsymbolic",
+		"-Wl,--strip-debug", "-Wl,--version-script=" + filepath.Join(sources, "exports.map")}, link...)); err != nil {
+		return nil, err
+	}
+	return &Overlay{library, stamp}, holdInitializers(linked, library)
+}
+
+// holdInitializers copies a library so that the loader does not run its initializers, all of which register kernels: mpsforge_overlay_attach
+// runs them once it knows that nothing refuses. native/overlay/rebind_elf.cc knows the entries of the dynamic section by these numbers,
+// of which the loader knows nothing.
+func holdInitializers(from, to string) error {
+	library, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	object, err := elf.NewFile(bytes.NewReader(library))
+	if err != nil {
+		return fmt.Errorf("the overlay's library: %w", err)
+	}
+	held := map[elf.DynTag]uint64{elf.DT_INIT_ARRAY: 0x6d707300, elf.DT_INIT_ARRAYSZ: 0x6d707301}
+	dynamic := object.SectionByType(elf.SHT_DYNAMIC)
+	if dynamic == nil {
+		return fmt.Errorf("the overlay's library %s has no dynamic section", from)
+	}
+	for entry := library[dynamic.Offset:][:dynamic.FileSize]; len(entry) > 0; entry = entry[16:] {
+		if tag, found := held[elf.DynTag(object.ByteOrder.Uint64(entry))]; found {
+			object.ByteOrder.PutUint64(entry, tag)
+		}
+	}
+	if err := os.WriteFile(to+".new", library, 0o755); err != nil {
+		return err
+	}
+	return os.Rename(to+".new", to)
 }

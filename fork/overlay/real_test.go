@@ -2,7 +2,6 @@ package overlay_test
 
 import (
 	"context"
-	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,13 +24,22 @@ import (
 )
 
 // python is the stock host build's Python, which plays the torch that pip has installed, with the wheel unpacked in a folder.
-type python struct {
-	stock *host.Build
-	site  string
+type python struct{ interpreter, site string }
+
+// installed is what the tests run on.
+type installed struct {
+	python
+	trapped python // with every function of torch's copy overwritten
+	trial   overlay.Trial
+
+	wheel, cache string
+	stockLibrary string
+	other        string // a Python of the same torch with another backend
+	root         *host.Root
 }
 
 // install makes the wheel of the series and unpacks it.
-func install(t *testing.T) python {
+func install(t *testing.T) installed {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIP overlay: it goes over a host build, which is made on Linux")
@@ -69,28 +78,37 @@ func install(t *testing.T) python {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := python{stock: build(checkout.Stock(t.Context(), cache)), site: t.TempDir()}
-	if p.stock.Python == "" {
-		t.Skipf("SKIP overlay: the host build has no Python: %s", p.stock.NoPython)
+	stock := build(checkout.Stock(t.Context(), cache))
+	if stock.Python == "" {
+		t.Skipf("SKIP overlay: the host build has no Python: %s", stock.NoPython)
 	}
-	wheel, _, err := overlay.Write(overlay.Options{Patched: build(patched, nil), Stock: p.stock, TorchVersion: torch.VersionFile(), Checkout: patched.Dir, Dir: t.TempDir()})
+	p := installed{python: python{stock.Python, t.TempDir()}, stockLibrary: stock.Library, root: root, cache: cache}
+	over := build(patched, nil)
+	p.other = over.Python
+	wheel, stamp, err := overlay.Write(overlay.Options{Patched: over, Stock: stock, TorchVersion: torch.VersionFile(), Checkout: patched.Dir, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.wheel = wheel
 	if err := overlay.Unpack(wheel, p.site); err != nil {
 		t.Fatal(err)
 	}
+	if p.trial, err = overlay.Install(wheel, stamp, stock, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	p.trapped = python{interpreter: p.trial.Python}
 	return p
 }
 
 // run runs a program and gives what it wrote. Debian's libtorch brings an OpenMP runtime, which is not to take all processors.
 func (p python) run(t *testing.T, settings []string, args ...string) (output string, err error) {
 	t.Helper()
-	limited, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // only against a hang
+	limited, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // only against a hang
 	defer cancel()
-	command := exec.CommandContext(limited, p.stock.Python, args...)
-	command.Env = append(os.Environ(), "PYTHONPATH="+p.site, "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000")
+	command := exec.CommandContext(limited, p.interpreter, args...)
+	command.Env = append(os.Environ(), "PYTHONPATH="+p.site, "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONFAULTHANDLER=1", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000")
 	command.Env = append(command.Env, settings...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGABRT) } // of which faulthandler makes stacks
 	text, err := command.CombinedOutput()
 	if limited.Err() != nil {
 		t.Fatalf("%v hangs: %s", args, text)
@@ -116,43 +134,12 @@ func (p python) status(t *testing.T) overlay.Status {
 	return s
 }
 
-// functions writes where the functions of torch's copy are, but for mpsforge's own.
-func functions(t *testing.T, library string) (file string, count int) {
-	t.Helper()
-	object, err := elf.Open(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer object.Close()
-	symbols, err := object.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sizes := map[uint64]uint64{}
-	for _, symbol := range symbols {
-		named := int(symbol.Section) < len(object.Sections) && object.Sections[symbol.Section].Name == ".text"
-		if elf.ST_TYPE(symbol.Info) == elf.STT_FUNC && named && symbol.Size > 0 && !strings.HasPrefix(symbol.Name, "mpsforge_") {
-			sizes[symbol.Value] = max(sizes[symbol.Value], symbol.Size)
-		}
-	}
-	var lines strings.Builder
-	for at, size := range sizes {
-		fmt.Fprintln(&lines, at, size)
-	}
-	file = filepath.Join(t.TempDir(), "functions")
-	if err := os.WriteFile(file, []byte(lines.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return file, len(sizes)
-}
+// leftStock prints whether the process has the series, and what device mps computes.
+const leftStock = "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())"
 
 // One wheel serves all of these, since making it compiles.
 func TestOverlayOverAHostBuild(t *testing.T) {
 	p := install(t)
-	traps, count := functions(t, p.stock.Library)
-	trapped := func(program string, args ...string) []string {
-		return append([]string{"testdata/traps.py", p.stock.Library, traps, "testdata/" + program}, args...)
-	}
 
 	t.Run("status names the overlay for every part", func(t *testing.T) {
 		s := p.status(t)
@@ -161,10 +148,10 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		}
 	})
 	t.Run("threads that end stock live, with all of stock trapped", func(t *testing.T) {
-		if count < 10000 {
-			t.Errorf("only %d functions of torch's copy are known", count)
+		if p.trial.Traps < 10000 || len(p.trial.LeftOut) > 20 {
+			t.Errorf("%d functions of torch's copy have a trap, and these have none: %v", p.trial.Traps, p.trial.LeftOut)
 		}
-		p.must(t, fmt.Sprintf("traps: %d\nwrong: []", count), trapped("threads.py", "8", "20")...)
+		p.trapped.must(t, "wrong: []", "testdata/threads.py", "8", "20")
 	})
 	t.Run("the same threads end stock", func(t *testing.T) {
 		if output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, "testdata/threads.py", "8", "20"); err == nil {
@@ -172,13 +159,18 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		}
 	})
 	t.Run("a trap ends who reaches it", func(t *testing.T) {
-		output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, trapped("threads.py", "1", "1")...)
-		if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.Exited() && failed.ExitCode() != 133 {
+		output, err := p.trapped.run(t, nil, "testdata/reach.py")
+		if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.Exited() && failed.ExitCode() != 133 || !strings.Contains(output, "calling") {
 			t.Errorf("a program of torch's own copy: %v\n%s", err, output)
 		}
 	})
-	t.Run("torch.mps of the series, with all of stock trapped", func(t *testing.T) { p.must(t, "ok", trapped("api.py")...) })
-	t.Run("an extension built with stock headers runs, with all of stock trapped", func(t *testing.T) { p.must(t, "wrong: []", trapped("extension.py")...) })
+	t.Run("traps without an overlay are refused", func(t *testing.T) {
+		if output, err := p.trapped.run(t, []string{"MPSFORGE_OVERLAY=0"}, "-c", "import torch"); err == nil || !strings.Contains(output, "there is no overlay in this process: MPSFORGE_OVERLAY=0") {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
+	t.Run("torch.mps of the series, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "ok", "testdata/api.py") })
+	t.Run("an extension built with stock headers runs, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "wrong: []", "testdata/extension.py") })
 	t.Run("children have the overlay", func(t *testing.T) { p.must(t, "ok", "testdata/processes.py") })
 	t.Run("a late import is refused", func(t *testing.T) {
 		output, err := p.run(t, []string{"TORCH_DEVICE_BACKEND_AUTOLOAD=0"}, "-c", "import torch, mpsforge_overlay; mpsforge_overlay.load()")
@@ -198,54 +190,44 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		"another library":               {"stock_sha256", "abc", "is another file than the one that it was built for"},
 		"a torch without the library":   {"stock", "libtorch_mps.so", "this torch has not loaded libtorch_mps.so"},
 		"a library that is not its own": {"library_sha256", "abc", "its own libmpsforge_overlay.so is damaged"},
+		"a forged stamp":                {"stamp", "abc", "its own libmpsforge_overlay.so has another stamp than its stamp.json"},
+		"other Python files":            {"modules_sha256", "abc", "its own Python files are damaged"},
 	} {
 		t.Run(name+" leaves stock, with one warning", func(t *testing.T) {
 			p.withStamp(t, func(stamp map[string]string) { stamp[change.key] = change.value })
-			output, err := p.run(t, nil, "-c", "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())")
+			output, err := p.run(t, nil, "-c", leftStock)
 			if err != nil || !strings.HasSuffix(output, "False 2.0\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 || !strings.Contains(output, change.why) {
 				t.Errorf("%v, expected %q in\n%s", err, change.why, output)
 			}
 		})
 	}
-	t.Run("what is left after pip uninstall is stock", func(t *testing.T) {
-		site := t.TempDir()
-		if err := os.CopyFS(site, os.DirFS(p.site)); err != nil {
-			t.Fatal(err)
+	t.Run("an image that needs what the overlay lacks leaves stock whole, with one warning", func(t *testing.T) {
+		gone := p.status(t).Gone
+		if len(gone) == 0 {
+			t.Fatal("the overlay lacks nothing of torch's copy")
 		}
-		uninstall(t, site)
-		output, err := python{p.stock, site}.run(t, nil, "-c", "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())")
-		if err != nil || output != "False 2.0\n" {
+		library := filepath.Join(t.TempDir(), "user.so")
+		source := fmt.Sprintf("extern char gone[] __asm__(%q); void* use(void) { return gone; }", gone[0])
+		for _, command := range [][]string{{p.root.Tool("clang"), "-x", "c", "-c", "-fPIC", "-o", library + ".o", "-"}, {p.root.Tool("ld.lld"), "-shared", "-o", library, library + ".o"}} {
+			tool := exec.Command(command[0], command[1:]...)
+			tool.Stdin = strings.NewReader(source)
+			if text, err := tool.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v: %s", command, err, text)
+			}
+		}
+		output, err := p.run(t, nil, "testdata/refused.py", p.stockLibrary, library)
+		if err != nil || !strings.HasSuffix(output, "stock\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 || !strings.Contains(output, library+": "+gone[0]) {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
-	t.Run("a forged stamp is refused", func(t *testing.T) {
-		p.withStamp(t, func(stamp map[string]string) { stamp["stamp"] += " " })
-		if output, err := p.run(t, nil, "-c", "import torch"); err == nil || !strings.Contains(output, "has another stamp than") {
+	t.Run("pip", p.pipInEnvironments)
+	t.Run("transformers and accelerate, with all of stock trapped", p.models)
+	t.Run("another torch in the place of this one stays stock, with one warning", func(t *testing.T) {
+		output, err := python{p.other, p.site}.run(t, nil, "-c", "import torch, mpsforge_overlay; print(mpsforge_overlay.reason)")
+		if err != nil || !strings.HasSuffix(output, "is another file than the one that it was built for\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
-}
-
-// uninstall removes what pip removes, the files that RECORD names, and holds that no other file was there.
-func uninstall(t *testing.T, site string) {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(site, "*.dist-info", "RECORD"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("%v, %v", found, err)
-	}
-	record, err := os.ReadFile(found[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(record)) {
-		name, _, _ := strings.Cut(line, ",")
-		if err := os.Remove(filepath.Join(site, name)); err != nil {
-			t.Error(err)
-		}
-	}
-	if left, err := builds.FilesBelow(site); err != nil || len(left) > 0 {
-		t.Errorf("pip uninstall leaves %v, %v", left, err)
-	}
 }
 
 // withStamp changes stamp.json for one test.

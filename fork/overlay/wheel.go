@@ -38,8 +38,9 @@ type Stamp struct {
 	StockSHA256   string `json:"stock_sha256"`
 	Library       string `json:"library"`
 	LibrarySHA256 string `json:"library_sha256"`
-	Series        string `json:"series"` // digest
-	Build         string `json:"stamp"`  // builds.Stamp's text, which the library holds, too
+	ModulesSHA256 string `json:"modules_sha256"` // of the lines "SHA-256, name" of the package's Python files
+	Series        string `json:"series"`         // digest
+	Build         string `json:"stamp"`          // builds.Stamp's text, which the library holds, too
 }
 
 // Options say what goes into a wheel.
@@ -85,10 +86,7 @@ func Write(o Options) (file string, stamp Stamp, err error) {
 	stamp.Stock, stamp.StockSHA256 = filepath.Base(o.Stock.Library), digest(stock)
 	stamp.Library, stamp.LibrarySHA256 = filepath.Base(o.Patched.Overlay.Library), digest(library)
 	stamp.Series, stamp.Build = o.Patched.Stamp.Series, built
-	files := map[string][]byte{Module + "/" + stamp.Library: library}
-	if files[Module+"/stamp.json"], err = json.MarshalIndent(stamp, "", " "); err != nil {
-		return "", stamp, err
-	}
+	files := map[string][]byte{}
 	python, err := fs.Sub(native.Overlay, "overlay/python/"+Module)
 	if err != nil {
 		return "", stamp, err
@@ -100,6 +98,11 @@ func Write(o Options) (file string, stamp Stamp, err error) {
 		return "", stamp, err
 	}
 	if files[Module+"/"+builds.PythonLibrary], err = os.ReadFile(filepath.Join(o.Checkout, builds.PythonLibrary)); err != nil {
+		return "", stamp, err
+	}
+	stamp.ModulesSHA256 = modulesDigest(files)
+	files[Module+"/"+stamp.Library] = library
+	if files[Module+"/stamp.json"], err = json.MarshalIndent(stamp, "", " "); err != nil {
 		return "", stamp, err
 	}
 	version := wheelVersion(stamp)
@@ -155,6 +158,15 @@ func platform() string {
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
+}
+
+// modulesDigest is Stamp.ModulesSHA256 of a package that is its Python files alone.
+func modulesDigest(modules map[string][]byte) string {
+	var lines bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		fmt.Fprintf(&lines, "%s %s\n", digest(modules[name]), strings.TrimPrefix(name, Module+"/"))
+	}
+	return digest(lines.Bytes())
 }
 
 // addTree adds the modules of a package, but not what Python leaves there.

@@ -1,12 +1,13 @@
-// Puts this copy in the place of torch's, as far as loading it has not done so.
+// Puts this copy in the place of torch's.
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSHooks.h>
 #include <ATen/mps/MPSOpGuard.h>
+#include <c10/util/Exception.h>
 
 #include <new>
 
 #include "attempt.h"
-#include "quiet.h"
 #include "rebind.h"
 #include "state.h"
 
@@ -33,14 +34,43 @@ void* release_interpreter() {
 
 void acquire_interpreter(void* released) { restore(released); }
 
+// Access is not checked in an explicit instantiation.
+void deregister_fallback(c10::Dispatcher& dispatcher, c10::DispatchKey key);
+template <auto Member>
+struct Granted {
+  friend void deregister_fallback(c10::Dispatcher& dispatcher, c10::DispatchKey key) { (dispatcher.*Member)(key); }
+};
+template struct Granted<&c10::Dispatcher::deregisterFallback_>;
+
+// The dispatcher warns of kernels that are replaced, which is what an overlay is for.
+class Silence : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
+
 // torch makes the one object on first use and may have given it to somebody. It has no members: an object of this copy
 // goes where it is.
-void replace_hooks(const std::string& stock) {
+const at::MPSHooksInterface& hooks_of(const std::string& stock) {
   static_assert(sizeof(at::mps::MPSHooks) == sizeof(void*), "torch's object has no room for members");
   const auto& hooks = at::detail::getMPSHooks();
   const std::string from = image_of(vtable_of(&hooks));
   TORCH_CHECK(from == stock, "the hooks of device mps are those of ", from, " and not of ", stock);
+  return hooks;
+}
+
+// A process with parts of both copies would compute nonsense: what could refuse has been asked before, and an exception
+// here ends the process.
+void replace(const Rebinding& rebinding, const at::MPSHooksInterface& hooks) noexcept {
+  Silence silence;
+  c10::WarningHandler* const before = c10::WarningUtils::get_warning_handler();
+  c10::WarningUtils::set_warning_handler(&silence);
+  // The dispatcher keeps one boxed fallback for a key and refuses a second one.
+  deregister_fallback(c10::Dispatcher::singleton(), c10::DispatchKey::MPS);
+  run_initializers();
+  c10::WarningUtils::set_warning_handler(before);
+  rebinding.apply();
   new (const_cast<at::MPSHooksInterface*>(&hooks)) at::mps::MPSHooks(at::MPSHooksArgs{});
+  at::mps::setMPSInterpreterLock(release_interpreter, acquire_interpreter);
 }
 
 }  // namespace
@@ -49,15 +79,15 @@ void replace_hooks(const std::string& stock) {
 extern "C" int mpsforge_overlay_attach(const char* stock, void* unchecked, void* of_thread, void* save_thread,
                                        void* restore_thread) {
   using namespace mpsforge::overlay;
-  warn_again();
   return attempt([&] {
     get_unchecked = reinterpret_cast<ThreadState>(unchecked);
     get_of_thread = reinterpret_cast<ThreadState>(of_thread);
     save = reinterpret_cast<ThreadState>(save_thread);
     restore = reinterpret_cast<void (*)(void*)>(restore_thread);
+    const Rebinding rebinding(stock);
+    const auto& hooks = hooks_of(stock);
     state().stock = stock;
-    state().rebound = rebind(stock);
-    replace_hooks(stock);
-    at::mps::setMPSInterpreterLock(release_interpreter, acquire_interpreter);
+    state().rebound = rebinding.result();
+    replace(rebinding, hooks);
   });
 }

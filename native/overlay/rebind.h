@@ -3,20 +3,35 @@
 #define MPSFORGE_OVERLAY_REBIND_H
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace mpsforge::overlay {
 
 struct Rebound {
-  std::map<std::string, size_t> pointers;  // that were changed, by image
-  size_t symbols = 0;                      // of the old copy that lead to this one now
+  std::map<std::string, size_t> pointers;  // that lead to this copy, by image
+  size_t symbols = 0;                      // of the old copy that lead to this one
   std::vector<std::string> gone;  // its symbols that this copy does not have: who asks for one is refused by the loader
 };
 
-// Leads all images to this copy instead of the one in the image of that path. Throws std::runtime_error and has changed
-// nothing if a loaded image uses what this copy does not have.
-Rebound rebind(const std::string& stock);
+// Leads all images to this copy instead of the one in the image of a path.
+class Rebinding {
+ public:
+  // Finds what is to be changed and changes nothing. Throws std::runtime_error if a loaded image uses what this copy
+  // does not have.
+  explicit Rebinding(const std::string& stock);
+  ~Rebinding();
+  void apply() const;
+  const Rebound& result() const;
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> plan_;
+};
+
+// Runs this library's initializers, which register this copy: the loader does not run them (fork/host/overlay.go).
+void run_initializers();
 
 // Pointers into the image of that path in the data of the other images, as "image: symbol -> symbol".
 std::vector<std::string> pointers_into(const std::string& stock);

@@ -26,6 +26,9 @@ constexpr uint32_t kAbsolute = R_X86_64_64, kData = R_X86_64_GLOB_DAT, kFunction
 constexpr uint32_t kAbsolute = R_AARCH64_ABS64, kData = R_AARCH64_GLOB_DAT, kFunction = R_AARCH64_JUMP_SLOT;
 #endif
 
+// In the dynamic section of this library, in the place of DT_INIT_ARRAY and DT_INIT_ARRAYSZ (fork/host/overlay.go).
+constexpr ElfW(Sxword) kInitializers = 0x6d707300, kInitializersSize = 0x6d707301;
+
 struct Image {
   std::string path;
   uintptr_t base = 0, first = 0, last = 0;
@@ -34,6 +37,8 @@ struct Image {
   const char* names = nullptr;
   const uint32_t* hash = nullptr;  // DT_GNU_HASH
   std::vector<std::pair<const ElfW(Rela)*, size_t>> relocations;
+  uintptr_t initializers = 0;
+  size_t initializers_size = 0;
 
   bool holds(uintptr_t address) const { return address >= first && address < last; }
 };
@@ -66,6 +71,8 @@ Image read(const dl_phdr_info& info) {
     if (dynamic->d_tag == DT_JMPREL) tables[1] = reinterpret_cast<const ElfW(Rela)*>(address);
     if (dynamic->d_tag == DT_RELASZ) sizes[0] = dynamic->d_un.d_val;
     if (dynamic->d_tag == DT_PLTRELSZ) sizes[1] = dynamic->d_un.d_val;
+    if (dynamic->d_tag == kInitializers) image.initializers = image.base + address;
+    if (dynamic->d_tag == kInitializersSize) image.initializers_size = dynamic->d_un.d_val;
   }
   for (int i = 0; i < 2; ++i) {
     if (tables[i]) image.relocations.emplace_back(tables[i], sizes[i] / sizeof(ElfW(Rela)));
@@ -91,6 +98,11 @@ const Image& find(const std::vector<Image>& all, const std::function<bool(const 
     if (wanted(image)) return image;
   }
   throw std::runtime_error("no image " + what + " in this process");
+}
+
+const Image& own_of(const std::vector<Image>& all) {
+  const auto here = reinterpret_cast<uintptr_t>(&own_of);
+  return find(all, [&](const Image& image) { return image.holds(here); }, "of this copy");
 }
 
 // What an image defines for others. mpsforge's own symbols are each copy's.
@@ -170,68 +182,93 @@ std::string image_of(const void* address) {
   return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
-Rebound rebind(const std::string& stock) {
-  const auto all = images();
-  const Image& old = find(all, [&](const Image& image) { return image.path == stock; }, stock);
-  const auto here = reinterpret_cast<uintptr_t>(&rebind);
-  const Image& own = find(all, [&](const Image& image) { return image.holds(here); }, "of this copy");
-  const auto theirs = defined(old), ours = defined(own);
-
-  Rebound result;
+struct Rebinding::Plan {
+  std::vector<Image> all = images();
+  const Image* old = nullptr;
+  const Image* own = nullptr;
+  std::unordered_map<std::string, ElfW(Sym)*> theirs, ours;
   std::vector<Pointer> pointers;
+  uintptr_t first = UINTPTR_MAX, last = 0;  // of the old copy's symbols
+  Rebound result;
+};
+
+Rebinding::Rebinding(const std::string& stock) : plan_(new Plan) {
+  Plan& p = *plan_;
+  p.old = &find(p.all, [&](const Image& image) { return image.path == stock; }, stock);
+  p.own = &own_of(p.all);
+  p.theirs = defined(*p.old);
+  p.ours = defined(*p.own);
   std::string refused;
-  for (const auto& image : all) {
-    if (&image == &old || &image == &own) continue;
+  for (const auto& image : p.all) {
+    if (&image == p.old || &image == p.own) continue;
     for (const auto& [table, count] : image.relocations) {
       for (size_t i = 0; i < count; ++i) {
         const auto type = ELF64_R_TYPE(table[i].r_info);
         if (type != kAbsolute && type != kData && type != kFunction) continue;
         const ElfW(Sym)& symbol = image.symbols[ELF64_R_SYM(table[i].r_info)];
         const std::string name = image.names + symbol.st_name;
-        const auto theirs_of = theirs.find(name);
-        if (theirs_of == theirs.end()) continue;
+        const auto theirs_of = p.theirs.find(name);
+        if (theirs_of == p.theirs.end()) continue;
         const uintptr_t at = image.base + table[i].r_offset;
         const uintptr_t now = *reinterpret_cast<const uintptr_t*>(at),
                         addend = type == kAbsolute ? table[i].r_addend : 0;
         // One that is not bound yet leads into its own image; where it will lead, its name says.
         const bool unbound = type == kFunction && symbol.st_shndx == SHN_UNDEF && image.holds(now);
-        if (!unbound && now != old.base + theirs_of->second->st_value + addend) continue;
-        const auto ours_of = ours.find(name);
-        if (ours_of == ours.end()) {
+        if (!unbound && now != p.old->base + theirs_of->second->st_value + addend) continue;
+        const auto ours_of = p.ours.find(name);
+        if (ours_of != p.ours.end()) {
+          p.pointers.push_back({&image, at, p.own->base + ours_of->second->st_value + addend});
+          ++p.result.pointers[image.path];
+        } else if (of_backend(name)) {
           refused += "\n  " + image.path + ": " + name;
-        } else {
-          pointers.push_back({&image, at, own.base + ours_of->second->st_value + addend});
         }
       }
     }
   }
   if (!refused.empty())
     throw std::runtime_error("loaded images use what this copy of the backend does not have:" + refused);
+  for (const auto& [name, symbol] : p.theirs) {
+    if (p.ours.count(name)) {
+      ++p.result.symbols;
+    } else if (of_backend(name)) {
+      p.result.gone.push_back(name);
+    }
+    p.first = std::min(p.first, reinterpret_cast<uintptr_t>(symbol));
+    p.last = std::max(p.last, reinterpret_cast<uintptr_t>(symbol + 1));
+  }
+  if (p.theirs.empty()) throw std::runtime_error(stock + " exports nothing");
+  // Whether all of it can be made writable shows here.
+  for (const auto& pointer : p.pointers) const Writable writable(*pointer.image, pointer.at, sizeof pointer.value);
+  const Writable writable(*p.old, p.first, p.last - p.first);
+}
 
-  for (const auto& pointer : pointers) {
+Rebinding::~Rebinding() = default;
+
+const Rebound& Rebinding::result() const { return plan_->result; }
+
+void Rebinding::apply() const {
+  const Plan& p = *plan_;
+  for (const auto& pointer : p.pointers) {
     const Writable writable(*pointer.image, pointer.at, sizeof pointer.value);
     *reinterpret_cast<uintptr_t*>(pointer.at) = pointer.value;
-    ++result.pointers[pointer.image->path];
   }
-  uintptr_t first = UINTPTR_MAX, last = 0;
-  for (const auto& [name, symbol] : theirs) {
-    first = std::min(first, reinterpret_cast<uintptr_t>(symbol));
-    last = std::max(last, reinterpret_cast<uintptr_t>(symbol + 1));
-  }
-  if (theirs.empty()) return result;
-  const Writable writable(old, first, last - first);
-  for (const auto& [name, symbol] : theirs) {
-    const auto ours_of = ours.find(name);
-    if (ours_of == ours.end()) {
+  const Writable writable(*p.old, p.first, p.last - p.first);
+  for (const auto& [name, symbol] : p.theirs) {
+    const auto ours_of = p.ours.find(name);
+    if (ours_of != p.ours.end()) {
+      symbol->st_value = p.own->base + ours_of->second->st_value - p.old->base;
+    } else if (of_backend(name)) {
       symbol->st_shndx = SHN_UNDEF;  // with the value 0 it is found for no relocation
       symbol->st_value = 0;
-      if (of_backend(name)) result.gone.push_back(name);
-    } else {
-      symbol->st_value = own.base + ours_of->second->st_value - old.base;
-      ++result.symbols;
     }
   }
-  return result;
+}
+
+void run_initializers() {
+  const auto all = images();
+  const Image& own = own_of(all);
+  const auto* first = reinterpret_cast<void (*const*)()>(own.initializers);
+  for (size_t i = 0; i < own.initializers_size / sizeof *first; ++i) first[i]();
 }
 
 std::vector<std::string> pointers_into(const std::string& stock) {

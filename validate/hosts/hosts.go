@@ -23,6 +23,8 @@ type Builder struct {
 	Torch *host.Torch
 	// AllSources has builds with a sanitizer compile all sources, too, and not only those that the scenarios need.
 	AllSources bool
+	// Overlay has builds make an overlay, too.
+	Overlay bool
 }
 
 // New finds, or gets, what host builds are made with.
@@ -59,8 +61,14 @@ func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour buil
 	if err != nil {
 		return nil, err
 	}
-	return host.Make(ctx, host.Options{Checkout: source.Dir, Identity: identity, Facts: facts, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
-		Cache: b.Env.Cache, Native: veneer, Glue: glue, Subject: b.Subject(source.Patches), Core: flavour != builds.Plain && !b.AllSources}, b.Env.Sink)
+	options := host.Options{Checkout: source.Dir, Identity: identity, Facts: facts, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
+		Cache: b.Env.Cache, Native: veneer, Glue: glue, Subject: b.Subject(source.Patches), Core: flavour != builds.Plain && !b.AllSources}
+	if b.Overlay {
+		if options.Overlay, err = native.OverlaySources(); err != nil {
+			return nil, err
+		}
+	}
+	return host.Make(ctx, options, b.Env.Sink)
 }
 
 // Subject names sources by the patches on them.

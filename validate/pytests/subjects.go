@@ -129,7 +129,7 @@ func subjects(ctx context.Context, env *stage.Env, report *reports.Stage) (patch
 
 func newSubject(env *stage.Env, scripts, name, interpreter string, patches []string) *Subject {
 	return &Subject{Name: name, interpreter: interpreter, Device: cmp.Or(env.Python.Device, "mps"), scripts: scripts, patches: patches, limits: defaultLimits,
-		environment: []string{"PYTHONPYCACHEPREFIX=" + filepath.Join(env.Cache, "pycache"), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "UCX_ERROR_SIGNALS=SIGBUS", "PYTORCH_ENABLE_MPS_FALLBACK=0"}}
+		environment: append([]string{"PYTHONPYCACHEPREFIX=" + filepath.Join(env.Cache, "pycache"), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "UCX_ERROR_SIGNALS=SIGBUS", "PYTORCH_ENABLE_MPS_FALLBACK=0"}, env.Python.Environment...)}
 }
 
 // harnessPython is a Python whose torch need not have device mps.

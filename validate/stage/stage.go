@@ -78,6 +78,8 @@ type PythonOptions struct {
 	Only        string // a regular expression over names of tests; empty: all
 	Threads     []int  // thread counts instead of each test's own
 	Repeat      int    // processes for each test, thread count and path; 0: one in the short form, else three
+	// Environment is put over that of its processes, as NAME=value.
+	Environment []string
 	// Warmup lets one thread use the device before the others. It hides what a cold start shows.
 	Warmup bool
 }

@@ -169,5 +169,8 @@ func (r *runner) again(names ...string) string {
 	if r.env.Checkout != nil {
 		command += " --checkout " + r.env.Checkout.Dir()
 	}
+	if r.env.Python.Interpreter != "" {
+		command += " --python " + r.env.Python.Interpreter
+	}
 	return command
 }

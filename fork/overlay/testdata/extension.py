@@ -2,8 +2,9 @@
 
 import threading
 
-import _mpsforge_hostmps as extension
 import torch
+
+import _mpsforge_hostmps as extension
 
 source = torch.arange(256, dtype=torch.float32, device="mps") / 256
 wrong = []

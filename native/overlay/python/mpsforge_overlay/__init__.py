@@ -39,7 +39,7 @@ def load() -> None:
         )
     from . import _loading
 
-    reason = _loading.mismatch(torch)
+    reason = _loading.mismatch(torch) or _loading.attach(torch)
     if reason:
         warnings.warn(
             f"mpsforge_overlay leaves device mps to torch's own copy of the backend: {reason}. Build an overlay for this torch, or "
@@ -47,5 +47,3 @@ def load() -> None:
             RuntimeWarning,
             stacklevel=2,
         )
-        return
-    _loading.attach(torch)

@@ -11,8 +11,6 @@ import pathlib
 import sys
 import types
 
-from . import OverlayError, _bindings, _library
-
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -45,11 +43,16 @@ def digest(path: str | pathlib.Path) -> str:
     return hash_.hexdigest()
 
 
+def modules_digest() -> str:
+    lines = (f"{digest(HERE / name)} {name}\n" for name in sorted(path.relative_to(HERE).as_posix() for path in HERE.rglob("*.py")))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
 def mismatch(torch: types.ModuleType) -> str:
     """Why the overlay is not for this torch, or an empty text. Nothing has been loaded yet."""
     try:
         wanted = stamp()
-        for key in ("torch", "git", "stock", "stock_sha256", "library", "library_sha256", "stamp"):
+        for key in ("torch", "git", "stock", "stock_sha256", "library", "library_sha256", "modules_sha256", "stamp"):
             if not isinstance(wanted[key], str):
                 raise ValueError(f"{key} is no text")
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -66,21 +69,28 @@ def mismatch(torch: types.ModuleType) -> str:
     try:
         if digest(HERE / wanted["library"]) != wanted["library_sha256"]:
             return f"its own {wanted['library']} is damaged"
+        if wanted["stamp"].encode() + b"\0" not in (HERE / wanted["library"]).read_bytes():
+            return f"its own {wanted['library']} has another stamp than its stamp.json"
+        if modules_digest() != wanted["modules_sha256"]:
+            return "its own Python files are damaged"
     except OSError as error:
-        return f"its own library cannot be read: {error}"
+        return f"its own files cannot be read: {error}"
     return ""
 
 
-def attach(torch: types.ModuleType) -> None:
+def attach(torch: types.ModuleType) -> str:
+    """Why the library refuses, which then has changed nothing, or an empty text."""
+    from . import _bindings, _library  # only now is it known that they are whole
+
     facts = stamp()
-    path = HERE / facts["library"]
-    library = _library.open_library(path)
-    marked = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(library.raw, "mpsforge_stamp"))).decode()
-    if marked != facts["stamp"]:
-        raise OverlayError(f"{path} has another stamp than {HERE / 'stamp.json'}")
-    library.attach(os.fsencode(stock_library(facts["stock"])))
+    library = _library.open_library(HERE / facts["library"])
+    try:
+        library.attach(os.fsencode(stock_library(facts["stock"])))
+    except RuntimeError as error:
+        return str(error)
     _bindings.install(torch._C, library)
     replace_python(torch)
+    return ""
 
 
 def replace_python(torch: types.ModuleType) -> None:
