@@ -59,3 +59,26 @@ func fieldTests() []Test {
 		test("no-global-callback", "callbacks for all operators are refused once there are several streams", 1, mayDie),
 	}
 }
+
+// reportedTests are programs after public reports. Stock 2.6.0 survives most of them: what they name came to PyTorch later. Each runs
+// once, as they are many; with --repeat they are a long form.
+func reportedTests() []Test {
+	test := func(name, about string, threads, iterations int) Test {
+		return Test{Name: name, About: about, Section: fieldSection, patches: []string{"stream-discipline"}, stock: process.StockMay, threads: []int{threads}, quick: []int{threads},
+			iterations: 2 * iterations, quickIterations: iterations, once: true}
+	}
+	server := test("web-server", "FastAPI and uvicorn: requests at once, whose functions measure their time", 32, 1)
+	server.stock, server.packages = process.StockFails, true
+	coroutines := test("web-to-thread", "the same by asyncio.to_thread, and torch.mps.empty_cache after each request (khora#989, trip2g#181)", 32, 1)
+	coroutines.packages = true
+	return []Test{
+		test("ranges", "arange and linspace (pytorch#197805)", 2, 30),
+		test("functions-first-used", "each thread's first operator is another one (pytorch#167541)", 15, 1),
+		test("weights-loaded", "weights of a mapped file, cast by a pool of threads (transformers#48029)", 4, 2),
+		test("reranker", "one model for queries at once, by asyncio.to_thread (open-webui#29722)", 16, 2),
+		test("sampler-batches", "a sampling for each batch of a text, by a pool of threads (F5-TTS in pytorch#197805)", 4, 1),
+		test("synchronize-others", "the device is waited for when other threads have enqueued (CTranslate2#2077)", 4, 10),
+		server,
+		coroutines,
+	}
+}

@@ -67,8 +67,12 @@ func (r *Runner) Repeats() int {
 func (r *Runner) Job(t Test, s *Subject, threads int, graph bool) Job {
 	limits := s.limits
 	limits.stall = cmp.Or(t.deadline, limits.stall)
+	more := t.environment
+	if t.packages && r.packages != "" {
+		more = append(slices.Clone(more), "PYTHONPATH="+r.packages)
+	}
 	return Job{Test: t, Subject: s, Run: Run{Subject: s, Test: t.Name, Threads: threads, Iterations: r.IterationsOf(t), Graph: graph,
-		Warmup: r.Env.Python.Warmup, More: t.environment, limits: limits}}
+		Warmup: r.Env.Python.Warmup, More: more, limits: limits}}
 }
 
 // Jobs are all processes of a test: each thread count, each path, so often as asked for.
@@ -79,7 +83,11 @@ func (r *Runner) Jobs(t Test, s *Subject) []Job {
 			if graph && !t.Graph {
 				continue
 			}
-			for range r.Repeats() {
+			repeats := r.Repeats()
+			if t.once {
+				repeats = max(1, r.Env.Python.Repeat)
+			}
+			for range repeats {
 				job := r.Job(t, s, threads, graph)
 				if len(r.missing(t)) > 0 {
 					job.Run.limits.stall = process.Impatient // it waits for a patch: that it hangs is no news
@@ -120,6 +128,8 @@ type Runner struct {
 	Env   *stage.Env
 	Stage *reports.Stage
 	Step  string
+
+	packages string // where tests that need packages find them; empty where Python has its own
 }
 
 // RunAll runs the jobs, two at once where there is more than one processor; noisy ones alone.
@@ -299,7 +309,7 @@ func (r *Runner) Judge(t Test, all []Job) error {
 		if check.Artifact, err = first.End.Keep(r.Env.Artifacts, fmt.Sprintf("python %s %s %d %s", t.Name, first.Subject.Name, first.Run.Threads, first.Path())); err != nil {
 			return err
 		}
-	case skipped >= 0 && all[0].Subject.Device == "mps" && (!t.extension || all[0].Subject.wanted.library != ""): // a host build's
+	case skipped >= 0 && all[0].Subject.Device == "mps" && (!t.extension && !t.packages || all[0].Subject.wanted.library != ""): // a host build's
 		check.Verdict = reports.Failed
 		check.Detail = "the series has what this test needs, but it skipped itself: " + all[skipped].End.Skipped
 	case skipped >= 0:
@@ -338,7 +348,7 @@ func (r *Runner) JudgeStock(t Test, all []Job) {
 		check.Verdict = reports.Skipped
 		check.Detail = "stock passed, so a pass of the patched torch proves nothing here: " + check.Detail
 	case len(bad) == 0 && t.stock == process.StockMay:
-		check.Detail += "; so this run's pass of the patched torch proves nothing"
+		check.Detail += fmt.Sprintf("; not reproduced on this version in %d runs: that patched passes is no proof", len(all))
 	}
 	r.Stage.Add(check)
 }

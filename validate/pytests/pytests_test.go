@@ -38,6 +38,16 @@ func TestHostPython(t *testing.T) {
 	}
 }
 
+// The programs after public reports find what goes wrong in them, so that a pass means something where stock survives, too.
+func TestReportedProgramsFindPlantedFaults(t *testing.T) {
+	built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
+	program, err := filepath.Abs("testdata/python/planted_reported.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runPythonTests(t, built, program)
+}
+
 // The tests that the series adds to PyTorch pass on the patched sources.
 func TestSeriesOwnTestsPass(t *testing.T) {
 	_, _, checkout, series, cache := hosttest.Inputs(t)
@@ -67,7 +77,7 @@ func runPythonTests(t *testing.T, built *host.Build, file string) run.Result {
 		t.Fatal(built.NoPython)
 	}
 	// With CI set, PyTorch's run_tests writes JUnit files through xmlrunner, which is not a part of torch.
-	environment := []string{"CI=", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_WATCHDOG_MS=20000", "PYTORCH_ENABLE_MPS_FALLBACK=0"}
+	environment := []string{"CI=", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_WATCHDOG_MS=20000", "PYTORCH_ENABLE_MPS_FALLBACK=0", "OMP_NUM_THREADS=1"}
 	found, err := run.Command{Name: built.Python, Args: []string{file}, Env: run.Environment(environment, nil)}.Run(t.Context())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, found.Stdout)

@@ -31,6 +31,10 @@ type Test struct {
 	Noisy bool
 	// extension: it needs the functions that a host build's Python has; on another torch it skips itself.
 	extension bool
+	// packages: it needs those of WithPackages; on a Python without them it skips itself.
+	packages bool
+	// once: one process for each thread count and path, unless --repeat asks for more.
+	once bool
 	// deadline ends a process that has done nothing for so long; 0 is that of all tests.
 	deadline time.Duration
 }
@@ -104,7 +108,7 @@ func Tests() []Test {
 		{Name: "steps-16", About: "small steps of a model by threads that share its weights", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 300, quickIterations: 100, Noisy: true},
 		{Name: "steps-512", About: "larger steps", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 150, quickIterations: 50, Noisy: true},
 		{Name: "cpu-cost", About: "operators of the CPU beside several streams", Section: BenchSection, stock: process.StockLives, threads: []int{1}, quick: []int{1}, iterations: 15, quickIterations: 5, Noisy: true},
-	}, fieldTests()...)
+	}, slices.Concat(fieldTests(), reportedTests())...)
 }
 
 // upTo lists the numbers from 1.

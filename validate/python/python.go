@@ -35,6 +35,12 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	r := pytests.Runner{Env: env, Stage: report, Step: stage.StepName(report.Name)}
+	if selected, err = r.WithPackages(ctx, selected, patched); err != nil {
+		return err
+	}
+	if len(selected) == 0 {
+		return stage.Skipf("the packages that the tests need cannot be had")
+	}
 	var jobs []pytests.Job
 	for _, t := range selected {
 		jobs = append(jobs, r.Jobs(t, patched)...)
