@@ -542,17 +542,25 @@ func makeAndDropOld(dir string, kept int) error {
 	if err := os.Chtimes(dir, now, now); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(filepath.Dir(dir))
+	return dropOld(filepath.Dir(dir), kept)
+}
+
+// dropOld removes what has not been made, or marked as used, for longest in a folder, but for kept.
+func dropOld(folder string, kept int) error {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
 	built := map[string]time.Time{}
 	for _, entry := range entries {
 		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process has moved or removed it
+		}
 		if err != nil {
 			return err
 		}
-		built[filepath.Join(filepath.Dir(dir), entry.Name())] = info.ModTime()
+		built[filepath.Join(folder, entry.Name())] = info.ModTime()
 	}
 	oldest := slices.SortedFunc(maps.Keys(built), func(a, b string) int { return built[a].Compare(built[b]) })
 	for _, old := range oldest[:max(0, len(oldest)-kept)] {

@@ -27,6 +27,9 @@ const (
 	ToolchainFile = "toolchain"
 )
 
+// keptShaders is how many compiled shaders stay in the cache when a build looks there, some 50 KB each. Who uses one marks it.
+const keptShaders = 2000
+
 // shaderCompiler lays out in the build what compiles shaders that are source at run time, with more flags if there are some.
 func (h *builder) shaderCompiler(ctx context.Context, native, dir string, more ...string) error {
 	march := shaders.Processor()
@@ -70,7 +73,14 @@ func (h *builder) shaderCompiler(ctx context.Context, native, dir string, more .
 	for _, flag := range slices.Concat(march, more) {
 		lines = append(lines, "flag "+flag)
 	}
-	lines = append(lines, "headers "+filepath.Join(dir, mslFolder, "msl/include"), "cache "+filepath.Join(h.Cache, "msl"), "identity "+identity)
+	kept := filepath.Join(h.Cache, "msl")
+	lines = append(lines, "headers "+filepath.Join(dir, mslFolder, "msl/include"), "cache "+kept, "identity "+identity)
+	if err := os.MkdirAll(kept, 0o755); err != nil {
+		return err
+	}
+	if err := dropOld(kept, keptShaders); err != nil {
+		return err
+	}
 	return os.WriteFile(filepath.Join(dir, mslFolder, ToolchainFile), []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }
 
@@ -124,6 +134,9 @@ func ShaderRunner(ctx context.Context, root *Root, cache string, native fs.FS, s
 		return "", "", err
 	}
 	defer unlock()
+	if builds.Exists(program) { // another process has made it meanwhile, and uses it
+		return program, toolchain, nil
+	}
 	finish := events.Step(sink, step)
 	defer finish(events.Failed, "")
 	if err := makeAndDropOld(dir, keptRunners); err != nil {

@@ -192,7 +192,7 @@ func (l *Library) Run(ctx context.Context, d Dispatch) (*Result, error) {
 		most += 2 * len(a.data)
 	}
 	request.WriteString("run\n")
-	ended, err := l.start(ctx, "run", request.Bytes(), most)
+	ended, err := l.start(ctx, "run", request.Bytes(), most, l.limit)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ const (
 	mostWritten  = 1 << 20   // bytes that a kernel's process may print itself
 	mostGroup    = 1024      // threads of a threadgroup
 	compileLimit = 5 * time.Minute
+	loadLimit    = 10 * time.Second
 	graceAfter   = 3 * time.Second // that a process has to end by itself after its limit
 )
 
@@ -91,7 +92,7 @@ func (r *Runner) Compile(ctx context.Context, file string, defines []string, lim
 		return nil, err
 	}
 	l := &Library{runner: r, file: file, path: string(result.Stdout), limit: limit}
-	ended, err := l.start(ctx, "list", nil, mostSource)
+	ended, err := l.start(ctx, "list", nil, mostSource, max(limit, loadLimit))
 	if err != nil {
 		return nil, err
 	}
@@ -184,14 +185,14 @@ func (c *capped) Write(data []byte) (int, error) {
 var errFlood = errors.New("the process writes too much")
 
 // start runs the library's code in a process with limits.
-func (l *Library) start(ctx context.Context, what string, request []byte, most int) (ended, error) {
+func (l *Library) start(ctx context.Context, what string, request []byte, most int, limit time.Duration) (ended, error) {
 	flooded, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	bounded, cancel := context.WithTimeout(flooded, l.limit+graceAfter)
+	bounded, cancel := context.WithTimeout(flooded, limit+graceAfter)
 	defer cancel()
 	full := func() { stop(errFlood) }
 	answer, said := &capped{most: most, full: full}, &capped{most: mostWritten, full: full}
-	seconds := strconv.Itoa(max(1, int(l.limit.Seconds())))
+	seconds := strconv.Itoa(max(1, int(limit.Seconds())))
 	_, err := run.Command{Name: l.runner.program, Args: []string{what, seconds, l.path}, Env: []string{}, Stdin: bytes.NewReader(request), Stdout: answer, Stderr: said}.Run(bounded)
 	if ctx.Err() != nil {
 		return ended{}, ctx.Err()
@@ -203,7 +204,7 @@ func (l *Library) start(ctx context.Context, what string, request []byte, most i
 	case errors.Is(context.Cause(flooded), errFlood):
 		result.finding = &Finding{Kind: KindOutput, Text: fmt.Sprintf("the kernel's process wrote more than %d MiB, and was ended", mostWritten>>20)}
 	case bounded.Err() != nil:
-		result.finding = &Finding{Kind: KindTime, Text: timeText(l.limit)}
+		result.finding = &Finding{Kind: KindTime, Text: timeText(limit)}
 	case errors.As(err, &failure) && failure.ExitCode == exitAnswered: // the answer ends with the signal
 	case errors.As(err, &failure) && failure.ExitCode < 0:
 		result.finding = &Finding{Kind: KindCrash, Text: fmt.Sprintf("the kernel's process ended by %v", failure.Err)}

@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -245,7 +246,10 @@ Compiled compile(const Toolchain& toolchain, const std::string& source, const Ma
   for (const auto& [name, value] : macros) all += name + "=" + value + "\n";
   all += "\n" + source;
   const std::string folder = toolchain.cache + "/" + short_name(all), library = folder + "/library.so";
-  if (read_file(folder + "/whole") == all && access(library.c_str(), R_OK) == 0) return {library, ""};
+  if (read_file(folder + "/whole") == all && access(library.c_str(), R_OK) == 0) {
+    utimes(folder.c_str(), nullptr);  // those that were used last stay in the cache (fork/host/msl.go)
+    return {library, ""};
+  }
   static std::atomic<unsigned> made{0};
   const std::string temporary = folder + "." + std::to_string(getpid()) + "." + std::to_string(++made);
   mkdir(toolchain.cache.c_str(), 0755);

@@ -1,6 +1,8 @@
 // Tests what comes of shaders that are source at run time: compiles some with the toolchain that the first argument
 // names, and runs their kernels without a Metal around them.
 #include <dlfcn.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 
 #include <cstdio>
 #include <cstring>
@@ -122,6 +124,21 @@ void threads_share_threadgroup_memory() {
   CHECK(refused.empty());
 }
 
+// The product of a matrix with one that has 2 on its diagonal, and 1 added to each element.
+void simd_groups_multiply_matrices() {
+  const auto out = run(
+      "kernel void f(device float* a, uint i [[thread_position_in_grid]]) {\n"
+      "  if (i >= 32) return;\n"
+      "  threadgroup float same[64];\n  simdgroup_float8x8 x, y(2), z = make_filled_simdgroup_matrix<float, 8, 8>(1);\n"
+      "  same[i] = 10 * i;\n  same[i + 32] = 0;\n  simdgroup_barrier(mem_flags::mem_threadgroup);\n"
+      "  simdgroup_load(x, same, 4, ulong2(1, 2), true);\n  simdgroup_multiply_accumulate(z, x, y, z);\n"
+      "  simdgroup_store(z, a);\n}",
+      true);
+  CHECK(refused.empty());
+  // Transposed, an element (x, y) is at (x + 1) * 4 + y + 2.
+  CHECK(out[0] == 121 && out[1] == 201 && out[8] == 141 && out[63] == 1);
+}
+
 void atomics_count_all_threads() {
   const auto out =
       run("kernel void f(device atomic_float* a) { atomic_fetch_add_explicit(a, 1, memory_order_relaxed); }");
@@ -189,6 +206,16 @@ void a_library_is_compiled_once() {
   CHECK(compile(source).library != compile(source + "\n").library);
 }
 
+void a_library_that_is_used_is_marked() {
+  const std::string source = "kernel void marked(device float* a) {}", library = compile(source).library;
+  const std::string folder = library.substr(0, library.rfind('/'));
+  const timeval long_ago[2] = {};
+  CHECK(utimes(folder.c_str(), long_ago) == 0);
+  compile(source);
+  struct stat found{};
+  CHECK(stat(folder.c_str(), &found) == 0 && found.st_mtime > 0);
+}
+
 }  // namespace
 
 int main(int count, char** args) {
@@ -200,6 +227,7 @@ int main(int count, char** args) {
   arguments_come_from_the_declaration();
   vectors_and_numbers();
   threads_share_threadgroup_memory();
+  simd_groups_multiply_matrices();
   atomics_count_all_threads();
   an_access_outside_is_found_and_ends_the_thread();
   an_index_beyond_an_array_is_found();
@@ -207,5 +235,6 @@ int main(int count, char** args) {
   templates_are_named_by_host_name();
   errors_have_the_source_s_lines();
   a_library_is_compiled_once();
+  a_library_that_is_used_is_marked();
   return failures == 0 ? 0 : 1;
 }

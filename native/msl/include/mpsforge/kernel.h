@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../../../shaders/run.h"
-#include "threads.h"
+#include "matrices.h"
 
 extern "C" {
 // Of hooks.cc. Calls one for count threads of the threadgroup, from first on.
