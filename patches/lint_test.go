@@ -162,7 +162,7 @@ func long(t testing.TB) fstest.MapFS {
 	t.Helper()
 	var patches []string
 	for i := range 8 {
-		patches = append(patches, fmt.Sprintf("p%c", 'a'+i), good(created(fmt.Sprintf("new%d", i), numbered(540))))
+		patches = append(patches, fmt.Sprintf("p%c", 'a'+i), good(created(fmt.Sprintf("new%d", i), numbered(600))))
 	}
 	return fixture(tree, append(patches, "tests", good(created("test/t.py", numbered(500))))...)
 }

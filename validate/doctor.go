@@ -232,7 +232,7 @@ var variables = []Variable{
 	{Name: "PYTORCH_MPS_SANITIZE", Meaning: "patched PyTorch: warn or error, for a buffer that other streams use and nothing orders"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_WAIT_MS", Meaning: "patched PyTorch: longest wait in milliseconds, -1 for ever, default -1"},
 	{Name: "PYTORCH_MPS_STREAM_PER_THREAD", Meaning: "patched PyTorch: 0 makes all threads use the default stream, default 1"},
-	{Name: "PYTORCH_MPS_GRAPH_CACHE_SIZE", Meaning: "patched PyTorch: compiled graphs that each thread keeps, 0 for no bound, default 0"},
+	{Name: "PYTORCH_MPS_GRAPH_CACHE_SIZE", Meaning: "patched PyTorch: compiled graphs that the process keeps, 0 for no bound, default 512; v2.9.1: that each thread keeps, default 0"},
 	{Name: "PYTORCH_MPS_SERIALIZE_ENCODE", Meaning: "patched PyTorch: 1 lets one stream encode at a time"},
 	{Name: "MPS_FORCE_GRAPH_PATH", Meaning: "patched PyTorch: 1 makes linear use a graph, not the matrix kernel"},
 }

@@ -4,43 +4,83 @@
 
 namespace mpsforge::pool {
 
-ObjectCache::ObjectCache(const Backend& backend, uint32_t mps_class, size_t limit, std::atomic<uint64_t>& alive,
-                         const std::atomic<uint64_t>& generation)
-    : backend_(backend),
-      class_(mps_class),
-      limit_(limit),
-      alive_(alive),
-      generation_(generation),
-      own_generation_(generation) {}
+ObjectCache::~ObjectCache() { clear(); }
 
-std::shared_ptr<mpsforge_metal_mps_kernel> ObjectCache::find_or_create(const std::string& key) {
-  const uint64_t generation = generation_;
-  if (own_generation_ != generation) {
-    entries_.clear();
-    own_generation_ = generation;
+std::shared_ptr<mpsforge_metal_mps_kernel> ObjectCache::take(const std::string& key) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+      if ((*entry)->used || (*entry)->key != key) continue;
+      (*entry)->used = true;
+      entries_.splice(entries_.begin(), entries_, entry);
+      return lend(*entry);
+    }
   }
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->key != key) continue;
-    entries_.splice(entries_.begin(), entries_, entry);
-    return entry->object;
+  const auto made =
+      std::make_shared<Entry>(Entry{key, backend_.metal.mps_create(backend_.device, class_, key.c_str())});
+  Entries unused;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    entries_.push_front(made);
+    ++alive_;
+    trim(unused);
   }
-  mpsforge_metal_mps_kernel* made = backend_.metal.mps_create(backend_.device, class_, key.c_str());
-  ++alive_;
-  auto* alive = &alive_;
-  auto* release = backend_.metal.mps_release;
-  std::shared_ptr<mpsforge_metal_mps_kernel> object(made, [alive, release](mpsforge_metal_mps_kernel* last) {
-    release(last);
-    --*alive;
-  });
-  if (!keeps_) return object;
-  entries_.push_front({key, object});
-  if (limit_ > 0 && entries_.size() > limit_) entries_.pop_back();
-  return object;
+  release(unused);
+  return lend(made);
 }
 
-void ObjectCache::keep_nothing() {
-  keeps_ = false;
-  entries_.clear();
+std::shared_ptr<mpsforge_metal_mps_kernel> ObjectCache::lend(const std::shared_ptr<Entry>& entry) {
+  return {entry->object, [this, entry](mpsforge_metal_mps_kernel*) { give_back(entry); }};
+}
+
+void ObjectCache::give_back(const std::shared_ptr<Entry>& entry) {
+  Entries unused;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    entry->used = false;
+    if (entry->kept) {
+      trim(unused);
+    } else {
+      unused.push_back(entry);
+    }
+  }
+  release(unused);
+}
+
+void ObjectCache::clear() {
+  Entries unused;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& entry : std::exchange(entries_, {})) {
+      entry->kept = false;
+      if (!entry->used) unused.push_back(entry);
+    }
+  }
+  release(unused);
+}
+
+uint64_t ObjectCache::alive() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return alive_;
+}
+
+// With the lock held.
+void ObjectCache::trim(Entries& unused) {
+  for (auto next = entries_.end(); limit_ > 0 && entries_.size() > limit_ && next != entries_.begin();) {
+    const auto entry = std::prev(next);
+    if ((*entry)->used) {
+      next = entry;
+    } else {
+      (*entry)->kept = false;
+      unused.splice(unused.end(), entries_, entry);
+    }
+  }
+}
+
+void ObjectCache::release(const Entries& unused) {
+  for (const auto& entry : unused) backend_.metal.mps_release(entry->object);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  alive_ -= unused.size();
 }
 
 }  // namespace mpsforge::pool

@@ -1,45 +1,52 @@
-// The objects of Apple's frameworks that only one thread may use (rule 19).
+// The objects of Apple's frameworks that one thread at a time may use (rule 19).
 #ifndef MPSFORGE_NATIVE_POOL_CACHES_H
 #define MPSFORGE_NATIVE_POOL_CACHES_H
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "stream.h"
 
 namespace mpsforge::pool {
 
-// A cache of one thread: only that thread calls it. An object is alive for as long as the cache or a caller holds it,
-// so one that is evicted while in use stays for that use.
+// What a pool has compiled. An object is its taker's alone until the taker drops it; whoever finds none that is free
+// makes another one.
 class ObjectCache {
  public:
-  // mps_class: of metal.h. limit: objects kept, least recently used out first; 0: no bound. alive counts objects and
-  // generation rises with each empty_cache; both must outlive the objects.
-  ObjectCache(const Backend& backend, uint32_t mps_class, size_t limit, std::atomic<uint64_t>& alive,
-              const std::atomic<uint64_t>& generation);
+  // mps_class: of metal.h. limit: objects kept, the least recently used go first, but none in use; 0: no bound.
+  ObjectCache(const Backend& backend, uint32_t mps_class, size_t limit)
+      : backend_(backend), class_(mps_class), limit_(limit) {}
+  ~ObjectCache();  // nothing may be in use
 
-  std::shared_ptr<mpsforge_metal_mps_kernel> find_or_create(const std::string& key);
-  // From now on nothing is kept: of a thread that has ended, nobody would free it.
-  void keep_nothing();
+  std::shared_ptr<mpsforge_metal_mps_kernel> take(const std::string& key);
+  // Those in use are freed when they are dropped.
+  void clear();
+  uint64_t alive();
 
  private:
   struct Entry {
     std::string key;
-    std::shared_ptr<mpsforge_metal_mps_kernel> object;
+    mpsforge_metal_mps_kernel* object;
+    bool used = true;
+    bool kept = true;  // it is in entries_
   };
+  using Entries = std::list<std::shared_ptr<Entry>>;
+
+  std::shared_ptr<mpsforge_metal_mps_kernel> lend(const std::shared_ptr<Entry>& entry);
+  void give_back(const std::shared_ptr<Entry>& entry);
+  void trim(Entries& unused);
+  void release(const Entries& unused);
 
   const Backend backend_;
   const uint32_t class_;
   const size_t limit_;
-  std::atomic<uint64_t>& alive_;
-  const std::atomic<uint64_t>& generation_;
-  uint64_t own_generation_ = 0;
-  bool keeps_ = true;
-  std::list<Entry> entries_;  // most recently used first
+  std::mutex mutex_;  // guards what follows; nothing is called under it
+  Entries entries_;   // most recently used first
+  uint64_t alive_ = 0;
 };
 
 }  // namespace mpsforge::pool

@@ -73,7 +73,7 @@ Configuration parse_environment(const char* lines, std::vector<std::string>* war
   result.stream_per_thread = reader.flag("PYTORCH_MPS_STREAM_PER_THREAD", true);
   // Rule 19.
   result.graph_cache_size =
-      static_cast<size_t>(reader.number("PYTORCH_MPS_GRAPH_CACHE_SIZE", 0, INT64_MAX, 0, "not 0 or more"));
+      static_cast<size_t>(reader.number("PYTORCH_MPS_GRAPH_CACHE_SIZE", 0, INT64_MAX, 512, "not 0 or more"));
   // Rule 20.
   result.force_graph_path = reader.flag("MPS_FORCE_GRAPH_PATH", false);
   result.serialize_encode = reader.flag("PYTORCH_MPS_SERIALIZE_ENCODE", false);

@@ -17,7 +17,7 @@ struct Configuration {
   Exhausted exhausted = Exhausted::Share;
   int64_t wait_ms = -1;           // for Wait only; negative: for ever
   bool stream_per_thread = true;  // rule 16: 0 turns automatic leasing off
-  size_t graph_cache_size = 0;    // graphs a thread; 0: no bound
+  size_t graph_cache_size = 512;  // graphs, and as many kernels; 0: no bound
   bool force_graph_path = false;
   bool serialize_encode = false;
 };

@@ -41,12 +41,12 @@ class Encoding {
   const Uses& uses() const { return uses_; }
   const char* name() const { return kernel_->name; }
 
-  // Rules 5 and 19: from the caches of the calling thread, before a block is entered.
+  // Rules 5 and 19: for the calling thread, before a block is entered.
   void fetch_object() {
     if (path_ == MPSFORGE_POOL_GRAPH) {
-      object_ = pool_.threads.graph(std::string(kernel_->name) + " " + std::to_string(op_.key));
+      object_ = pool_.threads.graphs.take(std::string(kernel_->name) + " " + std::to_string(op_.key));
     } else if (path_ == MPSFORGE_POOL_MATRIX) {
-      object_ = pool_.threads.kernel(kernel_->name);
+      object_ = pool_.threads.kernels.take(kernel_->name);
     }
   }
 

@@ -133,8 +133,8 @@ void statistics(mpsforge_pool* pool, mpsforge_pool_statistics* out) noexcept {
     }
     out->reused = pool->memory.reused();
     out->allocated = pool->memory.allocated();
-    out->graphs = pool->threads.graphs_alive();
-    out->kernels = pool->threads.kernels_alive();
+    out->graphs = pool->threads.graphs.alive();
+    out->kernels = pool->threads.kernels.alive();
     out->profiled = pool->profiler.finished();
   });
 }
@@ -351,10 +351,10 @@ int event_elapsed(mpsforge_pool_event* from, mpsforge_pool_event* to, double* mi
   return blocking(from->pool, [&] { *milliseconds = Event::milliseconds(from->event, to->event); });
 }
 
-// Rule 19: each thread drops its own objects at its next lookup.
 int empty_cache(mpsforge_pool* pool) noexcept {
   return blocking(*pool, [&] {
-    pool->threads.drop_caches();
+    pool->threads.graphs.clear();
+    pool->threads.kernels.clear();
     pool->memory.reclaim();
   });
 }

@@ -60,15 +60,10 @@ thread_local ThreadLocal own;
 
 }  // namespace
 
-ThreadState::ThreadState(const Backend& backend, const Configuration& configuration,
-                         std::atomic<uint64_t>& graphs_alive, std::atomic<uint64_t>& kernels_alive,
-                         const std::atomic<uint64_t>& generation)
-    : graphs(backend, MPSFORGE_METAL_MPS_GRAPH, configuration.graph_cache_size, graphs_alive, generation),
-      kernels(backend, MPSFORGE_METAL_MPS_MATRIX, 0, kernels_alive, generation) {}
-
 Threads::Threads(const Backend& backend, const Configuration& configuration, Streams& streams, Leases& leases,
                  Warnings& warnings)
-    : backend_(backend),
+    : graphs(backend, MPSFORGE_METAL_MPS_GRAPH, configuration.graph_cache_size),
+      kernels(backend, MPSFORGE_METAL_MPS_MATRIX, configuration.graph_cache_size),
       configuration_(configuration),
       streams_(streams),
       leases_(leases),
@@ -84,25 +79,12 @@ Threads::~Threads() {
     pools.threads.erase(number_);
   }
   own.states.erase(number_);
-  // Threads that have not ended keep their state, but nothing of the device in it.
-  for (const auto& state : states_) {
-    state->graphs.keep_nothing();
-    state->kernels.keep_nothing();
-  }
-}
-
-std::shared_ptr<ThreadState> Threads::make_state() {
-  return std::make_shared<ThreadState>(backend_, configuration_, graphs_alive_, kernels_alive_, generation_);
 }
 
 ThreadState* Threads::mine() {
   if (thread_is_over) return nullptr;
   std::shared_ptr<ThreadState>& state = own.states[number_];
-  if (!state) {
-    state = make_state();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    states_.insert(state);
-  }
+  if (!state) state = std::make_shared<ThreadState>();
   return state.get();
 }
 
@@ -163,21 +145,7 @@ void Threads::end(const std::shared_ptr<ThreadState>& state) {
   if (state->ended) return;
   state->ended = true;
   state->override_token = 0;
-  state->graphs.keep_nothing();
-  state->kernels.keep_nothing();
   give_up(*state);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  states_.erase(state);
-}
-
-std::shared_ptr<mpsforge_metal_mps_kernel> Threads::graph(const std::string& key) {
-  ThreadState* state = mine();
-  return state ? state->graphs.find_or_create(key) : make_state()->graphs.find_or_create(key);
-}
-
-std::shared_ptr<mpsforge_metal_mps_kernel> Threads::kernel(const std::string& key) {
-  ThreadState* state = mine();
-  return state ? state->kernels.find_or_create(key) : make_state()->kernels.find_or_create(key);
 }
 
 }  // namespace mpsforge::pool

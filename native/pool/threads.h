@@ -1,13 +1,11 @@
-// What each thread has of a pool: its lease, its override of the current stream, its caches (rules 1 to 3, 5, 19).
+// What each thread has of a pool: its lease and its override of the current stream (rules 1 to 3, 5), and what all
+// threads have compiled (rule 19).
 #ifndef MPSFORGE_NATIVE_POOL_THREADS_H
 #define MPSFORGE_NATIVE_POOL_THREADS_H
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 
 #include "caches.h"
 #include "configuration.h"
@@ -19,16 +17,11 @@ namespace mpsforge::pool {
 
 // Touched by its thread alone, but for the pool's end.
 struct ThreadState {
-  ThreadState(const Backend& backend, const Configuration& configuration, std::atomic<uint64_t>& graphs_alive,
-              std::atomic<uint64_t>& kernels_alive, const std::atomic<uint64_t>& generation);
-
   bool main = false;
   bool ended = false;
   bool shares = false;           // rule 8: it found no slot, and keeps to stream 0 until it gives up its place
   std::optional<uint32_t> slot;  // leased
   uint32_t override_token = 0;   // the stream that overrides the current one, plus 1; 0: none
-  ObjectCache graphs;
-  ObjectCache kernels;
 };
 
 class Threads {
@@ -50,32 +43,21 @@ class Threads {
   void restore_override(uint32_t token);
   void release_slot();
   void end_thread();
-  void drop_caches() { ++generation_; }
 
-  uint64_t graphs_alive() const { return graphs_alive_; }
-  uint64_t kernels_alive() const { return kernels_alive_; }
-  // Of the calling thread's caches: a graph (rule 19), or a kernel object (rule 20).
-  std::shared_ptr<mpsforge_metal_mps_kernel> graph(const std::string& key);
-  std::shared_ptr<mpsforge_metal_mps_kernel> kernel(const std::string& key);
+  ObjectCache graphs;   // rule 19
+  ObjectCache kernels;  // rule 20
 
  private:
   friend class ThreadLocal;
 
-  std::shared_ptr<ThreadState> make_state();
   void end(const std::shared_ptr<ThreadState>& state);
   void give_up(ThreadState& state);
 
-  const Backend backend_;
   const Configuration configuration_;
   Streams& streams_;
   Leases& leases_;
   Warnings& warnings_;
   const uint64_t number_;  // of the pool, never used again: a thread's state cannot be taken for that of a later pool
-  std::atomic<uint64_t> graphs_alive_{0};
-  std::atomic<uint64_t> kernels_alive_{0};
-  std::atomic<uint64_t> generation_{0};
-  std::mutex mutex_;                               // guards states_; nothing is called under it
-  std::set<std::shared_ptr<ThreadState>> states_;  // of threads that have not ended
 };
 
 }  // namespace mpsforge::pool

@@ -19,7 +19,7 @@ const (
 	afterBirth  = "a kernel that began with one stream and calls Python, in which the second stream comes to life, goes on without locks (patches/README.md)"
 	itemHolds   = "guards stay active while item() waits for the GPU, so that it waits for whoever waits for its guard"
 	realEnds    = "the end of a thread is its real end here, and no call"
-	ownNumbers  = "each operator of PyTorch compiles graphs of its own, so that the numbers differ; scenarios graph-cache, graphs-in-turn"
+	ownNumbers  = "each operator of PyTorch compiles graphs of its own, so that the numbers differ; scenarios graph-cache, graph-cache-bound, graphs-in-turn"
 	forTheCPU   = "PyTorch has no tensors on mps that the CPU writes without a copy"
 	fullQueues  = "the queues of a host build hold 64 command buffers"
 	onCommitted = "the sources' commit goes on with an open command buffer, as stock's does, and synchronize commits that, empty as it may be"
@@ -27,8 +27,8 @@ const (
 
 var differences = map[string]difference{
 	"a bound on graphs, least recently used out first":                 {why: ownNumbers},
-	"each thread compiles its own graphs, which its end frees":         {why: ownNumbers},
-	"emptying the cache drops a thread's graphs at its next lookup":    {why: ownNumbers},
+	"threads in turn use one compiled graph, which outlives them":      {why: ownNumbers},
+	"emptying the cache frees what nobody uses":                        {why: ownNumbers},
 	"matrix multiplications of two threads are encoded one at a time":  {why: "PyTorch's operators choose their own path, and whole numbers never use matrix kernels; scenario matrix-kernels"},
 	"the graph path instead of matrix kernels":                         {why: "PyTorch 2.6.0 has no such kernel"},
 	"the profiler counts the operators of all threads":                 {why: "PyTorch's profiler has no counter; scenario profiler"},

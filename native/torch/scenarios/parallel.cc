@@ -147,8 +147,8 @@ void kernels_cold_start(Run& run) {
   });
 }
 
-// Graphs compiled by a thread are its own: they go to the next thread at its end, and are freed at its first operation
-// after empty_cache(), and beyond the bound that the environment sets.
+// Graphs compiled by a thread outlive it and serve the next one, and are freed by empty_cache(), and beyond the bound
+// that the environment sets for the process, or, without the patch graph-cache-bound, for each thread.
 void graph_cache(Run& run) {
   at::globalContext().hasMPS();
   const char* bound = std::getenv("PYTORCH_MPS_GRAPH_CACHE_SIZE");
@@ -185,8 +185,8 @@ void graph_cache(Run& run) {
   run.expect(left == 0, "graphs of threads that have ended, after empty_cache: " + std::to_string(left));
 }
 
-// Threads that come and go run one model, as a server's may: they take over the graphs of those before them. With
-// several at once each has graphs of its own.
+// Threads that come and go run one model, as a server's may: they take over the graphs of those before them. Several
+// at once have at most as many as if each had its own.
 void graphs_in_turn(Run& run) {
   at::globalContext().hasMPS();
   at::Generator generator = run.generator(0);
@@ -205,6 +205,31 @@ void graphs_in_turn(Run& run) {
                "graphs after turn " + std::to_string(turn) + ": " + std::to_string(kept) +
                    ", one thread's: " + std::to_string(once));
   }
+}
+
+// Threads that come and go, and hardly ever see a shape twice: graphs never outnumber the bound by more than the
+// threads have in use.
+void graph_cache_bound(Run& run) {
+  at::globalContext().hasMPS();
+  const char* text = std::getenv("PYTORCH_MPS_GRAPH_CACHE_SIZE");
+  const uint64_t bound = text ? std::strtoull(text, nullptr, 10) : 512;
+  // of one operator, with those that it calls, and one that is about to be freed
+  constexpr uint64_t kUsedByThread = 4;
+  const uint64_t before = mpsforge_host_live_graphs();
+  std::atomic<uint64_t> most{0};
+  for (int turn = 0; turn < 4; ++turn) {
+    run.in_parallel([&](int number) {
+      at::Generator generator = run.generator(number);
+      for (int i = 0; i < run.iterations; ++i) {
+        const int64_t size = 1 + number + run.threads * (i + turn * run.iterations);
+        compare(run, "softmax", {random({size}, generator)}, [](Inputs in) { return at::softmax(in[0], 0); });
+        const uint64_t live = mpsforge_host_live_graphs() - before;
+        for (uint64_t seen = most; seen < live && !most.compare_exchange_weak(seen, live);) continue;
+      }
+    });
+  }
+  run.expect(most <= bound + kUsedByThread * static_cast<uint64_t>(run.threads),
+             "graphs alive: " + std::to_string(most) + ", bound: " + std::to_string(bound));
 }
 
 // Kernels of MetalPerformanceShaders, which open encoders of their own, while other threads' kernels leave theirs open.
@@ -473,6 +498,7 @@ const std::vector<Scenario>& scenarios() {
       {"kernels-cold-start", "the first use of Metal kernels by all threads at once", kernels_cold_start},
       {"graph-cache", "graphs compiled by threads that end, empty the cache or have a bound", graph_cache},
       {"graphs-in-turn", "one model run by 200 threads that come and go", graphs_in_turn},
+      {"graph-cache-bound", "a shape that is new each time, by threads that come and go", graph_cache_bound},
       {"matrix-kernels", "matrix kernels of MetalPerformanceShaders in each thread", matrix_kernels},
       {"synchronize-encode", "some threads synchronise the device while others encode", synchronize_while_encoding},
       {"commit-encode", "torch::mps::commit while other threads encode", commit_while_encoding},
