@@ -35,7 +35,7 @@ Linux only; the compiler is that of host builds, Debian's clang.
   mpsforge metal run-shader --grid 64 --set n=64 --length out=64 --allow nan --limit 1m --json slow.metal`,
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "list", Usage: "list the file's kernels with their arguments, and run nothing"},
-			&cli.StringFlag{Name: "kernel", Usage: "`NAME` of the kernel, where the file has several"},
+			&cli.StringFlag{Name: "kernel", Usage: "`KERNEL` to run, where the file has several"},
 			&cli.StringFlag{Name: "grid", Usage: "threads in all, `X[,Y[,Z]]`"},
 			&cli.StringFlag{Name: "group", Usage: "threads of a threadgroup, `X[,Y[,Z]]` (default: 32, or fewer if the grid has fewer)"},
 			&cli.StringSliceFlag{Name: "set", Usage: "values of an argument, `NAME=LIST`, such as 1,2.5,nan or 0..63; they are repeated up to its length"},
