@@ -14,6 +14,8 @@ const operatorsFile = "operators.json"
 type KnownOperators struct {
 	Schema   int               `json:"schema"` // always 1
 	Failures []OperatorFailure `json:"failures"`
+	// NotAlone gives, by entry of the operator database, the reason why it does not run alone in float32 on a host build. Nil: not judged.
+	NotAlone map[string]string `json:"not_alone,omitempty"`
 }
 
 // OperatorFailure is one job of the stage operators that goes wrong.

@@ -256,7 +256,13 @@ func (r *stageRun) link(ctx context.Context, objects map[string]string) error {
 		return err
 	}
 	r.report.Count("names bound to the wheel's own backend", int64(len(names)))
-	r.judge("bound to the wheel's backend", "patched", slices.DeleteFunc(slices.Clone(names), func(name string) bool { return r.env.Quick && slices.Contains(r.facts.Bound, name) }),
+	const bound = "bound to the wheel's backend"
+	if r.env.Quick && len(r.facts.Bound) == 0 {
+		r.add(reports.Check{Name: bound, Subject: "patched", Verdict: reports.NotRun, Output: strings.Join(names, "\n"),
+			Detail: fmt.Sprintf("%d names, and the baseline's mac.json has no list to compare them with; without --quick there may be none", len(names))})
+		return nil
+	}
+	r.judge(bound, "patched", slices.DeleteFunc(slices.Clone(names), func(name string) bool { return r.env.Quick && slices.Contains(r.facts.Bound, name) }),
 		"names of MPS come from the wheel's unpatched libtorch_cpu; none is to, but in the quick form those in bound of mac.json", fmt.Sprintf("%d names, all in bound of mac.json", len(names)))
 	return nil
 }

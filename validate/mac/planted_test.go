@@ -143,6 +143,26 @@ func TestTheFullFormTakesNothingFromTheWheelsBackend(t *testing.T) {
 	}
 }
 
+// Without a list, the short form says that it does not judge these names.
+func TestTheShortFormJudgesNoNamesWithoutAList(t *testing.T) {
+	r := opened(t)
+	r.facts.Bound, r.report = nil, &reports.Stage{Name: "mac"}
+	text, err := os.ReadFile("testdata/stock.mm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := compiled(t, r, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.link(t.Context(), built.Objects); err != nil {
+		t.Fatal(err)
+	}
+	if last := r.report.Checks[len(r.report.Checks)-1]; last.Verdict != reports.NotRun || last.Output != "at::mps::is_available()" {
+		t.Errorf("%s: %v, %q", last.Name, last.Verdict, last.Output)
+	}
+}
+
 // What torchgen made is compiled and linked with the others: a wrapper whose kernel is not there is found.
 func TestAWrapperWithoutAKernelIsFound(t *testing.T) {
 	r := opened(t)

@@ -116,3 +116,34 @@ func judgeKnown(p *pool, known patches.KnownOperators, ends []outcome, report *r
 	}
 	report.Add(summary)
 }
+
+// judgeNotAlone compares what does not run alone, of the basic form in float32, with the list. Unlike other types, all entries should.
+func judgeNotAlone(subject string, known patches.KnownOperators, ends []outcome, report *reports.Stage) {
+	if known.NotAlone == nil {
+		return
+	}
+	check := reports.Check{Name: "runs alone", Subject: subject, Verdict: reports.Passed}
+	counts := map[string]int{}
+	var wrong []string
+	for _, o := range ends {
+		if o.Job.Form != "basic" || o.Job.DType != "float32" || o.Result.Status == doesNotApply {
+			continue
+		}
+		_, listed := known.NotAlone[o.Job.Operator]
+		switch alone := o.Result.Status != notAlone; {
+		case alone && listed:
+			wrong = append(wrong, o.Job.Operator+" does: delete it from not_alone")
+		case !alone && !listed:
+			wrong = append(wrong, fmt.Sprintf("%s does not, and not_alone does not list it: %s", o.Job.Operator, o.Result.Reason))
+		case alone:
+			counts["yes"]++
+		default:
+			counts["no, as listed"]++
+		}
+	}
+	check.Detail = listing(counts)
+	if len(wrong) > 0 {
+		check.Verdict, check.Detail, check.Output = reports.Failed, fmt.Sprintf("%d entries differ from operators.json: %s", len(wrong), wrong[0]), strings.Join(wrong, "\n")
+	}
+	report.Add(check)
+}

@@ -133,3 +133,18 @@ func TestLineForAnyOperatorCoversItsForm(t *testing.T) {
 		t.Errorf("it runs %v", jobs)
 	}
 }
+
+// An entry that no longer runs alone, and one that does again, are both news; what is listed, in another type or another form is none.
+func TestEntriesThatDoNotRunAloneAreListed(t *testing.T) {
+	known := patches.KnownOperators{NotAlone: map[string]string{"qr": "no kernel", "eig": "no kernel"}}
+	var report reports.Stage
+	judgeNotAlone("patched", known, []outcome{ended("add", "float32", "basic", right), ended("qr", "float32", "basic", notAlone), ended("add", "int64", "basic", notAlone), ended("add", "float32", "out", notAlone)}, &report)
+	if report.Verdict != reports.Passed || report.Checks[0].Detail != "no, as listed: 1, yes: 1" {
+		t.Errorf("%+v", report)
+	}
+	report = reports.Stage{}
+	judgeNotAlone("patched", known, []outcome{ended("add", "float32", "basic", notAlone), ended("eig", "float32", "basic", right)}, &report)
+	if report.Verdict != reports.Failed || !strings.Contains(report.Checks[0].Output, "add does not, and not_alone") || !strings.Contains(report.Checks[0].Output, "eig does: delete it") {
+		t.Errorf("%+v", report)
+	}
+}

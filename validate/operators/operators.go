@@ -142,6 +142,9 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 		ends = append(ends, more...)
 	}
 	r.judge(patched, ends)
+	if canBuild {
+		judgeNotAlone(patched.subject.Name, r.known, ends, r.report)
+	}
 	r.report.Tables = append(r.report.Tables, coverage(patched.subject.Name, r.entries, ends, r.known))
 	r.report.Tables = append(r.report.Tables, debts(patched.subject.Name, ends)...)
 	if err := r.controls(ctx, patched, stock, ends); err != nil {

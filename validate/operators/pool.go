@@ -37,8 +37,13 @@ type pool struct {
 func unpack(cache string) (string, error) { return pytests.Unpack(cache, pytests.Sources, sources) }
 
 func (p *pool) command(args ...string) run.Command {
-	// A Mac's runtime ends a forked process that goes on without exec; the one that forks has used no class that this protects.
-	return p.subject.Program(append([]string{filepath.Join(p.scripts, "storm.py")}, args...), append([]string{"OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES"}, p.extra...))
+	environment := []string{
+		// A Mac's runtime ends a forked process that goes on without exec; the one that forks has used no class that this protects.
+		"OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES",
+		// What PyTorch has no Metal kernel for runs on the CPU, as users run it: the copies to and fro are the backend's.
+		"PYTORCH_ENABLE_MPS_FALLBACK=1",
+	}
+	return p.subject.Program(append([]string{filepath.Join(p.scripts, "storm.py")}, args...), append(environment, p.extra...))
 }
 
 // worker is a process that forks one for each job. It is used by one goroutine.

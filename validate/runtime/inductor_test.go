@@ -19,7 +19,7 @@ import (
 func TestInductorsKernelsComputeWhatTheCPUDoes(t *testing.T) {
 	python := os.Getenv("MPSFORGE_INDUCTOR_PYTHON")
 	if python == "" {
-		t.Skip("SKIP Inductor: MPSFORGE_INDUCTOR_PYTHON names no Python with torch 2.9.1 and transformers 4.57.3 from PyPI")
+		t.Skip("SKIP Inductor: MPSFORGE_INDUCTOR_PYTHON does not name a Python with torch 2.9.1 and transformers 4.57.3 from PyPI")
 	}
 	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, true)
 	graphs := filepath.Join(t.TempDir(), "graphs.pt")

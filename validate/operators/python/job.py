@@ -19,6 +19,9 @@ FREE_BLOCKS = [256 << power for power in range(8) for _ in range(8)]  # bytes
 HAND_OVER_SECONDS = 60  # what a thread waits for its neighbour at most
 UNDEFINED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided")
 
+# What PyTorch has no Metal kernel for, and whose CPU kernel gives other last bits in another thread: with --device cpu, too.
+ROUNDED = ("linalg.lstsq",)
+
 
 class Case:
     """One sample of one entry, and what it gave alone."""
@@ -257,7 +260,12 @@ class Storm:
 
     def compare(self, case, answer, reader):
         undefined = case.entry.name in UNDEFINED
-        found = values.outside(answer, case.alone, undefined) if len(case.alone) > 1 or undefined else values.difference(answer, case.alone[0])
+        if len(case.alone) > 1 or undefined:
+            found = values.outside(answer, case.alone, undefined)
+        elif case.entry.name in ROUNDED:
+            found = values.far(answer, case.alone[0], case.entry, case.dtype)
+        else:
+            found = values.difference(answer, case.alone[0])
         with self.lock:
             self.compared += values.count(answer)
             self.wrong += bool(found)
