@@ -62,7 +62,7 @@ func TestHostBuildWritesIntoTheCacheOnly(t *testing.T) {
 	t.Chdir(filepath.Join(top, "here"))
 	before := filesAndFolders(t, top)
 
-	native := fstest.MapFS{"metal/queue.cc": {}}
+	native := fstest.MapFS{"metal/queue.cc": {}, "msl/include/metal_stdlib": {}, "shaders/run.h": {}}
 	for _, path := range mslObjects {
 		native[path] = &fstest.MapFile{}
 	}
