@@ -199,8 +199,10 @@ mpsforge_pool_tensor* empty(mpsforge_pool* pool, size_t elements, int for_cpu) n
 void free_tensor(mpsforge_pool_tensor* tensor) noexcept {
   if (!tensor) return;
   guarded([&] {
-    tensor->pool.memory.give_back(tensor->block);
-    delete tensor;
+    mpsforge_pool& pool = tensor->pool;
+    pool.memory.give_back(tensor->block);
+    const std::lock_guard<std::mutex> lock(pool.freed_lock);
+    pool.freed.emplace_back(tensor);
   });
 }
 

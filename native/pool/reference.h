@@ -5,6 +5,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "../schedule/sync.h"
 #include "announcements.h"
@@ -37,6 +40,10 @@ struct mpsforge_pool {
   mpsforge::pool::Profiler profiler;
   // Rule 20: held around the encode call alone. A leaf. PyTorch's is one a process, as its pool is.
   mpsforge::sync::Mutex encode_lock;
+  // Freed tensors' handles. As a reference of PyTorch's they outlive operators that still use them, in programs without
+  // the order that would keep these apart; what the memory holds by then is another matter.
+  std::mutex freed_lock;
+  std::vector<std::unique_ptr<mpsforge_pool_tensor>> freed;
 
   // The stream that an operator of the calling thread works on. Throws Failure by rules 8 and 11.
   mpsforge::pool::Stream& working_stream() { return streams.reachable(threads.working()); }

@@ -1,4 +1,5 @@
 // Names of selectors, each held once so that comparing is comparing pointers; and the runtime's lock.
+#include <pthread.h>
 #include <sched.h>
 
 #include <cstring>
@@ -22,9 +23,7 @@ std::unordered_set<std::string>& names() {
   return made;
 }
 
-}  // namespace
-
-RuntimeLock::RuntimeLock() {
+void acquire() {
   if (lock_owner.load(std::memory_order_relaxed) == &this_thread) {
     ++lock_depth;
     return;
@@ -37,9 +36,18 @@ RuntimeLock::RuntimeLock() {
   lock_depth = 1;
 }
 
-RuntimeLock::~RuntimeLock() {
+void release() {
   if (--lock_depth == 0) lock_owner.store(nullptr, std::memory_order_release);
 }
+
+// A child has the thread that forked and no other: at the fork the lock is that thread's, as nobody else could release
+// it there.
+[[maybe_unused]] const int at_fork = pthread_atfork(acquire, release, release);
+
+}  // namespace
+
+RuntimeLock::RuntimeLock() { acquire(); }
+RuntimeLock::~RuntimeLock() { release(); }
 
 const char* intern(const char* name) {
   // The sanitizer sees memcmp and its like wherever they are called, and does not see the lock.

@@ -1,6 +1,9 @@
 // Classes, messages, reference counts, properties and blocks.
 #import <Foundation/Foundation.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -263,6 +266,25 @@ void blocks() {
   CHECK(Block_copy(global) == global && [global isKindOfClass:[NSObject class]]);
 }
 
+// The runtime's lock is another thread's at most of these forks, and not in the child.
+void child_of_a_fork_uses_the_runtime() {
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) NSClassFromString(@"Base");
+  });
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // instead of spinning for ever
+      _exit(NSClassFromString(@"Base") == [Base class] ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+  stop = true;
+  other.join();
+}
+
 void unknown_selector() { [(id)[Base new] shout]; }
 void unknown_class_selector() { [(id)[Base class] shout]; }
 void released_too_often() {
@@ -289,6 +311,7 @@ std::vector<Case> mpsforge::objc::test::object_cases() {
       {"properties", properties},
       {"initialize_is_awaited", initialize_is_awaited},
       {"blocks", blocks},
+      {"child_of_a_fork_uses_the_runtime", child_of_a_fork_uses_the_runtime, nullptr, Case::kPlain},
       {"unknown_selector", unknown_selector, "-[Base shout]: unrecognized selector sent to instance 0x"},
       {"unknown_class_selector", unknown_class_selector, "+[Base shout]: unrecognized selector sent to class 0x"},
       {"released_too_often", released_too_often, "-[NSObject release]: message sent to deallocated instance 0x",

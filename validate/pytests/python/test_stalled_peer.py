@@ -146,6 +146,7 @@ class StalledPeer(ParallelTest):
             "set_rng_state": lambda: mps.set_rng_state(self.state),
             "synchronize": mps.synchronize,
             "empty_cache": mps.empty_cache,
+            "graph_cache_stats": mps.graph_cache_stats,
             "set_per_process_memory_fraction": lambda: mps.set_per_process_memory_fraction(1.5),
             "current_allocated_memory": mps.current_allocated_memory,
             "driver_allocated_memory": mps.driver_allocated_memory,
