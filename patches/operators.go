@@ -34,6 +34,9 @@ type OperatorFailure struct {
 	Reason string `json:"reason"` // what is wrong in the sources, as far as it is known
 }
 
+// SomeSamples begins the reason in NotAlone of an entry that runs alone where the seed draws other samples.
+const SomeSamples = "some samples: "
+
 // AnyOperator is the name of a failure that may be of any operator.
 const AnyOperator = "*"
 
