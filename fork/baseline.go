@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"mpsforge/fork/builds"
 	"mpsforge/fork/git"
 	"mpsforge/internal/events"
 	"mpsforge/patches"
@@ -178,7 +179,7 @@ func baselineOf(ctx context.Context, known []patches.Baseline, from string) (str
 	if !info.IsDir() {
 		for _, baseline := range known {
 			if baseline.Source != nil && baseline.Source.Size == info.Size() {
-				if sum, err := fileSHA256(from); err != nil || sum == baseline.Source.SHA256 {
+				if sum, err := builds.FileSHA256(from); err != nil || sum == baseline.Source.SHA256 {
 					return baseline.Name, err
 				}
 			}

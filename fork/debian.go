@@ -2,16 +2,14 @@ package fork
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/apt"
 	"mpsforge/internal/events"
 	"mpsforge/patches"
@@ -30,7 +28,7 @@ func debianSource(ctx context.Context, baseline patches.Baseline, cache string, 
 		}
 	}
 	target := filepath.Join(cache, "sources", source.SHA256, source.File)
-	if sum, err := fileSHA256(target); err == nil && sum == source.SHA256 {
+	if sum, err := builds.FileSHA256(target); err == nil && sum == source.SHA256 {
 		finish(events.OK, "already in the cache")
 		return target, nil
 	}
@@ -56,7 +54,7 @@ func debianSource(ctx context.Context, baseline patches.Baseline, cache string, 
 		return "", fmt.Errorf("%w: %w\n%s", ErrUnavailable, err, byHand)
 	}
 	got := filepath.Join(download, source.File)
-	sum, err := fileSHA256(got)
+	sum, err := builds.FileSHA256(got)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("%w: %s serves another version of %s now (no %s); %s", ErrUnavailable, source.Suite, source.Package, source.File, byHand)
 	}
@@ -74,17 +72,4 @@ func debianSource(ctx context.Context, baseline patches.Baseline, cache string, 
 	}
 	finish(events.OK, source.File)
 	return target, nil
-}
-
-func fileSHA256(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }

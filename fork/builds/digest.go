@@ -29,6 +29,20 @@ func FilesDigest(words []string, files ...string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
+// FileSHA256 is a file's checksum.
+func FileSHA256(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
 // SourcesDigest is Stamp.Sources of the checkout.
 func SourcesDigest(checkout string) (string, error) {
 	hash := sha256.New()
@@ -87,6 +101,30 @@ const (
 	PythonPackage  = "torch/mps"
 	PythonLibrary  = "torch/library.py"
 )
+
+// MakeFolder makes a folder that is there as a whole or not at all: fill writes into one of another name, which then gets that of dir. What
+// is beside that one, in its parent, is scratch. Where another process was faster, its folder stays.
+func MakeFolder(dir string, fill func(made string) error) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	made := filepath.Join(temporary, "made")
+	if err := os.Mkdir(made, 0o755); err != nil {
+		return err
+	}
+	if err := fill(made); err != nil {
+		return err
+	}
+	if err := os.Rename(made, dir); err != nil && !Exists(dir) {
+		return err
+	}
+	return nil
+}
 
 func Exists(path string) bool {
 	_, err := os.Stat(path)

@@ -91,41 +91,36 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 	}
 	finish := events.Step(sink, "generate")
 	defer finish(events.Failed, "")
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return nil, err
-	}
-	temporary, err := os.MkdirTemp(filepath.Dir(dir), "making-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(temporary)
-	made := filepath.Join(temporary, "made")
-	// Python looks for modules first where it runs.
-	if err := os.Symlink(generator, filepath.Join(temporary, "torchgen")); err != nil {
-		return nil, err
-	}
-	// Besides what goes into the folder that it is given, torchgen writes torch/csrc/inductor/... where it runs.
-	command := run.Command{Name: root.Tool("python3"), Dir: temporary,
-		Args: []string{"-m", "torchgen.gen", "--source-path", source, "--install-dir", filepath.Join(made, "ATen"),
-			"--mps", "--per-operator-headers", "--backend-whitelist", "MPS", "SparseMPS", "SparseCsrMPS", "--generate", "headers", "sources"},
-		Env: run.Environment([]string{"PYTHONPATH=" + torch.pythonPath}, nil)}
-	if _, err := command.Run(ctx); err != nil {
-		return nil, fmt.Errorf("torchgen: %w", err)
-	}
-	// Only the registration is compiled; the other sources are libtorch's own. What torchgen writes in shards it writes
-	// once more as a whole.
-	sources, err := filepath.Glob(filepath.Join(made, "ATen", "*.cpp"))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range sources {
-		if base := filepath.Base(path); !isRegistration(base) || strings.HasSuffix(base, "Everything.cpp") {
-			if err := os.Remove(path); err != nil {
-				return nil, err
+	err := builds.MakeFolder(dir, func(made string) error {
+		scratch := filepath.Dir(made)
+		// Python looks for modules first where it runs.
+		if err := os.Symlink(generator, filepath.Join(scratch, "torchgen")); err != nil {
+			return err
+		}
+		// Besides what goes into the folder that it is given, torchgen writes torch/csrc/inductor/... where it runs.
+		command := run.Command{Name: root.Tool("python3"), Dir: scratch,
+			Args: []string{"-m", "torchgen.gen", "--source-path", source, "--install-dir", filepath.Join(made, "ATen"),
+				"--mps", "--per-operator-headers", "--backend-whitelist", "MPS", "SparseMPS", "SparseCsrMPS", "--generate", "headers", "sources"},
+			Env: run.Environment([]string{"PYTHONPATH=" + torch.pythonPath}, nil)}
+		if _, err := command.Run(ctx); err != nil {
+			return fmt.Errorf("torchgen: %w", err)
+		}
+		// Only the registration is compiled; the other sources are libtorch's own. What torchgen writes in shards it writes
+		// once more as a whole.
+		sources, err := filepath.Glob(filepath.Join(made, "ATen", "*.cpp"))
+		if err != nil {
+			return err
+		}
+		for _, path := range sources {
+			if base := filepath.Base(path); !isRegistration(base) || strings.HasSuffix(base, "Everything.cpp") {
+				if err := os.Remove(path); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	if err := os.Rename(made, dir); err != nil && !builds.Exists(dir) {
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	finish(events.OK, "")

@@ -1,11 +1,8 @@
 package mac
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"mpsforge/fork/builds"
 	"mpsforge/fork/shaders"
 	"mpsforge/fork/wheels"
 )
@@ -46,13 +44,8 @@ const libtorchPython = "torch/lib/libtorch_python.dylib"
 
 // ReadWheel reads a wheel's facts.
 func ReadWheel(file string) (*WheelFacts, error) {
-	opened, err := os.Open(file)
+	sum, err := builds.FileSHA256(file)
 	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, opened); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "mpsforge-wheel-")
@@ -67,7 +60,7 @@ func ReadWheel(file string) (*WheelFacts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", file, ErrWheel, err)
 	}
-	facts.File, facts.SHA256 = filepath.Base(file), hex.EncodeToString(sum.Sum(nil))
+	facts.File, facts.SHA256 = filepath.Base(file), sum
 	return facts, nil
 }
 

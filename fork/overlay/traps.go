@@ -5,9 +5,7 @@ import (
 	"debug/elf"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,40 +51,29 @@ func Install(wheel string, stamp Stamp, stock *host.Build, dir string) (Trial, e
 	if builds.Exists(dir) {
 		return trial, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return Trial{}, err
-	}
-	temporary, err := os.MkdirTemp(filepath.Dir(dir), "installing-")
-	if err != nil {
-		return Trial{}, err
-	}
-	defer os.RemoveAll(temporary)
-	if err := Unpack(wheel, filepath.Join(temporary, "site")); err != nil {
-		return Trial{}, err
-	}
 	information := "traps/" + trapsModule + "-1.dist-info/"
-	for name, text := range map[string]string{
+	files := map[string]string{
 		"traps/" + trapsModule + ".py":   string(trapsSource),
 		"traps/functions.json":           string(table),
 		information + "METADATA":         "Metadata-Version: 2.1\nName: " + trapsModule + "\nVersion: 1\n",
 		information + "entry_points.txt": "[torch.backends]\nmps_traps = " + trapsModule + ":load\n",
 		"python3":                        fmt.Sprintf("#!/bin/sh\nexport PYTHONPATH='%s:%s'\"${PYTHONPATH:+:$PYTHONPATH}\"\nexec '%s' \"$@\"\n", site, traps, stock.Python),
-	} {
-		path := filepath.Join(temporary, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return Trial{}, err
+	}
+	return trial, builds.MakeFolder(dir, func(made string) error {
+		if err := Unpack(wheel, filepath.Join(made, "site")); err != nil {
+			return err
 		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			return Trial{}, err
+		for name, text := range files {
+			path := filepath.Join(made, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				return err
+			}
 		}
-	}
-	if err := os.Chmod(temporary, 0o755); err != nil {
-		return Trial{}, err
-	}
-	if err := os.Rename(temporary, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been faster
-		return Trial{}, err
-	}
-	return trial, nil
+		return nil
+	})
 }
 
 // textFunctions are where a library's functions are, in its file's order, and how large each is.

@@ -50,23 +50,17 @@ func (w Wheel) Get(ctx context.Context, cache string, parts []string, sink event
 	step := "download " + w.Name()
 	finish := events.Step(events.OrDiscard(sink), step)
 	defer finish(events.Failed, "")
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", err
-	}
-	temporary, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	err = builds.MakeFolder(dir, func(made string) error {
+		file := filepath.Join(filepath.Dir(made), "wheel")
+		if err := w.download(ctx, file); err != nil {
+			return fmt.Errorf("get %s: %w", w.URL, err)
+		}
+		if err := Unpack(file, made, parts); err != nil {
+			return fmt.Errorf("unpack %s: %w", w.Name(), err)
+		}
+		return nil
+	})
 	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(temporary)
-	file := filepath.Join(temporary, "wheel")
-	if err := w.download(ctx, file); err != nil {
-		return "", fmt.Errorf("get %s: %w", w.URL, err)
-	}
-	made := filepath.Join(temporary, "parts")
-	if err := Unpack(file, made, parts); err != nil {
-		return "", fmt.Errorf("unpack %s: %w", w.Name(), err)
-	}
-	if err := os.Rename(made, dir); err != nil && !builds.Exists(dir) {
 		return "", err
 	}
 	finish(events.OK, "")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
 	"mpsforge/internal/words"
 	"mpsforge/native/script"
@@ -59,7 +60,7 @@ func childAnswer(ctx context.Context, backend script.Backend, in io.Reader) (giv
 
 // observe runs a program of the corpus in a child process.
 func observe(ctx context.Context, backend script.Backend, program corpus.Program) (found Program, identity string, err error) {
-	found = Program{Name: program.Name, Digest: digest(program.Text)}
+	found = Program{Name: program.Name, Digest: builds.Digest(program.Text)}
 	if found.Detail = ruleOf(program).skip; found.Detail != "" {
 		found.Outcome = NotRun
 		return found, "", nil

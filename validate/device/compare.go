@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"mpsforge/fork/builds"
 	"mpsforge/native/script"
 	"mpsforge/validate/reference/corpus"
 )
@@ -123,7 +124,7 @@ func Compare(ctx context.Context, facts Facts, programs []corpus.Program, seed u
 		switch {
 		case at < 0:
 			c.Differences = []string{"it is not in the facts"}
-		case left[at].Digest != digest(program.Text):
+		case left[at].Digest != builds.Digest(program.Text):
 			c.NotCompared = "its text is another one here: the facts are of another version of mpsforge"
 		default:
 			if err := c.judge(ctx, left[at], seed); err != nil {

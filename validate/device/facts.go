@@ -2,8 +2,6 @@ package device
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,9 +88,4 @@ func (f Facts) Write(file string) error {
 		return err
 	}
 	return os.WriteFile(file, append(text, '\n'), 0o644)
-}
-
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

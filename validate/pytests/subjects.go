@@ -73,26 +73,14 @@ func Unpack(cache string, sources ...fs.FS) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", err
-	}
-	temporary, err := os.MkdirTemp(parent, "unpacking-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(temporary)
-	for name, data := range contents {
-		if err := os.WriteFile(filepath.Join(temporary, name), data, 0o644); err != nil {
-			return "", err
+	return dir, builds.MakeFolder(dir, func(made string) error {
+		for name, data := range contents {
+			if err := os.WriteFile(filepath.Join(made, name), data, 0o644); err != nil {
+				return err
+			}
 		}
-	}
-	if err := os.Chmod(temporary, 0o755); err != nil {
-		return "", err
-	}
-	if err := os.Rename(temporary, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have been faster
-		return "", err
-	}
-	return dir, nil
+		return nil
+	})
 }
 
 // subjects gives the torch to be tested and, where there is one, the unpatched one.
