@@ -1,5 +1,10 @@
 # make demo   the main job on a real PyTorch tree
 # make test   everything that CI runs, with seconds per part
+# make fuzz   all fuzz targets, FUZZTIME each (10m), one after another; FUZZ=Name for those with Name
+# make kills  commands killed at each fault point and at KILLS random moments (1000); on copies of CHECKOUT=DIR: at random moments
+# make soak   operators and scenarios by threads for SOAK (60m), with memory, files and threads watched
+# make tidy   clang-tidy over the C++ of native/
+# make vulns  govulncheck: known faults of the Go modules
 # make release VERSION=v1.2.3   binaries and checksums
 # make bench  ratios: against git on the real tree, the software Metal against plain loops, slots against a mutex
 GO       ?= go
@@ -20,7 +25,7 @@ define part
 	@echo "== $(1)"; exec 2>&1; TIMEFORMAT='== $(1): %0R s (processors: %0U s user, %0S s system)'; time ( $(2) )
 endef
 
-.PHONY: all build demo test check tools unit bench release reference licences clean
+.PHONY: all build demo test check tools unit bench fuzz kills soak tidy vulns release reference pictures licences clean
 all: build
 
 build: $(MPSFORGE)
@@ -55,9 +60,33 @@ unit:
 test: build check unit demo
 	@echo "== all parts ended well"
 
+# FILES,PATCHES,COMMITS of a generated repository, such as 100000,500,200000; without them two small ones.
+SCALE :=
 bench: build $(TREE26)
-	MPSFORGE_BENCH_TREE=$(TREE26) $(GO) test -run '^$$' -bench . -benchtime 15x -timeout 30m ./cmd/mpsforge ./patches
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./validate/... ./fork/build
+	MPSFORGE_BENCH_TREE=$(TREE26) $(GO) test -run '^$$' -bench . -skip Scale -benchtime 15x -timeout 30m ./cmd/mpsforge ./patches
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./validate/... ./fork/build ./internal/events/tui ./reports
+	MPSFORGE_BENCH_SCALE=$(SCALE) $(GO) test -run '^$$' -bench Scale -benchtime 1x -timeout 60m ./cmd/mpsforge
+
+FUZZTIME := 10m
+fuzz:
+	@GO="$(GO)" GOFLAGS=-tags=$(TAGS) sh ci/fuzz.sh $(FUZZTIME) $(FUZZ)
+	@sh ci/fuzz-native.sh $(FUZZTIME) $(CACHE) $(FUZZ)
+
+KILLS := 1000
+CHECKOUT :=
+kills:
+	$(if $(CHECKOUT),,MPSFORGE_KILLS_FAULT=fault $(GO) test -count 1 -tags faults -timeout 0 -run 'TestScripts/kills$$' -v ./cmd/mpsforge)
+	MPSFORGE_KILLS=$(KILLS) MPSFORGE_KILLS_CHECKOUT=$(abspath $(CHECKOUT)) $(GO) test -count 1 -timeout 0 -run 'TestScripts/kills$$' -v ./cmd/mpsforge
+
+SOAK := 60m
+soak:
+	MPSFORGE_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -run 'TestSoak$$' -v ./validate/operators ./validate/runtime
+
+tidy:
+	$(call part,clang-tidy,sh ci/tidy.sh $(CACHE))
+
+vulns:
+	$(call part,govulncheck,GO="$(GO)" sh ci/vulns.sh)
 
 $(TREE26): build
 	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@
@@ -72,6 +101,11 @@ reference: build
 	$(MPSFORGE) docs man > cmd/mpsforge/mpsforge.1
 	$(MPSFORGE) docs markdown > cmd/mpsforge/COMMANDS.md
 	$(GO) test ./docs -run TestMessagesAreListed -update >/dev/null
+
+# README's pictures: a frame of the terminal UI, of a recorded run, and the first screen of the report of make demo, which has to have run.
+pictures: build
+	$(GO) test ./internal/events/tui -run TestPictureIsAFrame -update
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1000,640 --screenshot=docs/pictures/report.png file://$(CURDIR)/$(BUILD)/demo.html
 
 licences:
 	sh cmd/mpsforge/licences.sh > cmd/mpsforge/licences.txt

@@ -26,7 +26,7 @@ func (p *Prepared) commands() []string {
 	}
 	create := append([]string{"pr", "create", "--repo", upstream, "--base", "main", "--head", "YOU:" + first.Branch}, draft...)
 	return []string{
-		"# from your fork, remote FORK of user YOU: the first part now; each further one when that before it has landed, after",
+		"# from your fork, remote FORK of user YOU: the first part now; each later part once the one before it has landed, after",
 		"# git fetch and mpsforge pr --onto origin/main --replace, which leaves out what has landed",
 		command("git", "-C", p.Checkout, "push", "FORK", first.Branch),
 		command("gh", append(create, "--title", printable(first.Title), "--body-file", first.Text)...),

@@ -10,7 +10,7 @@ tree=$2/trees/$baseline
 code=0
 "$mpsforge" fetch --baseline "$baseline" --checkout "$tree" --no-submodules || code=$?
 if [ $code = 5 ]; then
-  echo "SKIP demo: the source of PyTorch $baseline cannot be had here (see above)"
+  echo "SKIP demo: the source of PyTorch $baseline is not available here (see above)"
   exit 0
 elif [ $code != 0 ]; then
   exit $code
@@ -34,7 +34,7 @@ if [ "$baseline" = v2.6.0 ]; then
     "$mpsforge" verify --stages mac --quick --checkout "$tree" --report "$folder/demo-mac.json" || code=$?
     case $code in
     0) require=$require,mac ;;
-    5) echo "SKIP mac: wheels of PyPI's, or Debian's clang, cannot be had here (see above)" ;;
+    5) echo "SKIP mac: wheels of PyPI's, or Debian's clang, is not available here (see above)" ;;
     *) exit $code ;;
     esac
   fi

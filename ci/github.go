@@ -151,5 +151,5 @@ func bound(all []Annotation, kind string) []Annotation {
 		return all
 	}
 	rest := len(all) - annotationLimit + 1
-	return append(all[:annotationLimit-1:annotationLimit-1], Annotation{Level: all[0].Level, Title: fmt.Sprintf("%d more %s", rest, kind), Message: "GitHub shows ten of a step; the report has all"})
+	return append(all[:annotationLimit-1:annotationLimit-1], Annotation{Level: all[0].Level, Title: fmt.Sprintf("%d more %s", rest, kind), Message: "GitHub shows ten annotations of a step; the report has all of them"})
 }

@@ -200,7 +200,7 @@ func (p *plain) check(ctx context.Context, request *Request, file *patches.File,
 		return err
 	}
 	if line, want := firstDifference(content, wanted); line > 0 {
-		find(line, "clang-format", "it writes %q, and maybe more below", want)
+		find(line, "clang-format", "the formatter writes %q here, and may change more lines below", want)
 	}
 	return nil
 }

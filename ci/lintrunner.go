@@ -120,7 +120,7 @@ func (l *Lint) read(request *Request, root string, output []byte) error {
 		} else if message.Original != nil && message.Replacement != nil {
 			var want string
 			finding.Line, want = firstDifference([]byte(*message.Original), []byte(*message.Replacement))
-			finding.Message = fmt.Sprintf("it writes %q, and maybe more below", want)
+			finding.Message = fmt.Sprintf("the formatter writes %q here, and may change more lines below", want)
 		}
 		l.Findings = append(l.Findings, finding)
 	}

@@ -140,13 +140,13 @@ func TestFaultsOfProgramsForMacOSAreFound(t *testing.T) {
 		plant               func([]byte) []byte
 	}{
 		{"nothing", "arm64", "", bytes.Clone},
-		{"another architecture", "amd64", "it is for CpuArm64, and is to be for CpuAmd64", bytes.Clone},
+		{"another architecture", "amd64", "it is for CpuArm64, not CpuAmd64", bytes.Clone},
 		{"a newer macOS", "arm64", `it is for macOS "26.0"`, changed(load(0x32)+14, 26)},
 		{"without its C++", "arm64", "it was built without cgo", replaced("CGO_ENABLED=1", "CGO_ENABLED=0")},
 		{"a library that no Mac has", "arm64", "it is linked with /usr/lib/libobjx.A.dylib", replaced("/usr/lib/libobjc.A.dylib", "/usr/lib/libobjx.A.dylib")},
 		{"a framework less", "arm64", "it is not linked with /System/Library/Frameworks/Metal.framework/Versions/A/Metal", replaced("Metal.framework/Versions/A/Metal", "Steel.framework/Versions/A/Steel")},
 		{"a byte after signing", "arm64", "is not as it was signed", changed(len(made)/2, made[len(made)/2]^1)},
-		{"a signature that is not ad hoc", "arm64", "another form than an ad hoc one", changed(directory+15, 0)},
+		{"a signature that is not ad hoc", "arm64", "signature is not an ad hoc one", changed(directory+15, 0)},
 		{"no signature", "arm64", "it is not signed", changed(load(0x1d), 0x1e)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

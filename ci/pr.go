@@ -1,4 +1,4 @@
-// Package ci prepares what others check and review: the pull requests that carry the series upstream (Prepare, GetStatus),
+// Package ci prepares what people review: the pull requests that carry the series upstream (Prepare, GetStatus),
 // and, in a step of GitHub Actions, a report as the step's summary and annotations (WriteSummary, Annotations). It pushes
 // nothing and opens nothing. Its tests hold the workflow files and the making of releases to their rules.
 //
@@ -24,11 +24,11 @@ import (
 
 // Refusals of Prepare.
 var (
-	ErrOptions  = errors.New("the pull requests lack something")
-	ErrReport   = errors.New("the report is not of this series")
+	ErrOptions  = errors.New("the pull requests are incomplete")
+	ErrReport   = errors.New("the report is of another series")
 	ErrTooLarge = errors.New("upstream's checks refuse pull requests of that size")
 	ErrLint     = errors.New("lint found something")
-	ErrText     = errors.New("a text is not as mpsforge pr left it")
+	ErrText     = errors.New("your own words cannot be found in an earlier text")
 )
 
 // Options say what to prepare.
@@ -162,12 +162,12 @@ func (o *Options) check(series *patches.Series) error {
 	for flag, person := range map[string]string{"--author": o.Author, "--reviewed-by-human": o.Reviewer} {
 		switch _, address, err := patches.ParseAuthor(person); {
 		case person == "" && o.Ready:
-			return fmt.Errorf("%w: --ready needs %s \"Name <address>\": upstream takes no work that no human answers for (its AI_POLICY.md); leave --ready out for drafts", ErrOptions, flag)
+			return fmt.Errorf("%w: --ready needs %s \"Name <address>\": upstream accepts only work that a named person answers for (its AI_POLICY.md); leave --ready out for drafts", ErrOptions, flag)
 		case person == "":
 		case err != nil:
 			return fmt.Errorf("%w: %s: %w; write it like \"Name <address>\"", ErrOptions, flag, err)
 		case strings.HasSuffix(address, placeholder):
-			return fmt.Errorf("%w: %s: %s is a placeholder, no address of a person", ErrOptions, flag, address)
+			return fmt.Errorf("%w: %s: %s is a placeholder, not a person's address", ErrOptions, flag, address)
 		}
 	}
 	if o.Issue != "" {

@@ -138,7 +138,7 @@ func TestLintrunnersMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(lint.Findings) != 2 || lint.Findings[0].String() != "p: a/b.h:3: SPACES: trailing" ||
-		lint.Findings[1].String() != `p: c.h:2: CLANGFORMAT: it writes "B", and maybe more below` || len(lint.NotRun) != 1 || lint.NotRun[0] != "RUFF: command-failed: no module" {
+		lint.Findings[1].String() != `p: c.h:2: CLANGFORMAT: the formatter writes "B" here, and may change more lines below` || len(lint.NotRun) != 1 || lint.NotRun[0] != "RUFF: command-failed: no module" {
 		t.Errorf("findings %v, not run %v", lint.Findings, lint.NotRun)
 	}
 	if clean, _ := lint.of("other"); clean {
@@ -181,11 +181,11 @@ func TestEvidenceIsTheReports(t *testing.T) {
 	if got := first.benchmark(); !strings.Contains(got, "part 2 has the numbers") {
 		t.Errorf("benchmark of the first part: %s", got)
 	}
-	if got := first.evidence(nil); !strings.Contains(got, "did not leave this part out") {
+	if got := first.evidence(nil); !strings.Contains(got, "never left this part out") {
 		t.Errorf("evidence of a part that was not left out: %s", got)
 	}
 	first.report = nil
-	if got := first.evidence(nil); !strings.Contains(got, "nothing of this is shown to have run") {
+	if got := first.evidence(nil); !strings.Contains(got, "nothing here is shown to have run") {
 		t.Errorf("without a report: %s", got)
 	}
 	if _, err := json.Marshal(Prepared{Requests: []*Request{last.Request}}); err != nil {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# release.sh VERSION FOLDER TARGET...: binaries of a release and SHA256SUMS. A target is a system as Go names it, such as
+# release.sh VERSION FOLDER TARGET...: binaries of a release, each also in an archive with what belongs to it, and SHA256SUMS. A target is a system as Go names it, such as
 # linux/arm64, built without cgo; native, which is this machine with cgo; or one such as darwin/arm64+cgo, macOS with cgo from
 # Linux, by zig's compiler from PyPI, which the folder MPSFORGE_CACHE keeps. The same commit gives the same bytes with the same
 # Go, and with cgo the same C++ compiler, in whatever folder.
@@ -43,6 +43,7 @@ for target; do
       -ldflags "-s -w -X main.release=$version" -o "$folder/$name" ./cmd/mpsforge
   )
   case $target in *+cgo) go run ./ci/macos check "$folder/$name" "$arch" ;; esac
+  go run ./ci/archive "$folder/$name"
 done
 sum=$(command -v sha256sum || echo "shasum -a 256") # macOS has the second
 (cd "$folder" && $sum mpsforge_"$version"_* >SHA256SUMS && cat SHA256SUMS)

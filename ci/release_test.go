@@ -1,10 +1,15 @@
 package ci_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -63,12 +68,45 @@ func TestReleaseIsReproducible(t *testing.T) {
 			}
 		}
 	}
-	if len(binaries[0]) != 3 || len(binaries[1]) != 3 {
-		t.Fatalf("files: %d and %d, want two binaries and SHA256SUMS", len(binaries[0]), len(binaries[1]))
+	if len(binaries[0]) != 5 || len(binaries[1]) != 5 {
+		t.Fatalf("files: %d and %d, want two binaries, their archives and SHA256SUMS", len(binaries[0]), len(binaries[1]))
+	}
+	native := "mpsforge_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
+	held := unpacked(t, binaries[0][native+".tar.gz"])
+	if !bytes.Equal(held[native+"/mpsforge"], binaries[0][native]) {
+		t.Error("the archive's binary is another one")
+	}
+	for file, want := range map[string]string{"mpsforge.1": ".TH MPSFORGE", "completion/mpsforge.bash": "mpsforge", "completion/_mpsforge": "#compdef mpsforge", "completion/mpsforge.fish": "mpsforge",
+		"LICENSE": "Redistribution", "LICENCES.txt": "==== github.com/urfave/cli/v2", "LICENSE.patches": "PyTorch", "CHANGELOG.md": "# Changes", "modules.cdx.json": `"purl": "pkg:golang/github.com/urfave/cli/v2@v2.`} {
+		if !bytes.Contains(held[native+"/"+file], []byte(want)) {
+			t.Errorf("the archive's %s has no %q", file, want)
+		}
 	}
 	for name, content := range binaries[0] {
 		if !bytes.Equal(content, binaries[1][name]) {
 			t.Errorf("%s differs: %d bytes and %d bytes", name, len(content), len(binaries[1][name]))
+		}
+	}
+}
+
+// unpacked are the files of a tar.gz, by name.
+func unpacked(t *testing.T, archive []byte) map[string][]byte {
+	t.Helper()
+	plain, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for reader := tar.NewReader(plain); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[header.Name], err = io.ReadAll(reader); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

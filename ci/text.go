@@ -107,7 +107,7 @@ func (p *Prepared) compareTemplate(ctx context.Context, checkout *fork.Checkout,
 	for line := range strings.Lines(string(wanted)) {
 		for _, text := range texts {
 			if strings.HasPrefix(line, "## ") && !strings.Contains(string(text), strings.TrimSpace(line)+"\n") {
-				sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s of %s has a section %q, which the texts lack: add it manually, and report it to mpsforge", upstreamTemplate, short(p.Onto), strings.TrimSpace(line))})
+				sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s of %s has a section %q, which the texts lack: add it by hand, and report this as a bug of mpsforge", upstreamTemplate, short(p.Onto), strings.TrimSpace(line))})
 				break
 			}
 		}
@@ -171,7 +171,7 @@ const maxDetail = 100
 // evidence is what the report says: of this part's scenarios, and of the run as a whole.
 func (p *page) evidence(scenarios []string) string {
 	if p.report == nil {
-		return "No verification report was given: nothing of this is shown to have run.\n"
+		return "No verification report was given, so nothing here is shown to have run.\n"
 	}
 	var b strings.Builder
 	what := fmt.Sprintf("From a report of %s verify: %s%s, %s, %s.", code(p.report.Tool.Name+" "+p.report.Tool.Version), prose(p.report.Conclusion()),
@@ -195,9 +195,9 @@ func (p *page) evidence(scenarios []string) string {
 	if without := p.outcome("without "+p.Name, ""); without != "" {
 		fmt.Fprintf(&b, "\nWith this part left out: %s\n", code(without))
 	} else if p.testsOnly() {
-		b.WriteString("\nThis part is tests alone.\n")
+		b.WriteString("\nThis part has only tests.\n")
 	} else {
-		b.WriteString("\nThat run did not leave this part out, so that it does not show by itself that the scenarios need it.\n")
+		b.WriteString("\nThat run never left this part out, so it does not show that the scenarios need it.\n")
 	}
 	b.WriteString("\n<details><summary>All stages of that run</summary>\n\n| stage | verdict | seconds | reason |\n| --- | --- | ---: | --- |\n")
 	for _, stage := range p.report.Stages {
@@ -263,7 +263,7 @@ func (p *page) benchmark() string {
 func (p *page) compatibility(notes []string) string {
 	text := "No."
 	if !p.Ready {
-		text = "No; whoever reviews this is to confirm it."
+		text = "No; the reviewer should confirm this."
 	}
 	if len(notes) > 0 {
 		text = prose(strings.Join(notes, " "))

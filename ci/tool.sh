@@ -4,6 +4,7 @@
 set -eu
 case $1 in
 clang-format) version=19.1.7 program=clang_format/data/bin/clang-format ;;
+clang-tidy) version=19.1.0.1 program=clang_tidy/data/bin/clang-tidy ;;
 ruff) version=0.15.0 program=bin/ruff ;;
 # For the Python of host builds; at the version that PyTorch 2.6.0 checks itself with.
 mypy) version=1.13.0 program=bin/mypy with="mypy-extensions==1.0.0 typing-extensions==4.12.2 --python-version 3.13" ;;

@@ -136,7 +136,7 @@ func TestPinnedActionsTellTheirVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
+	for _, path := range append(paths, actionFile) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

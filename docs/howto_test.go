@@ -105,7 +105,7 @@ func clone(t *testing.T) string {
 	return dir
 }
 
-// The commands of each how-to do what the page says, one page after another, each in a fresh clone.
+// The commands of each how-to and of the transcripts do what the page says, one page after another, each in a fresh clone.
 func TestHowTosWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP TestHowTosWork: it builds and runs the commands of docs/howto")
@@ -119,6 +119,7 @@ func TestHowTosWork(t *testing.T) {
 	if err != nil || len(pages) < 6 {
 		t.Fatalf("%v, %v", pages, err)
 	}
+	pages = append(pages, "transcripts.md")
 	// Go's cache keeps what one clone has compiled for the next one only if the folder's name does not count.
 	environment := append(os.Environ(), "GOFLAGS=-trimpath", "NO_COLOR=1")
 	for _, page := range pages {

@@ -58,7 +58,7 @@ func onDisk(pattern string) bool {
 	return err == nil && len(found) > 0
 }
 
-// Paths of the repository that documents, comments and messages cite are there. The patches speak of PyTorch's files, and what
+// Paths of the repository that documents, comments and messages cite are there. The patches name PyTorch's files, and what
 // is in testdata was written by earlier versions.
 func TestCitedPathsExist(t *testing.T) {
 	total := 0

@@ -159,7 +159,7 @@ func (c *Checkout) change(ctx context.Context, command string, series *patches.S
 	finish := events.Step(sink, command)
 	defer finish(events.Failed, "")
 	if !options.Check {
-		unlock, err := c.repository.Lock()
+		unlock, err := c.lock(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -222,8 +222,8 @@ func (c *Checkout) planAndMove(ctx context.Context, command string, series *patc
 	if len(drifts) > 0 {
 		return nil, c.dirtyError(ctx, command, drifts)
 	}
-	if lock, held := c.repository.IndexLock(); held {
-		return nil, fmt.Errorf("%w: %s is there; another git command is running in %s, or one was killed (then remove that file)", git.ErrLocked, lock, c.Dir())
+	if err := c.locked(); err != nil {
+		return nil, err
 	}
 	if !options.Check {
 		if err := c.move(ctx, command, head, applied, changes); err != nil {
@@ -280,10 +280,10 @@ func (c *Checkout) checkApplied(series *patches.Series) (int, error) {
 	}
 	for i, applied := range c.state.Applied[:count] {
 		if i >= len(series.Patches) || series.Patches[i].Name != applied.Name {
-			return 0, fmt.Errorf("%w: %s has %s as patch %d, and the series has another one there; take it off first: mpsforge unapply", ErrSeriesChanged, c.Dir(), applied.Name, i+1)
+			return 0, fmt.Errorf("%w: %s has %s as patch %d, and the series has another one there; remove it first: mpsforge unapply", ErrSeriesChanged, c.Dir(), applied.Name, i+1)
 		}
 		if series.Patches[i].SHA256 != applied.SHA256 {
-			return 0, fmt.Errorf("%w: %s was changed since it was applied to %s; take it off first: mpsforge unapply --until %s", ErrSeriesChanged, applied.Name, c.Dir(), applied.Name)
+			return 0, fmt.Errorf("%w: %s was changed since it was applied to %s; remove it first: mpsforge unapply --until %s", ErrSeriesChanged, applied.Name, c.Dir(), applied.Name)
 		}
 	}
 	return count, nil
@@ -310,6 +310,16 @@ func (c *Checkout) commitPatch(ctx context.Context, parent string, patch *patche
 	if err != nil {
 		return "", fmt.Errorf("apply patch %s: %w", patch.Name, err)
 	}
+	for _, file := range patch.Files {
+		if file.IsDelete || file.NewName == file.OldName && !file.IsNew {
+			continue
+		}
+		if twin, err := c.objects.Twin(ctx, tree, file.NewName); err != nil {
+			return "", fmt.Errorf("apply patch %s: %w", patch.Name, err)
+		} else if twin != "" {
+			return "", fmt.Errorf("apply patch %s: %w: %s and %s would be the same file on file systems that ignore case", patch.Name, ErrPath, file.NewName, twin)
+		}
+	}
 	return c.objects.AddCommit(git.Commit{Tree: tree, Parents: []string{parent}, Message: patch.Header.Message(),
 		Author: git.Signature{Name: patch.Header.AuthorName, Email: patch.Header.AuthorEmail, When: patch.Header.Date}})
 }
@@ -326,7 +336,7 @@ type treeEdit struct {
 
 // lookUp finds a path that the patch names and refuses those that no patch may change.
 func (c *Checkout) lookUp(ctx context.Context, edit *treeEdit, name string) (git.Entry, error) {
-	if err := patches.CheckPath(name); err != nil {
+	if err := patches.CheckChange(name); err != nil {
 		return git.Entry{}, fmt.Errorf("%w: %w", ErrPath, err)
 	}
 	entry, blocker, err := c.objects.Find(ctx, edit.tree, name)
@@ -342,7 +352,7 @@ func (c *Checkout) lookUp(ctx context.Context, edit *treeEdit, name string) (git
 	case edit.removed[blocker]: // the patch itself takes away the file that is where it needs a folder
 		return git.Entry{}, nil
 	case entry.Mode == git.ModeSymlink:
-		return git.Entry{}, fmt.Errorf("%w: %s leads through the symbolic link %s", ErrPath, name, blocker)
+		return git.Entry{}, fmt.Errorf("%w: %s goes through the symbolic link %s", ErrPath, name, blocker)
 	}
 	return git.Entry{}, fmt.Errorf("%w: %s needs a folder where %s is a file", ErrPath, name, blocker)
 }
@@ -423,7 +433,7 @@ func (c *Checkout) move(ctx context.Context, command, head string, applied []App
 	return c.finishMove(ctx, command, changes)
 }
 
-// finishMove carries out the pending change: the work tree first, then HEAD and state in one transaction.
+// finishMove carries out the pending change: the work tree first, then HEAD, then the record.
 func (c *Checkout) finishMove(ctx context.Context, command string, changes []git.Change) error {
 	pending := c.state.Pending
 	if err := c.moveWorkTree(ctx, pending.To, changes); err != nil {
@@ -440,18 +450,18 @@ func (c *Checkout) finishMove(ctx context.Context, command string, changes []git
 	return nil
 }
 
-// rollBack puts the work tree back to HEAD, where it is not there still, and forgets the pending change.
+// rollBack puts the work tree back to the commit that the change began at, and HEAD, too, and drops the pending change.
 func (c *Checkout) rollBack(ctx context.Context, command string, changes []git.Change) error {
 	drifts, err := c.drift(ctx, changes)
 	if err == nil && len(drifts) > 0 {
-		err = c.moveWorkTree(ctx, c.repository.Head, changes)
+		err = c.moveWorkTree(ctx, c.state.Head, changes)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s of %s stopped half-way and could not be undone; fix the cause, then run: mpsforge recover: %w", ErrInterrupted, command, c.Dir(), err)
 	}
 	before := *c.state
 	before.Pending = nil
-	if err := c.record(ctx, command+": rolled back", &before, ""); err != nil {
+	if err := c.record(ctx, command+": rolled back", &before, before.Head); err != nil {
 		return fmt.Errorf("%w: the work tree of %s is as it was, but the record is not; run: mpsforge recover: %w", ErrInterrupted, c.Dir(), err)
 	}
 	return nil
@@ -493,6 +503,16 @@ func (c *Checkout) moveWorkTree(ctx context.Context, to string, changes []git.Ch
 		return err
 	}
 	return c.repository.RemoveUntracked(ctx, gone)
+}
+
+// locked names the locks of git that prevent a change, if there are any.
+func (c *Checkout) locked() error {
+	locks := c.repository.Locks()
+	if len(locks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s exists; another git command is running in %s, or one was killed; if none is running, run: mpsforge recover --remove-locks",
+		git.ErrLocked, strings.Join(locks, " and "), c.Dir())
 }
 
 func pathsOf(changes []git.Change) []string {

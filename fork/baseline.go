@@ -149,7 +149,7 @@ func choose(ctx context.Context, files fs.FS, options *FetchOptions, sink events
 	case instead < 0:
 		return "", fmt.Errorf("fetch %s: %w", wanted.Name, noAnswer(wanted, upstreamURL, why))
 	}
-	sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("GitHub does not answer (%v): taking Debian's PyTorch %s (baseline %s) instead of %s",
+	sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("GitHub cannot be reached (%v): using Debian's PyTorch %s (baseline %s) instead of %s",
 		why, known[instead].Tag[1:], known[instead].Name, wanted.Name)})
 	return known[instead].Name, nil
 }
@@ -210,7 +210,7 @@ func baselineOf(ctx context.Context, known []patches.Baseline, from string) (str
 // noAnswer says what to do when the repository of a baseline does not answer.
 func noAnswer(baseline patches.Baseline, url string, why error) error {
 	if url != upstreamURL {
-		return fmt.Errorf("%w: %s does not answer (%w); try again, or name another repository with --url, or a source that is here: mpsforge fetch --baseline %s --from DIR|TARBALL",
+		return fmt.Errorf("%w: %s does not answer (%w); try again, or name another repository with --url, or a local source: mpsforge fetch --baseline %s --from DIR|TARBALL",
 			ErrUnavailable, url, why, baseline.Name)
 	}
 	instead := ""
@@ -220,7 +220,7 @@ func noAnswer(baseline patches.Baseline, url string, why error) error {
 			break
 		}
 	}
-	return fmt.Errorf("%w: GitHub does not answer (%w); name a mirror with --url, or a source that is here: mpsforge fetch --baseline %s --from DIR|TARBALL%s",
+	return fmt.Errorf("%w: GitHub cannot be reached (%w); name a mirror with --url, or a local source: mpsforge fetch --baseline %s --from DIR|TARBALL%s",
 		ErrUnavailable, why, baseline.Name, instead)
 }
 

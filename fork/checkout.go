@@ -28,7 +28,7 @@ import (
 // Refusals, each wrapped in an error that says on what, why and what to do next.
 var (
 	ErrWrongBaseline = errors.New("the checkout is not at the baseline")
-	ErrDirty         = errors.New("touched files have changes that are not the series'")
+	ErrDirty         = errors.New("touched files have changes that are not from the series")
 	ErrBusy          = errors.New("a git operation is in progress")
 	ErrForeign       = errors.New("HEAD is not where mpsforge left it")
 	ErrSeriesChanged = errors.New("the applied patches are not those of the series")
@@ -62,6 +62,28 @@ func Open(ctx context.Context, dir string, hint []string) (*Checkout, error) {
 		return nil, errors.Join(fmt.Errorf("open checkout %s: %w", dir, err), checkout.Close())
 	}
 	return checkout, nil
+}
+
+// lock keeps other runs of mpsforge from changing the checkout. What is known of it was read before, and another run may have ended
+// in between: then all is read again.
+func (c *Checkout) lock(ctx context.Context) (unlock func(), err error) {
+	unlock, err = c.repository.Lock()
+	if err != nil {
+		return nil, err
+	}
+	moved, err := c.repository.Moved(ctx)
+	if moved {
+		var again *Checkout
+		if again, err = Open(ctx, c.Dir(), nil); err == nil {
+			err = c.Close()
+			c.repository, c.objects, c.state, c.stateID = again.repository, again.objects, again.state, again.stateID
+		}
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
 // Close releases the repository's files.
@@ -167,10 +189,10 @@ func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) er
 	}
 	text := fmt.Sprintf("HEAD of %s is %s, baseline %s is %s", c.Dir(), c.repository.Head, baseline.Name, baseline.Commit)
 	if len(differing) == 0 && same > 0 {
-		return fmt.Errorf("%w: %s\nall %d files that the baseline's digests know are equal; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s",
+		return fmt.Errorf("%w: %s\nall %d files that the baseline has digests of are equal; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s",
 			ErrWrongBaseline, text, same, baseline.Name, c.Dir())
 	}
-	return fmt.Errorf("%w: %s\n%d of %d known files differ (the first: %s); check the baseline out, or get a new checkout: mpsforge fetch --baseline %s --checkout NEW-FOLDER",
+	return fmt.Errorf("%w: %s\n%d of %d known files differ or are missing (the first: %s); check the baseline out, or get a new checkout: mpsforge fetch --baseline %s --checkout NEW-FOLDER",
 		ErrWrongBaseline, text, len(differing), same+len(differing), differing[0], baseline.Name)
 }
 
@@ -221,7 +243,7 @@ func (c *Checkout) workFile(ctx context.Context, change git.Change, removed map[
 	for folder := filepath.Dir(full); len(folder) > len(c.Dir()); folder = filepath.Dir(folder) {
 		info, err := os.Lstat(folder)
 		if err == nil && info.Mode()&os.ModeSymlink != 0 {
-			return isOther, "lies behind " + folder + ", which is a symbolic link", nil
+			return isOther, "is below " + folder + ", which is a symbolic link", nil
 		}
 	}
 	entry, content, err := readWorkFile(full)
@@ -273,7 +295,7 @@ func (c *Checkout) workFile(ctx context.Context, change git.Change, removed map[
 		}
 	}
 	if change.Old == (git.Entry{}) {
-		return isOther, "is in the way: the series adds this file, and one that git does not know is there", nil
+		return isOther, "is in the way: the series adds this file, and an untracked file has its name", nil
 	}
 	return isOther, "is modified in the work tree", nil
 }

@@ -63,7 +63,7 @@ func (p *porting) settle(ctx context.Context, merge *git.Merge, ours string, pat
 		conflicts = append(conflicts, conflict)
 	}
 	if len(conflicts) > 0 && p.fixed == patch.Name {
-		if err := c.readMended(patch.Name, conflicts, edit); err != nil {
+		if err := c.readResolved(patch.Name, conflicts, edit); err != nil {
 			return "", nil, err
 		}
 		conflicts, result.Outcome, p.fixed = nil, PortResolved, ""
@@ -202,8 +202,8 @@ func (c *Checkout) writeConflicts(patch string, conflicts []PortConflict) error 
 	return nil
 }
 
-// readMended takes all files of the folder, those added there too; a conflicting file that is gone is deleted.
-func (c *Checkout) readMended(patch string, conflicts []PortConflict, edit map[string]git.Entry) error {
+// readResolved takes all files of the folder, those added there too; a conflicting file that is gone is deleted.
+func (c *Checkout) readResolved(patch string, conflicts []PortConflict, edit map[string]git.Entry) error {
 	dir := c.fixDir(patch)
 	modes := map[string]string{}
 	for _, conflict := range conflicts {
@@ -243,8 +243,8 @@ func (c *Checkout) readMended(patch string, conflicts []PortConflict, edit map[s
 	return err
 }
 
-// removeMended removes the files of all patches but one.
-func (c *Checkout) removeMended(but string) error {
+// removeResolved removes the files of all patches but one.
+func (c *Checkout) removeResolved(but string) error {
 	parent := filepath.Dir(c.fixDir("any"))
 	entries, err := os.ReadDir(parent)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

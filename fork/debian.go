@@ -49,6 +49,9 @@ func debianSource(ctx context.Context, baseline patches.Baseline, cache string, 
 	if err := suite.Update(ctx); err != nil {
 		return "", fmt.Errorf("%w: %w\n%s", ErrUnavailable, err, byHand)
 	}
+	if err := builds.Downloading(sink, download, source.File, source.Size, 0); err != nil {
+		return "", err
+	}
 	sink.Emit(events.StepProgress{Step: "download", Note: source.File})
 	if err := suite.Source(ctx, source.Package, download); err != nil {
 		return "", fmt.Errorf("%w: %w\n%s", ErrUnavailable, err, byHand)

@@ -115,6 +115,29 @@ func (r repo) open() *fork.Checkout {
 	return checkout
 }
 
+func TestARunSeesWhatAnotherChangedSinceItOpenedTheCheckout(t *testing.T) {
+	r := newRepo(t)
+	r.write("greeting", "hello\n")
+	base := r.commit("base")
+	r.write("greeting", "hello, world\n")
+	patched := r.commit("greet the world")
+	series := r.series(base)
+	r.git("reset", "-q", "--hard", base)
+	first, second, third := r.open(), r.open(), r.open()
+	if _, err := first.Apply(t.Context(), series, fork.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if change, err := second.Apply(t.Context(), series, fork.Options{}, nil); err != nil || len(change.Patches) > 0 {
+		t.Errorf("the second run: %+v, %v; want nothing to do", change, err)
+	}
+	if change, err := third.Unapply(t.Context(), series, fork.Options{}, nil); err != nil || len(change.Patches) != 1 {
+		t.Errorf("a run in the other direction: %+v, %v; want one patch taken off", change, err)
+	}
+	if head := r.git("rev-parse", "HEAD"); head != base || patched == base {
+		t.Errorf("HEAD is %s, want the base %s", head, base)
+	}
+}
+
 // mutate makes one random change of the kinds that a patch can hold.
 func mutate(random *rand.Rand, r repo, n int) {
 	names := slices.DeleteFunc(strings.Split(r.git("-c", "core.quotepath=off", "ls-files"), "\n"), func(name string) bool {

@@ -17,7 +17,7 @@ import (
 
 // Refusals of Export.
 var (
-	ErrMerge   = errors.New("a series is a line of commits, without merges")
+	ErrMerge   = errors.New("a series must be a linear history, without merges")
 	ErrDropped = errors.New("patches of the series are not among the commits")
 )
 
@@ -65,7 +65,7 @@ func (c *Checkout) Export(ctx context.Context, series *patches.Series, options E
 	finish := events.Step(sink, "export")
 	defer finish(events.Failed, "")
 	if !options.Check {
-		unlock, err := c.repository.Lock()
+		unlock, err := c.lock(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ const upstreamURL = "https://github.com/pytorch/pytorch.git"
 const debian = "debian"
 
 // ErrNotEmpty is returned, wrapped, for a place that holds something else than a checkout of the baseline.
-var ErrNotEmpty = errors.New("there is no room for a checkout")
+var ErrNotEmpty = errors.New("the folder is not free for a checkout")
 
 // ErrNoSource is returned, wrapped, when Debian's source package of a baseline is asked for that has none.
 var ErrNoSource = errors.New("there is no source package of this baseline in Debian")
@@ -113,7 +113,7 @@ func adopt(ctx context.Context, series *patches.Series, dir string) (*Fetched, e
 		return nil, err
 	}
 	defer checkout.Close()
-	unlock, err := checkout.repository.Lock()
+	unlock, err := checkout.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (c *Checkout) settleBase(ctx context.Context, series *patches.Series, sourc
 		if len(differing) > 0 || same == 0 {
 			return c.wrongBaseline(ctx, series)
 		}
-		proof = fmt.Sprintf("all %d files that the baseline's digests know are equal; the rest of the tree is not compared", same)
+		proof = fmt.Sprintf("all %d files that the baseline has digests of are equal; the rest of the tree is not compared", same)
 	}
 	state := &State{Schema: stateSchema, Worktree: c.repository.WorktreeID, Baseline: series.Baseline.Name, Base: c.repository.Head,
 		Proof: proof, Source: source, Applied: []Applied{}, Head: c.repository.Head}
@@ -196,7 +196,7 @@ func look(ctx context.Context, dir string) (*Checkout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", dir, err)
 	}
-	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != unmade }) {
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != staging }) {
 		return nil, nil
 	}
 	checkout, err := Open(ctx, dir, nil)
@@ -258,10 +258,10 @@ func prepare(ctx context.Context, series *patches.Series, dir string, clone bool
 		return end(checkout.fetched(ctx, true))
 	case clone && same && checkout.hasBaseline(ctx, series.Baseline):
 		// Only an earlier fetch has worked here, and it is gone: its lock is ours now.
-		if lock, held := checkout.repository.IndexLock(); held {
-			err = os.Remove(lock)
+		for _, lock := range checkout.repository.Locks() {
+			err = errors.Join(err, os.Remove(lock))
 		}
-		if err := errors.Join(err, os.RemoveAll(filepath.Join(dir, unmade))); err != nil {
+		if err := errors.Join(err, os.RemoveAll(filepath.Join(dir, staging))); err != nil {
 			return end(nil, fmt.Errorf("clean up after the interrupted fetch: %w", err))
 		}
 		return checkout, unlock, nil, nil
@@ -393,7 +393,7 @@ func clone(ctx context.Context, checkout *Checkout, baseline patches.Baseline, u
 		}
 	}
 	if err := checkout.repository.FetchTag(ctx, url, tag, gitProgress(sink, "clone")); err != nil {
-		return fmt.Errorf("%w\ntry again; or name a mirror with --url, or a source tree that is here with --from", fetchFailed(ctx, baseline, url, err))
+		return fmt.Errorf("%w\ntry again; or name a mirror with --url, or a local source tree with --from", fetchFailed(ctx, baseline, url, err))
 	}
 	commit, err := checkout.repository.ResolveCommit(ctx, tag)
 	if err != nil {

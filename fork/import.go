@@ -108,7 +108,7 @@ func (i *importer) file(name, mode string, size int64, content io.Reader) error 
 // commit ends the stream with the one commit.
 func (i *importer) commit(baseline string) error {
 	if len(i.order) == 0 {
-		return errors.New("it holds no files")
+		return errors.New("it has no files")
 	}
 	message := "PyTorch " + baseline + ", imported by mpsforge\n"
 	fmt.Fprintf(i.stream, "commit refs/heads/%s\nauthor %s %s\ncommitter %s %s\ndata %d\n%s\n", importBranch, importAuthor, importTime,
@@ -258,7 +258,7 @@ func decompress(ctx context.Context, compressed io.Reader) (io.Reader, func() er
 	buffered := bufio.NewReader(compressed)
 	magic, err := buffered.Peek(6)
 	if err != nil {
-		return nil, nothing, fmt.Errorf("it is too short for a tarball: %w", err)
+		return nil, nothing, fmt.Errorf("it is too short for a tarball: %w; name a folder or tarball of PyTorch's sources", err)
 	}
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):

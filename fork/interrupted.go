@@ -13,13 +13,14 @@ import (
 	"syscall"
 
 	"mpsforge/fork/git"
+	"mpsforge/internal/fault"
 	"mpsforge/patches"
 )
 
-// unmade is the folder, inside that of the checkout, where a fetch makes .git before it is moved into its place, and
+// staging is the folder, inside that of the checkout, where a fetch makes .git before it is moved into its place, and
 // where .git is removed. So a .git in its place is always a whole one with a record, and what a kill leaves here is of
 // no use to anybody.
-const unmade = ".mpsforge-fetch"
+const staging = ".mpsforge-fetch"
 
 // InterruptedError says that the last run on a checkout was cut off, and what to do about it. It is an ErrInterrupted.
 type InterruptedError struct {
@@ -65,8 +66,8 @@ func (c *Checkout) fetching() bool {
 // leftUnmade reports whether a fetch into dir was cut off before it had made a repository.
 func leftUnmade(dir string) bool {
 	_, noGit := os.Lstat(filepath.Join(dir, ".git"))
-	_, noUnmade := os.Lstat(filepath.Join(dir, unmade))
-	return noGit != nil && noUnmade == nil
+	_, noStaging := os.Lstat(filepath.Join(dir, staging))
+	return noGit != nil && noStaging == nil
 }
 
 // lockFolder keeps a second mpsforge from making or removing .git in dir at the same time. The kernel gives the lock
@@ -94,7 +95,7 @@ func ClearUnmade(dir string) (did string, err error) {
 		return "", err
 	}
 	defer unlock()
-	if err := os.RemoveAll(filepath.Join(dir, unmade)); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, staging)); err != nil {
 		return "", fmt.Errorf("remove what the interrupted fetch left: %w", err)
 	}
 	_ = os.Remove(dir) // fails when something else is in it, and that stays
@@ -111,7 +112,7 @@ func begin(ctx context.Context, series *patches.Series, dir string) (checkout *C
 		}
 		made = append(made, folder)
 	}
-	hidden, place := filepath.Join(dir, unmade), filepath.Join(dir, ".git")
+	hidden, place := filepath.Join(dir, staging), filepath.Join(dir, ".git")
 	moved := false
 	defer func() {
 		if err == nil {
@@ -132,8 +133,8 @@ func begin(ctx context.Context, series *patches.Series, dir string) (checkout *C
 	defer release()
 	if entries, err := os.ReadDir(dir); err != nil {
 		return nil, nil, fmt.Errorf("look into %s: %w", dir, err)
-	} else if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != unmade }) {
-		return nil, nil, occupied(dir, "was filled by somebody else just now") // found empty before it was locked
+	} else if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != staging }) {
+		return nil, nil, occupied(dir, "was filled by another program meanwhile") // found empty before it was locked
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(hidden)) }()
 	if err := errors.Join(os.RemoveAll(hidden), os.Mkdir(hidden, 0o755)); err != nil {
@@ -155,6 +156,7 @@ func begin(ctx context.Context, series *patches.Series, dir string) (checkout *C
 		return nil, nil, fmt.Errorf("make the repository: %w", err)
 	}
 	moved = true
+	fault.Point()
 	if checkout, unlock, err = openLocked(ctx, dir); err != nil {
 		return nil, nil, err
 	}
@@ -169,21 +171,15 @@ func removeEmpty(folders []string) {
 	}
 }
 
-// openLocked opens a checkout for a change. What it records is read under the lock, as another mpsforge may just have
-// ended there.
+// openLocked opens a checkout for a change.
 func openLocked(ctx context.Context, dir string) (*Checkout, func(), error) {
-	before, err := git.Open(ctx, dir, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	unlock, err := before.Lock()
-	if err != nil {
-		return nil, nil, err
-	}
 	checkout, err := Open(ctx, dir, nil)
 	if err != nil {
-		unlock()
 		return nil, nil, err
+	}
+	unlock, err := checkout.lock(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, checkout.Close())
 	}
 	return checkout, unlock, nil
 }
@@ -217,11 +213,12 @@ func (c *Checkout) discard(ctx context.Context) (discarded, error) {
 		return result, err
 	}
 	defer unlock()
-	hidden := filepath.Join(dir, unmade)
+	hidden := filepath.Join(dir, staging)
 	err = os.RemoveAll(hidden)
 	if err == nil {
 		err = os.Rename(filepath.Join(dir, ".git"), hidden) // a kill from here on leaves what the next fetch removes
 	}
+	fault.Point()
 	if err := errors.Join(err, os.RemoveAll(hidden)); err != nil {
 		return result, fmt.Errorf("remove the repository of the interrupted fetch: %w", err)
 	}
@@ -260,7 +257,7 @@ func onlyCommit(ctx context.Context, repository *git.Repository) (string, error)
 		case fetched && (commit == "" || commit == refs[name]):
 			commit = refs[name]
 		default:
-			return "", fmt.Errorf("%w: the fetch into %s was interrupted, and %s of its repository is not the fetch's; nothing was removed: save what is yours and remove the folder",
+			return "", fmt.Errorf("%w: the fetch into %s was interrupted, and %s in its repository was not made by fetch; nothing was removed: save what is yours and remove the folder",
 				ErrInterrupted, repository.WorkTree, name)
 		}
 	}
@@ -270,11 +267,11 @@ func onlyCommit(ctx context.Context, repository *git.Repository) (string, error)
 // removeFetched removes the files of a commit from the work tree, and those of its submodules, and the folders that are
 // empty then. A file that somebody changed stays.
 func (c *Checkout) removeFetched(ctx context.Context, commit string) (removed int, err error) {
-	root, err := c.objects.Commit(ctx, commit)
+	fetched, err := c.objects.Commit(ctx, commit)
 	if err != nil {
 		return 0, err
 	}
-	entries, err := c.objects.Diff(ctx, "", root.Tree)
+	entries, err := c.objects.Diff(ctx, "", fetched.Tree)
 	if err != nil {
 		return 0, err
 	}
@@ -300,11 +297,17 @@ func (c *Checkout) removeFetched(ctx context.Context, commit string) (removed in
 			return 0, err
 		}
 		if state != isOther {
-			files = append(files, full)
+			files = append(files, filepath.FromSlash(entry.Path))
 		}
 	}
+	// A folder that became a link since must not lead the removal elsewhere.
+	root, err := os.OpenRoot(c.Dir())
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
 	for _, file := range files {
-		switch err := os.Remove(file); {
+		switch err := root.Remove(file); {
 		case err == nil:
 			removed++
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):

@@ -18,7 +18,7 @@ var (
 	ErrPortStopped = errors.New("a port is stopped at a conflict")
 	ErrNoPort      = errors.New("no port is stopped here")
 	ErrNotResolved = errors.New("a conflict is not resolved")
-	ErrNoTarget    = errors.New("the version to port to is not here")
+	ErrNoTarget    = errors.New("the version to port to was not found")
 )
 
 // PortOutcome is what became of a patch.
@@ -139,7 +139,7 @@ func (c *Checkout) AbortPort(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	unlock, err := c.repository.Lock()
+	unlock, err := c.lock(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -147,13 +147,13 @@ func (c *Checkout) AbortPort(ctx context.Context) (string, error) {
 	if err := c.recordPort(ctx, nil); err != nil {
 		return "", err
 	}
-	return options.To, c.removeMended("")
+	return options.To, c.removeResolved("")
 }
 
 func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Series, options PortOptions, sink events.Sink, begin func() (*porting, error)) (*Ported, error) {
 	finish := events.Step(sink, "port")
 	defer finish(events.Failed, "")
-	unlock, err := c.repository.Lock()
+	unlock, err := c.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (c *Checkout) proveTarget(ctx context.Context, target *patches.Series, comm
 		return "", fmt.Errorf("%w: commit %s is not %s: %d of %d known files differ (the first: %s)", ErrWrongBaseline, commit, target.Baseline.Name,
 			len(differing), same+len(differing), strings.Join(differing[:1], ""))
 	}
-	return fmt.Sprintf("all %d files that the baseline's digests know are equal; the rest of the tree is not compared", same), nil
+	return fmt.Sprintf("all %d files that the baseline has digests of are equal; the rest of the tree is not compared", same), nil
 }
 
 // porting is a port that runs.
@@ -473,7 +473,7 @@ func (p *porting) stop(ctx context.Context, result *Ported, name string) (*Porte
 		return nil, err
 	}
 	result.Fix = c.fixDir(name)
-	return result, c.removeMended(name)
+	return result, c.removeResolved(name)
 }
 
 // finish writes the patch files.
@@ -527,7 +527,7 @@ func (p *porting) finish(ctx context.Context, result *Ported, sink events.Sink) 
 	if err := c.recordPort(ctx, nil); err != nil {
 		return nil, err
 	}
-	return result, c.removeMended("")
+	return result, c.removeResolved("")
 }
 
 // head is the last commit so far.

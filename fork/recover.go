@@ -26,9 +26,9 @@ type Recovery struct {
 }
 
 // Recover ends a run that was cut off. Finish and RollBack overwrite what is in the files concerned, whatever it
-// is. With removeLock a left-over index.lock is removed first: the caller must be sure that no git runs.
-func (c *Checkout) Recover(ctx context.Context, direction Direction, removeLock bool) (*Recovery, error) {
-	unlock, err := c.repository.Lock()
+// is. With removeLocks the locks that a killed git left are removed first: the caller must be sure that no git runs.
+func (c *Checkout) Recover(ctx context.Context, direction Direction, removeLocks bool) (*Recovery, error) {
+	unlock, err := c.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,9 +41,12 @@ func (c *Checkout) Recover(ctx context.Context, direction Direction, removeLock 
 		return &Recovery{Checkout: c.Dir(), Did: sentence}, err
 	}
 	var did []string
-	if lock, held := c.repository.IndexLock(); held && removeLock {
+	for _, lock := range c.repository.Locks() {
+		if !removeLocks {
+			break
+		}
 		if err := os.Remove(lock); err != nil {
-			return nil, fmt.Errorf("remove the index lock: %w", err)
+			return nil, fmt.Errorf("remove git's lock: %w", err)
 		}
 		did = append(did, "removed "+lock)
 	}
@@ -74,7 +77,7 @@ func (c *Checkout) clearFetch(ctx context.Context) (string, error) {
 	}
 	sentence := fmt.Sprintf("removed what the interrupted fetch of %s left in %s: its repository, and %d files of the work tree", c.state.Baseline, c.Dir(), done.removed)
 	if len(done.kept) > 0 {
-		sentence += fmt.Sprintf("; kept %d files that are not as it fetched them, the first: %s", len(done.kept), done.kept[0])
+		sentence += fmt.Sprintf("; kept %d files that were changed since, the first: %s", len(done.kept), done.kept[0])
 	}
 	return sentence, nil
 }
@@ -97,11 +100,10 @@ func (c *Checkout) endPending(ctx context.Context, direction Direction, check bo
 	}
 	pending := c.state.Pending
 	story := fmt.Sprintf("found an interrupted %s of %s", pending.Command, c.Dir())
-	if lock, held := c.repository.IndexLock(); held {
-		return "", fmt.Errorf("%w: %s, and %s is there; if no git runs in that checkout, run: mpsforge recover --remove-index-lock: %w",
-			ErrInterrupted, story, lock, git.ErrLocked)
+	if err := c.locked(); err != nil {
+		return "", fmt.Errorf("%w: %s: %w", ErrInterrupted, story, err)
 	}
-	if c.repository.Head != c.state.Head {
+	if c.repository.Head != c.state.Head && c.repository.Head != pending.To {
 		if direction == Automatic {
 			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; put it back (git reset --soft %s), or keep it and drop the record of that run: mpsforge recover --rollback",
 				ErrForeign, story, c.repository.Head, c.state.Head)
@@ -134,20 +136,21 @@ func (c *Checkout) endPending(ctx context.Context, direction Direction, check bo
 		for _, drift := range foreign {
 			lines.WriteString("\n  " + drift.String())
 		}
-		return "", fmt.Errorf("%w: %s, and files it concerns were changed since:%s\nsave them if they are yours, then choose: mpsforge recover --finish, or mpsforge recover --rollback (both overwrite these files)",
+		return "", fmt.Errorf("%w: %s, and files that it concerns were changed since:%s\nsave them if they are yours, then choose: mpsforge recover --finish, or mpsforge recover --rollback (both overwrite these files)",
 			ErrInterrupted, story, lines.String())
 	}
 	if check {
 		return story + "; a run without --check would fix it first", nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	if direction == Finish || direction == Automatic && begun {
+	moved := c.repository.Head != c.state.Head // all but the record was done
+	if direction == Finish || direction == Automatic && (begun || moved) {
 		if err := c.finishMove(ctx, pending.Command, changes); err != nil {
 			return "", err
 		}
 		return story + " and finished it", nil
 	}
-	if direction == RollBack && (begun || len(foreign) > 0) {
+	if direction == RollBack && (begun || moved || len(foreign) > 0) {
 		if err := c.moveWorkTree(ctx, c.state.Head, changes); err != nil {
 			return "", err
 		}

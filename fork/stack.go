@@ -123,7 +123,7 @@ type Branches struct {
 // they are. One that is somewhere else is moved only with replace, and never if it is checked out. With check nothing is
 // written.
 func (c *Checkout) MakeBranches(ctx context.Context, folder string, wanted []Branch, replace, check bool) (*Branches, error) {
-	unlock, err := c.repository.Lock()
+	unlock, err := c.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +154,10 @@ func (c *Checkout) MakeBranches(ctx context.Context, folder string, wanted []Bra
 		switch {
 		case !exists:
 		case was.WorkTree != "":
-			return nil, fmt.Errorf("%w: %s is at %s and checked out in %s, so that it cannot be moved to %s; check another one out there", ErrBranch,
+			return nil, fmt.Errorf("%w: %s is at %s and checked out in %s, so it cannot be moved to %s; check out another branch there", ErrBranch,
 				branch.Name, was.Commit, was.WorkTree, branch.Commit)
 		case !replace:
-			return nil, fmt.Errorf("%w: %s of %s is at %s, the stack has %s; if nothing of it is to be kept, move it: --replace", ErrBranch,
+			return nil, fmt.Errorf("%w: %s of %s is at %s, the stack has %s; to discard what it has, use --replace", ErrBranch,
 				branch.Name, c.Dir(), was.Commit, branch.Commit)
 		default:
 			branch.Was, update.Old = was.Commit, was.Commit

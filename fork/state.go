@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"time"
 
 	"mpsforge/fork/git"
+	"mpsforge/patches"
 )
 
 // stateSchema is the version of state.json. It rises when an older mpsforge could misread the file.
@@ -66,21 +69,62 @@ func loadState(ctx context.Context, repository *git.Repository, objects *git.Obj
 		if err != nil {
 			return nil, "", fmt.Errorf("%w: %s: %w", ErrStateUnreadable, id, err)
 		}
-		var state State
-		if err := json.Unmarshal(data, &state); err != nil {
+		state, err := decodeState(data, repository.WorktreeID)
+		if err != nil {
 			return nil, "", fmt.Errorf("%w: %s of commit %s: %w", ErrStateUnreadable, stateFile, id, err)
 		}
-		if state.Worktree != repository.WorktreeID {
-			continue
+		if state != nil {
+			return state, id, nil
 		}
-		if state.Schema != stateSchema {
-			return nil, "", fmt.Errorf("%w: commit %s has schema %d, this mpsforge knows %d; use the mpsforge that wrote it",
-				ErrStateUnreadable, id, state.Schema, stateSchema)
-		}
-		return &state, id, nil
 	}
 	return nil, git.NoObject, nil
 }
+
+// decodeState reads what addState wrote; nil where it is another work tree's. Whoever made the checkout may have written it, and ids
+// and paths become arguments of git and files that are looked at: they must be what they are called.
+func decodeState(data []byte, worktree string) (*State, error) {
+	var state State
+	if err := json.Unmarshal(data, &state); err != nil {
+		return nil, err
+	}
+	if state.Worktree != worktree {
+		return nil, nil
+	}
+	if state.Schema != stateSchema {
+		return nil, fmt.Errorf("it has schema %d, this mpsforge reads %d; use the mpsforge that wrote it", state.Schema, stateSchema)
+	}
+	commits := []string{state.Base, state.Head}
+	applied := slices.Clone(state.Applied)
+	var paths []string
+	if state.Pending != nil {
+		commits, applied = append(commits, state.Pending.To), append(applied, state.Pending.Applied...)
+	}
+	if port := state.Port; port != nil {
+		commits = append(commits, port.Target)
+		for _, done := range port.Done {
+			commits = append(commits, done.Commit)
+		}
+	}
+	for _, patch := range applied {
+		commits, paths = append(commits, patch.Commit), append(paths, patch.Paths...)
+	}
+	for path, entry := range state.Entries {
+		commits, paths = append(commits, entry.ID), append(paths, path)
+	}
+	for _, id := range commits {
+		if id != "" && !objectID.MatchString(id) {
+			return nil, fmt.Errorf("%.80q is not the id of an object", id)
+		}
+	}
+	for _, path := range paths {
+		if err := patches.CheckPath(path); err != nil {
+			return nil, err
+		}
+	}
+	return &state, nil
+}
+
+var objectID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // addState makes the commit that holds a state. Its parents keep the former state, the base and the patched commits
 // from being collected as garbage.
@@ -137,8 +181,9 @@ func (c *Checkout) noteEntries(ctx context.Context, state *State, paths []string
 	return nil
 }
 
-// record writes a state and moves the state ref to it, together with HEAD when head is not empty.
-func (c *Checkout) record(ctx context.Context, reason string, state *State, head string) error {
+// record writes a state and moves the state ref to it, after HEAD when head is not empty. These are two transactions because git moves
+// the refs of one transaction one after the other: killed in between, it would leave a record that hides the open change.
+func (c *Checkout) record(ctx context.Context, reason string, state *State, head string) (err error) {
 	id, err := addState(ctx, c.objects, state, c.stateID)
 	if err != nil {
 		return err
@@ -146,23 +191,28 @@ func (c *Checkout) record(ctx context.Context, reason string, state *State, head
 	if err := c.objects.Flush(); err != nil {
 		return err
 	}
-	updates := []git.RefUpdate{{Name: c.repository.StateRef(), New: id, Old: c.stateID}}
-	if head != "" && head != c.repository.Head {
-		updates = append(updates, git.RefUpdate{Name: "HEAD", New: head, Old: c.repository.Head})
-	}
-	if c.refs != nil {
-		if err = c.refs.Update(updates...); err != nil {
-			c.refs = nil // its process has ended; what undoes the change takes a new one
+	refs := c.refs
+	if refs == nil {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-	} else {
-		err = c.repository.UpdateRefs(ctx, "mpsforge "+reason, updates...)
+		if refs, err = c.repository.StartRefs("mpsforge " + reason); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, refs.Close()) }()
+	}
+	if head != "" && head != c.repository.Head {
+		if err = refs.Update(git.RefUpdate{Name: "HEAD", New: head, Old: c.repository.Head}); err == nil {
+			c.repository.Head = head
+		}
+	}
+	if err == nil {
+		err = refs.Update(git.RefUpdate{Name: c.repository.StateRef(), New: id, Old: c.stateID})
 	}
 	if err != nil {
-		return err
+		c.refs = nil // its process has ended; what undoes the change takes a new one
+		return errors.Join(err, c.locked())
 	}
 	c.state, c.stateID = state, id
-	if head != "" {
-		c.repository.Head = head
-	}
 	return nil
 }

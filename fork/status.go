@@ -71,8 +71,8 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 	if operation := c.repository.OperationInProgress(); operation != "" {
 		status.Notes = append(status.Notes, operation+" is under way (git status shows how to end it)")
 	}
-	if lock, held := c.repository.IndexLock(); held {
-		status.Notes = append(status.Notes, lock+" is there: a git command is running, or one was killed")
+	for _, lock := range c.repository.Locks() {
+		status.Notes = append(status.Notes, lock+" exists: a git command is running, or one was killed; if none is running: mpsforge recover --remove-locks")
 	}
 	if c.state == nil {
 		proof, err := c.identify(ctx, series, c.repository.Head)
@@ -142,8 +142,8 @@ func (c *Checkout) patchStates(series *patches.Series, count int, status *Status
 	}
 }
 
-// ownCommits bounds how far describeMove looks back for the commit that mpsforge left.
-const ownCommits = 100
+// ownCommits bounds how far back from HEAD the baseline, or the commit that mpsforge left, is looked for. A series may be as long.
+const ownCommits = 1000
 
 // describeMove says how HEAD lies to the commit that mpsforge left it at.
 func (c *Checkout) describeMove(ctx context.Context) (string, error) {

@@ -61,9 +61,9 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 	}
 	exact.ExpectedTree = expected.Tree
 	if expected.Tree != exact.HeadTree {
-		hint := "HEAD holds something else"
+		hint := "HEAD differs from both"
 		if exact.HeadTree == base.Tree {
-			hint = "HEAD is the bare baseline; run mpsforge apply"
+			hint = "HEAD is the baseline without patches; run mpsforge apply"
 		}
 		exact.Deviations = append(exact.Deviations, fmt.Sprintf("the tree of HEAD is %s, the baseline with the series is %s: %s", exact.HeadTree, expected.Tree, hint))
 	}
@@ -72,7 +72,7 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 		return nil, err
 	}
 	for _, path := range modified {
-		exact.Deviations = append(exact.Deviations, path+" in index or work tree is not what HEAD has")
+		exact.Deviations = append(exact.Deviations, path+" in index or work tree differs from HEAD")
 	}
 	return exact, nil
 }

@@ -3,8 +3,9 @@
 // harness for others), script (the language that drives them), programs (mains that are compiled at verify time,
 // with a sanitizer or with the code under test), objc (Apple's headers and classes, for host builds), shaders (what runs
 // PyTorch's Metal kernels, which fork/shaders translates), msl (the Metal Shading Language: what compiles shaders that are source
-// at run time) and torch (what host builds add to PyTorch's own sources). All folders but programs, objc, shaders, msl and torch
-// are Go packages too, compiled by cgo.
+// at run time), torch (what host builds add to PyTorch's own sources), mac (headers that come first where sources are compiled
+// for macOS), overlay (what an overlay adds to the backend) and apple (Apple's API as a table). apple is a Go package; metal, pool,
+// slots, script and schedule are Go packages compiled by cgo.
 //
 // Go's build cache knows a cgo package by the files of its own folder, by the files that it embeds, and by the compiled
 // packages that it imports; it does not follow #include into other folders. So a folder whose headers others include embeds

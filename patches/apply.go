@@ -31,7 +31,7 @@ func (e *ConflictError) Error() string {
 	case e.Already:
 		return s + "; the change is there already: leave this patch out, or unapply it first"
 	case e.Offset != 0:
-		return fmt.Sprintf("%s; the hunk would apply at an offset of %+d lines, which is not done: port the patch", s, e.Offset)
+		return fmt.Sprintf("%s; the hunk would apply at an offset of %+d lines, which mpsforge does not do: port the patch", s, e.Offset)
 	default:
 		return s + "; restore the file to the baseline, or port the patch"
 	}

@@ -154,7 +154,7 @@ func readDigests(dir fs.FS) (d Digests, err error) {
 }
 
 func readJSON(dir fs.FS, name string, v any) error {
-	data, err := fs.ReadFile(dir, name)
+	data, err := readFile(dir, name)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}

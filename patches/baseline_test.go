@@ -209,13 +209,28 @@ func TestBaselinesOrder(t *testing.T) {
 // Paths that lead out of the tree or into .git, also on file systems that fold case or drop characters.
 func TestCheckPath(t *testing.T) {
 	for _, bad := range []string{"", "/x", "../x", "a/../b", "a//b", "a/", "./a", ".git/config", "a/.GiT/x", ".git./x", ".git /x",
-		"git~1/x", ".g\u200cit/config", `a\..\b`, "C:x", "a\nb", "a\xff"} {
+		"git~1/x", ".g\u200cit/config", `a\..\b`, "C:x", "a\nb", "a\xff",
+		strings.Repeat("a", 256), strings.Repeat("a/", 500) + "b"} {
 		if CheckPath(bad) == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}
 	for _, fine := range []string{"a", "aten/src/ATen/mps/MPSStream.h", ".gitignore", ".github/x.yml", "a b", "ümlaut", "a..b"} {
 		if err := CheckPath(fine); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A patch may not change where submodules come from; a fetched tree may say it.
+func TestCheckChange(t *testing.T) {
+	for _, bad := range []string{".gitmodules", ".GitModules", "../x"} {
+		if CheckChange(bad) == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	for _, fine := range []string{"third_party/x/.gitmodules", "aten/a.mm"} {
+		if err := CheckChange(fine); err != nil {
 			t.Error(err)
 		}
 	}

@@ -41,14 +41,15 @@ func fix(raw []byte) ([]byte, error) {
 // FixDir brings the patch files that a baseline's series below dir lists into canonical form and names those it
 // rewrote. A file that cannot be read as a patch is left alone: Lint says what is wrong with it.
 func FixDir(dir, baseline string) (rewritten []string, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, baseline, seriesFile))
+	folder := os.DirFS(filepath.Join(dir, baseline))
+	text, err := readFile(folder, seriesFile)
 	if err != nil {
 		return nil, fmt.Errorf("fix %s: read the series: %w", baseline, err)
 	}
 	entries, _ := parseSeries(string(text))
 	for _, entry := range entries {
 		path := filepath.Join(dir, baseline, entry.name+suffix)
-		raw, err := os.ReadFile(path)
+		raw, err := readFile(folder, entry.name+suffix)
 		if err != nil {
 			return rewritten, fmt.Errorf("fix: %w", err)
 		}

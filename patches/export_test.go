@@ -2,6 +2,7 @@ package patches
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,8 +110,8 @@ func TestFormat(t *testing.T) {
 		{"a subject alone", "[MPS] Fix it\n", ""},
 		{"white space at the ends", "[MPS] Fix it  \n\n\n\nA body. \n\n\n\nMore.\n\n\n", ""},
 		{"characters beyond ASCII", "[MPS] Größe\n\nünïcode\n", ""},
-		{"two blanks in the subject", "[MPS] Fix  it\n", "does not keep its subject"},
-		{"a reply mark", "Re: [MPS] Fix it\n", "does not keep its subject"},
+		{"two blanks in the subject", "[MPS] Fix  it\n", "cannot keep its subject"},
+		{"a reply mark", "Re: [MPS] Fix it\n", "cannot keep its subject"},
 		{"a line that cuts", "[MPS] Fix it\n\nA body.\n---\nMore.\n", "git am would drop this text"},
 		{"no text", "\n", "the subject is empty"},
 	} {
@@ -257,6 +258,27 @@ func TestLintCompare(t *testing.T) {
 	} {
 		if result := compare(fsys); len(result.Findings) == 0 {
 			t.Errorf("%s is not a finding: %+v", name, result)
+		}
+	}
+}
+
+// A series that somebody sends may hold the folder of a rewrite: finishing that must not remove files elsewhere.
+func TestRewriteRemovesOnlyItsOwnFiles(t *testing.T) {
+	for _, name := range []string{"../mine", "..", "sub/mine", "/mine"} {
+		outer := t.TempDir()
+		pending := filepath.Join(outer, "v1", pendingDir)
+		if err := errors.Join(os.MkdirAll(pending, 0o755), os.MkdirAll(filepath.Join(outer, "v1", "sub"), 0o755),
+			os.WriteFile(filepath.Join(outer, "mine"), nil, 0o644), os.WriteFile(filepath.Join(outer, "v1", "sub", "mine"), nil, 0o644),
+			os.WriteFile(filepath.Join(pending, removedFile), []byte(name), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := FinishRewrite(filepath.Join(outer, "v1")); err == nil {
+			t.Errorf("%q is accepted", name)
+		}
+		for _, path := range []string{"mine", "v1/sub/mine"} {
+			if _, err := os.Lstat(filepath.Join(outer, path)); err != nil {
+				t.Errorf("%q: %v", name, err)
+			}
 		}
 	}
 }

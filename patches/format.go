@@ -35,7 +35,7 @@ func Format(name string, h Header, diff []byte) (*Patch, error) {
 	was, is := h.identity(), p.Header.identity()
 	for i, what := range headerFields {
 		if was[i] != is[i] {
-			return nil, fail("a mail does not keep its %s: %q would become %q; change the commit (git commit --amend, or git rebase -i)", what, was[i], is[i])
+			return nil, fail("a mail cannot keep its %s: %q would become %q; change the commit (git commit --amend, or git rebase -i)", what, was[i], is[i])
 		}
 	}
 	canonical, err := Canonical(p)

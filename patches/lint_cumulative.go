@@ -18,7 +18,7 @@ const cumulativeName = "cumulative"
 // blobs into the same blobs, and its lines, applied to the baseline's digests, give those that the series gives.
 func (l *linter) lintCumulative() {
 	const do = "run mpsforge export --cumulative"
-	raw, err := fs.ReadFile(l.dir, CumulativeFile)
+	raw, err := readFile(l.dir, CumulativeFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

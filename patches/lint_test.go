@@ -161,7 +161,7 @@ func TestLintRules(t *testing.T) {
 func long(t testing.TB) fstest.MapFS {
 	t.Helper()
 	var patches []string
-	for i := range 8 {
+	for i := range maxSeries/maxPatch + 1 {
 		patches = append(patches, fmt.Sprintf("p%c", 'a'+i), good(created(fmt.Sprintf("new%d", i), numbered(600))))
 	}
 	return fixture(tree, append(patches, "tests", good(created("test/t.py", numbered(500))))...)

@@ -14,9 +14,13 @@ var ErrNoMacFacts = errors.New("the baseline has no " + macFile)
 
 // MacFacts is what depends on a PyTorch version where its MPS sources are compiled for macOS (mac.json).
 type MacFacts struct {
-	Schema int `json:"schema"` // always 1
-	// Wheel is that of HostFacts, unless the file names it: host builds take the kernels of the one in HostFacts.
-	Wheel Wheel `json:"wheel,omitzero"`
+	Schema int   `json:"schema"` // always 1
+	Wheel  Wheel `json:"-"`      // that of HostFacts
+	// Git is torch.version.git_version of PyTorch's wheels of that version, and LibtorchCPU the SHA-256 of the library with the backend in
+	// them. Where there are several, the Pythons' wheels differ in the library's UUID and in its signature, and not in what
+	// "baseline record --wheel" reads.
+	Git         string   `json:"git"`
+	LibtorchCPU []string `json:"libtorch_cpu"`
 	// PythonSources are compiled as C++ with Python's headers; all others are Objective-C++.
 	PythonSources []string `json:"python_sources"`
 	// Bound are names of the MPS backend that the patched sources, compiled without the others, take from the wheel's libtorch_cpu. All
@@ -39,15 +43,13 @@ func (s *Series) MacFacts() (MacFacts, error) {
 	if err != nil {
 		return facts, err
 	}
-	if facts.Wheel == (Wheel{}) {
-		classes, err := s.HostFacts()
-		if err != nil {
-			return facts, err
-		}
-		facts.Wheel = classes.Wheel
+	classes, err := s.HostFacts()
+	if err != nil {
+		return facts, err
 	}
+	facts.Wheel = classes.Wheel
 	if facts.Schema != 1 || facts.Wheel.URL == "" || len(facts.Wheel.SHA256) != 64 {
-		err = fmt.Errorf("%s of %s: schema %d, wheel %q; this mpsforge reads schema 1, with a wheel and its SHA-256 there or in %s", macFile, s.Baseline.Name, facts.Schema, facts.Wheel.URL, hostFile)
+		err = fmt.Errorf("%s of %s: schema %d, wheel %q; this mpsforge reads schema 1, with a wheel and its SHA-256 in %s", macFile, s.Baseline.Name, facts.Schema, facts.Wheel.URL, hostFile)
 	}
 	return facts, err
 }

@@ -16,6 +16,8 @@ type KnownOperators struct {
 	Failures []OperatorFailure `json:"failures"`
 	// NotAlone gives, by entry of the operator database, the reason why it does not run alone in float32 on a host build. Nil: not judged.
 	NotAlone map[string]string `json:"not_alone,omitempty"`
+	// SomeNotAlone are entries, with reasons, of which some samples do not: the seed draws them, so that the entry may run alone or not.
+	SomeNotAlone map[string]string `json:"some_not_alone,omitempty"`
 }
 
 // OperatorFailure is one job of the stage operators that goes wrong.
@@ -33,9 +35,6 @@ type OperatorFailure struct {
 	Flaky  bool   `json:"flaky,omitempty"`
 	Reason string `json:"reason"` // what is wrong in the sources, as far as it is known
 }
-
-// SomeSamples begins the reason in NotAlone of an entry that runs alone where the seed draws other samples.
-const SomeSamples = "some samples: "
 
 // AnyOperator is the name of a failure that may be of any operator.
 const AnyOperator = "*"

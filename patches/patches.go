@@ -23,6 +23,7 @@ import (
 	"sync"
 
 	"mpsforge/internal/suggest"
+	"mpsforge/internal/words"
 )
 
 //go:embed LICENSE v[0-9]*
@@ -143,7 +144,7 @@ func Load(fsys fs.FS, baseline string) (*Series, error) {
 		return nil, err
 	}
 	s := &Series{Baseline: facts, dir: dir, all: fsys}
-	text, err := fs.ReadFile(dir, seriesFile)
+	text, err := readFile(dir, seriesFile)
 	if err != nil {
 		return nil, fmt.Errorf("baseline %s: read the series: %w", baseline, err)
 	}
@@ -152,7 +153,7 @@ func Load(fsys fs.FS, baseline string) (*Series, error) {
 		return nil, fmt.Errorf("%s/%s:%d: %s; %s", baseline, seriesFile, faults[0].line, faults[0].why, faults[0].do)
 	}
 	for _, e := range entries {
-		raw, err := fs.ReadFile(dir, e.name+suffix)
+		raw, err := readFile(dir, e.name+suffix)
 		if err != nil {
 			return nil, fmt.Errorf("%s/%s:%d: read the listed patch: %w", baseline, seriesFile, e.line, err)
 		}
@@ -205,6 +206,23 @@ const (
 	seriesFile  = "series"
 	digestsFile = "digests.json"
 )
+
+// mostBytes is the size of the largest file of a series that is read. What is read of a patch takes some thirty times its size.
+const mostBytes = 64 << 20
+
+// readFile reads a file of a series, unless its size says that it is none.
+func readFile(dir fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(dir, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular(): // a device has no size, and may have no end
+		return nil, fmt.Errorf("%s is not a plain file", name)
+	case info.Size() > mostBytes:
+		return nil, fmt.Errorf("%s is too large: %s, at most %s are read", name, words.Size(info.Size()), words.Size(mostBytes))
+	}
+	return fs.ReadFile(dir, name)
+}
 
 // lazy compiles a pattern when it is first used: compiling all of them takes as long as the rest of the program's start.
 func lazy(pattern string) func() *regexp.Regexp {

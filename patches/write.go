@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"mpsforge/internal/fault"
 )
 
 // ErrUnfinished is returned, wrapped, for a baseline's folder that a run which was cut off has half rewritten.
@@ -62,6 +64,7 @@ func Rewrite(dir string, files map[string][]byte, remove []string) (changed []st
 		if err := os.WriteFile(filepath.Join(prepared, name), files[name], 0o644); err != nil {
 			return fail(err)
 		}
+		fault.Point()
 	}
 	if err := os.WriteFile(filepath.Join(prepared, removedFile), []byte(strings.Join(remove, "\n")), 0o644); err != nil {
 		return fail(err)
@@ -69,6 +72,7 @@ func Rewrite(dir string, files map[string][]byte, remove []string) (changed []st
 	if err := os.Rename(prepared, filepath.Join(dir, pendingDir)); err != nil {
 		return fail(err)
 	}
+	fault.Point()
 	_, err = FinishRewrite(dir)
 	return append(changed, remove...), err
 }
@@ -86,6 +90,7 @@ func FinishRewrite(dir string) (bool, error) {
 	}
 	for _, entry := range entries {
 		from := filepath.Join(pending, entry.Name())
+		fault.Point()
 		if entry.Name() != removedFile {
 			if err := os.Rename(from, filepath.Join(dir, entry.Name())); err != nil {
 				return fail(err)
@@ -97,6 +102,9 @@ func FinishRewrite(dir string) (bool, error) {
 			return fail(err)
 		}
 		for _, name := range strings.Fields(string(names)) {
+			if filepath.Base(name) != name || !filepath.IsLocal(name) { // who sends a series may have made the folder
+				return fail(fmt.Errorf("%s names %q, which is not a file of the folder", filepath.Join(pendingDir, removedFile), name))
+			}
 			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fail(err)
 			}
@@ -154,7 +162,7 @@ func (s *Series) SeriesText() (string, error) {
 	if s.dir == nil {
 		return "", nil
 	}
-	text, err := fs.ReadFile(s.dir, seriesFile)
+	text, err := readFile(s.dir, seriesFile)
 	if err != nil {
 		return "", fmt.Errorf("baseline %s: read the series: %w", s.Baseline.Name, err)
 	}

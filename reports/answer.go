@@ -6,8 +6,32 @@ import (
 	"strings"
 )
 
-// Answer is what the run found, in a few lines: what failed, how stock and the patched sources ended, what else passed, what
-// did not run and why, and the command that runs the same again.
+// openers are the stages whose comparison of stock and patched can open a report, the one that shows most first, and what their
+// checks are called.
+var openers = []struct{ stage, checks string }{{"python", "Python tests"}, {"runtime", "scenarios"}}
+
+// Verification is the answer in a line: how stock and the patched sources ended, if a stage compared them, and the verdict. Where another
+// stage failed, that comes first, and the comparison is left to Answer.
+func (r *Report) Verification() string {
+	if stage := r.opening(); stage != nil {
+		return strings.Replace(stage.sides(), "stock", "Stock", 1) + " Verification " + r.Conclusion()
+	}
+	return "verification " + r.Conclusion()
+}
+
+// opening is the stage that Verification begins with.
+func (r *Report) opening() *Stage {
+	for _, c := range openers {
+		stage := r.Stage(c.stage)
+		if stage != nil && stage.sides() != "" && !slices.ContainsFunc(r.Stages, func(s Stage) bool { return s.Verdict == Failed && s.Name != c.stage }) {
+			return stage
+		}
+	}
+	return nil
+}
+
+// Answer is what Verification leaves out, in a few lines: what failed, how stock and the patched sources ended in other stages, what
+// else passed, what did not run and why, and the command that runs the same again.
 func (r *Report) Answer() []string {
 	var lines, passed []string
 	for _, stage := range r.Stages {
@@ -17,7 +41,9 @@ func (r *Report) Answer() []string {
 	}
 	for i := range r.Stages {
 		stage := &r.Stages[i]
-		if text := stage.sides(); text != "" {
+		if stage == r.opening() {
+			continue
+		} else if text := stage.sides(); text != "" {
 			lines = append(lines, stage.Name+": "+text)
 		} else if stage.Verdict == Passed {
 			passed = append(passed, stage.Name)
@@ -33,38 +59,47 @@ func (r *Report) Answer() []string {
 	return lines
 }
 
-// sides says how stock ended and how the patched sources did; empty for a stage that does not compare them.
+// sides says how stock ended and how the patched sources did; empty for a stage that compares nothing.
 func (s *Stage) sides() string {
 	rows := s.comparisons()
 	if len(rows) == 0 {
 		return ""
 	}
-	stock, compared, ends, crashed := 0, 0, map[Outcome]int{}, true
+	stock, of, ends, crashed := 0, 0, map[Outcome]int{}, true
 	for _, row := range rows {
 		outcome, _ := row.Stock.ended()
 		if outcome == OutcomeSkipped || outcome == "" {
 			continue
 		}
-		compared++
+		of++
 		if outcome != OutcomePassed {
 			stock++
 			ends[outcome]++
 			crashed = crashed && outcome == OutcomeCrashed
 		}
 	}
-	patched, of := 0, 0
+	if of == 0 {
+		return ""
+	}
+	patched, ofPatched := 0, 0
 	for _, check := range s.Checks {
 		if check.side() == "patched" && check.Verdict != Skipped && len(check.Cells) > 0 {
-			of++
+			ofPatched++
 			if check.Verdict == Passed {
 				patched++
 			}
 		}
 	}
-	text := fmt.Sprintf("stock crashed in %d of %d tests", stock, compared)
+	checks := "tests"
+	for _, c := range openers {
+		if c.stage == s.Name {
+			checks = c.checks
+		}
+	}
+	text := fmt.Sprintf("stock crashed in %d of %d %s", stock, of, checks)
 	switch {
 	case stock == 0:
-		text = fmt.Sprintf("stock passed %d of %d tests", compared, compared)
+		text = fmt.Sprintf("stock passed %d of %d %s", of, of, checks)
 	case !crashed:
 		var parts []string
 		for _, outcome := range outcomeLegend {
@@ -72,9 +107,9 @@ func (s *Stage) sides() string {
 				parts = append(parts, fmt.Sprintf("%s %d", outcome, ends[outcome]))
 			}
 		}
-		text = fmt.Sprintf("stock failed in %d of %d tests (%s)", stock, compared, strings.Join(parts, ", "))
+		text = fmt.Sprintf("stock failed in %d of %d %s (%s)", stock, of, checks, strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf("%s; patched passed %d of %d.", text, patched, of)
+	return fmt.Sprintf("%s; patched passed %d of %d.", text, patched, ofPatched)
 }
 
 // didNotRun lists the stages without a verdict, those with the same reason together.

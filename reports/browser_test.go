@@ -22,7 +22,8 @@ import (
 )
 
 // pageProblems opens everything that is folded and gives what a reader could not read: text that is too pale (less than
-// the 4.5 to 1 of WCAG 2.2, 1.4.3), and what makes the page wider than the window.
+// the 4.5 to 1 of WCAG 2.2, 1.4.3), and what makes the page wider than the window; and what a screen reader lacks: a language, one
+// main part, names of the regions by which they differ, and heads of tables that say what they are heads of.
 const pageProblems = `(() => {
   const problems = [];
   const tooWide = how => {
@@ -30,6 +31,8 @@ const pageProblems = `(() => {
       problems.push("the " + how + " page is " + document.documentElement.scrollWidth + " wide, the window " + window.innerWidth);
   };
   tooWide("folded");
+  const answer = document.querySelector(".answer li");
+  if (answer && answer.getBoundingClientRect().bottom > 640) problems.push("the answer is not on the first screen of a phone");
   document.querySelectorAll("details").forEach(d => d.open = true);
   tooWide("open");
   const channels = text => text.match(/[\d.]+/g).map(Number);
@@ -45,6 +48,16 @@ const pageProblems = `(() => {
     }
     throw new Error("no ground");
   };
+  if (!document.documentElement.lang || document.querySelectorAll("main").length !== 1) problems.push("no language, or not one main part");
+  const names = new Set([""]);
+  document.querySelectorAll("[role=region]").forEach(region => {
+    const name = region.getAttribute("aria-label") || "";
+    if (names.has(name)) problems.push("no name of its own has the region " + name);
+    names.add(name);
+  });
+  document.querySelectorAll("th").forEach(head => {
+    if (!head.scope || !head.textContent.trim()) problems.push("a head of a table without scope or text: " + head.outerHTML.slice(0, 60));
+  });
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   let checked = 0;
   while (texts.nextNode()) {
@@ -99,7 +112,7 @@ func TestPageInBrowser(t *testing.T) {
 		if err := errors.Join(report.WriteHTML(&text), os.WriteFile(file, []byte(text.String()), 0o644)); err != nil {
 			t.Fatal(err)
 		}
-		for _, width := range []int64{390, 1280} {
+		for _, width := range []int64{360, 1280} {
 			for _, scheme := range []string{"light", "dark"} {
 				t.Run(fmt.Sprintf("%s, %d wide, %s", name, width, scheme), func(t *testing.T) {
 					for _, problem := range look(t, browser, file, width, scheme) {
@@ -152,12 +165,16 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 		"asks for a picture":  {"<img src='http://127.0.0.1:9/picture.png'>" + sentence, "it asks for http://127.0.0.1:9/picture.png"},
 		"talks":               {"<script>console.log('hello')</script>" + sentence, "console: log"},
 		"throws":              {"<script>throw new Error('no')</script>" + sentence, "exception"},
+		"regions alike":       {"<p role=region aria-label=a>one</p><p role=region aria-label=a>two</p>" + sentence, "no name of its own has the region a"},
+		"a head of nothing":   {"<table><tr><th>head</th></tr></table>" + sentence, "a head of a table without scope"},
+		"a late answer":       {"<p style='height:640px'>first</p><ul class=answer><li>failed</li></ul>" + sentence, "the answer is not on the first screen"},
+		"two main parts":      {"</main><main>" + sentence, "not one main part"},
 		"hardly any text":     {"<p>short</p>", "only 1 texts"},
 		"nothing of the sort": {sentence, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "page.html")
-			page := "<!DOCTYPE html><html><head><meta name=viewport content='width=device-width'><style>body{background:#fff;color:#000}</style></head><body>" + c.page
+			page := "<!DOCTYPE html><html lang=en><head><meta name=viewport content='width=device-width'><style>body{background:#fff;color:#000}</style></head><body><main>" + c.page
 			if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -111,10 +111,11 @@ func (c *Comparison) stage(before, after *Stage, sameForm bool) {
 		c.New = append(c.New, Change{Stage: after.Name, Before: string(before.Verdict), After: string(after.Verdict), Detail: "checks: " + checkCounts(after.Checks)})
 		return
 	}
-	was, is := keyed(before.Checks), keyed(after.Checks)
+	was, earlier := keyed(before.Checks)
+	is, later := keyed(after.Checks)
 	for _, old := range was {
-		if at := slices.IndexFunc(is, old.same); at >= 0 {
-			c.check(after.Name, old.Check, is[at].Check, sameForm)
+		if now := later[old.key]; now != nil {
+			c.check(after.Name, old.Check, now, sameForm)
 			continue
 		}
 		change := checkChange(after.Name, old.Check, string(old.Verdict), "gone", "")
@@ -126,7 +127,7 @@ func (c *Comparison) stage(before, after *Stage, sameForm bool) {
 	}
 	for _, added := range is {
 		switch {
-		case slices.ContainsFunc(was, added.same):
+		case earlier[added.key] != nil:
 		case added.Verdict == Failed:
 			c.Regressions = append(c.Regressions, checkChange(after.Name, added.Check, "not there", string(Failed), added.Detail))
 		default:
@@ -145,25 +146,30 @@ func (c *Comparison) stage(before, after *Stage, sameForm bool) {
 	}
 }
 
-// keyedCheck is a check with what finds it in another report. Names may come several times.
+// checkKey finds a check in another report. Names may come several times.
+type checkKey struct {
+	name, subject string
+	nth           int
+}
+
 type keyedCheck struct {
 	*Check
-	nth int
+	key checkKey
 }
 
-func keyed(checks []Check) []keyedCheck {
+// keyed gives the checks with their keys, in order and by key.
+func keyed(checks []Check) ([]keyedCheck, map[checkKey]*Check) {
 	var all []keyedCheck
-	number := map[[2]string]int{}
+	found := map[checkKey]*Check{}
+	number := map[checkKey]int{}
 	for i := range checks {
-		name := [2]string{checks[i].Name, checks[i].Subject}
-		all = append(all, keyedCheck{&checks[i], number[name]})
-		number[name]++
+		key := checkKey{name: checks[i].Name, subject: checks[i].Subject}
+		number[key]++
+		key.nth = number[key]
+		all = append(all, keyedCheck{&checks[i], key})
+		found[key] = &checks[i]
 	}
-	return all
-}
-
-func (k keyedCheck) same(other keyedCheck) bool {
-	return k.Name == other.Name && k.Subject == other.Subject && k.nth == other.nth
+	return all, found
 }
 
 func checkChange(stage string, check *Check, before, after, detail string) Change {

@@ -1,15 +1,19 @@
 package reports
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"mpsforge/internal/fault"
 	"mpsforge/internal/suggest"
+	"mpsforge/internal/words"
 )
 
 // ErrFormat is returned, wrapped, for a format that does not exist.
@@ -31,7 +35,7 @@ func formats() []format {
 		{"markdown", ".md", (*Report).WriteMarkdown},
 		{"html", ".html", (*Report).WriteHTML},
 		{"junit", ".junit.xml", (*Report).WriteJUnit},
-		{"text", ".txt", func(r *Report, w io.Writer) error { return r.WriteText(w, false) }},
+		{"text", ".txt", func(r *Report, w io.Writer) error { return r.WriteText(w, words.Palette{}) }},
 	}
 }
 
@@ -99,7 +103,10 @@ func TryFile(name string) error {
 	if err := file.Close(); err != nil || before == nil {
 		return err
 	}
-	return os.Remove(name)
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) { // another process tries the same file
+		return err
+	}
+	return nil
 }
 
 // WriteFiles writes the forms that others read beside the JSON form at path: JSON, Markdown, HTML and JUnit's.
@@ -110,15 +117,36 @@ func (r *Report) WriteFiles(path string) error {
 		if !written {
 			continue
 		}
-		var text strings.Builder
-		if err := f.write(r, &text); err != nil {
-			return err
-		}
-		if err := os.WriteFile(name, []byte(text.String()), 0o644); err != nil {
+		if err := replaceFile(name, func(w io.Writer) error { return f.write(r, w) }); err != nil {
 			return fmt.Errorf("write report: %w", err)
 		}
+		fault.Point()
 	}
 	return nil
+}
+
+// replaceFile writes a file whole or not at all: a kill, or a full disk, must not cost the report that was there. What is no plain file,
+// such as a device, cannot be replaced.
+func replaceFile(name string, write func(io.Writer) error) error {
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return writeFile(name, write)
+	}
+	made := fmt.Sprintf("%s.%d.new", name, os.Getpid()) // another process may write the same report
+	if err := writeFile(made, write); err != nil {
+		return errors.Join(err, os.RemoveAll(made))
+	}
+	fault.Point()
+	return os.Rename(made, name)
+}
+
+// writeFile writes a file without all of its text in memory.
+func writeFile(name string, write func(io.Writer) error) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriter(file)
+	return errors.Join(write(buffered), buffered.Flush(), file.Close())
 }
 
 // WriteCharts writes each chart as an SVG file into the folder, which it makes, and gives their paths.

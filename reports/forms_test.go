@@ -3,6 +3,7 @@ package reports_test
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/words"
 	"mpsforge/reports"
 )
 
@@ -68,7 +70,7 @@ func TestText(t *testing.T) {
 	for _, want := range []string{
 		"mpsforge: ✗ failed", "required but not run: device",
 		"  Failed: python: linear: wrong numbers\n",
-		"  python: stock crashed in 1 of 1 tests; patched passed 0 of 2.\n",
+		"  python: stock crashed in 1 of 1 Python tests; patched passed 0 of 2.\n",
 		"  Not run: device (no Metal | device).\n",
 		"\nFailed\n", "✗ python: linear, patched",
 		"python: stock against patched",
@@ -98,7 +100,7 @@ func TestText(t *testing.T) {
 // A summary is what the whole text begins with, without tables.
 func TestSummary(t *testing.T) {
 	var summary strings.Builder
-	if err := grown().WriteSummary(&summary, false); err != nil {
+	if err := grown().WriteSummary(&summary, words.Palette{}); err != nil {
 		t.Fatal(err)
 	}
 	if whole := rendered(t, grown(), "text"); !strings.HasPrefix(whole, summary.String()) || strings.Contains(summary.String(), "thread grid") {
@@ -106,36 +108,46 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// Stock's ends are counted by kind unless all are crashes, and the command that runs it again is the last line.
+// Stock's ends are counted by kind unless all are crashes, they open the report unless another stage failed, and the command that runs
+// it again is the last line.
 func TestAnswer(t *testing.T) {
 	cells := func(outcome reports.Outcome) []reports.Cell {
 		return []reports.Cell{{Threads: 4, Outcome: outcome, Bad: map[bool]int{true: 1}[outcome != reports.OutcomePassed], Of: 1}}
 	}
-	python := reports.Stage{Name: "python"}
+	python := reports.Stage{Name: "python", Verdict: reports.Passed}
 	for name, outcome := range map[string]reports.Outcome{"a": reports.OutcomeCrashed, "b": reports.OutcomeHung, "c": reports.OutcomePassed} {
 		python.Add(reports.Check{Name: name, Subject: "stock", Verdict: reports.Passed, Cells: cells(outcome)})
 		python.Add(reports.Check{Name: name, Subject: "patched", Verdict: reports.Passed, Cells: cells(reports.OutcomePassed)})
 	}
 	report := reports.Report{Command: "mpsforge verify --seed 7", Stages: []reports.Stage{{Name: "series", Verdict: reports.Passed}, python, {Name: "mac", Verdict: reports.Skipped, Reason: "no wheel"}}}
-	want := []string{"python: stock failed in 2 of 3 tests (crashed 1, hung 1); patched passed 3 of 3.", "Passed: series.", "Not run: mac (no wheel).", "Run it again: mpsforge verify --seed 7"}
-	if got := report.Answer(); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+	check := func(verification string, answer ...string) {
+		t.Helper()
+		report.Conclude(nil)
+		if got := report.Verification(); got != verification {
+			t.Errorf("%q", got)
+		}
+		if got := report.Answer(); !slices.Equal(got, append(answer, "Run it again: mpsforge verify --seed 7")) {
+			t.Errorf("%q", got)
+		}
 	}
+	check("Stock failed in 2 of 3 Python tests (crashed 1, hung 1); patched passed 3 of 3. Verification passed 2 of 3 stages",
+		"Passed: series.", "Not run: mac (no wheel).")
+	report.Stages[0].Verdict, report.Stages[0].Reason = reports.Failed, "a patch does not apply"
+	check("verification failed, passed 1 of 3 stages", "Failed: series: a patch does not apply",
+		"python: stock failed in 2 of 3 Python tests (crashed 1, hung 1); patched passed 3 of 3.", "Not run: mac (no wheel).")
 	for i := range python.Checks {
 		python.Checks[i].Cells = cells(reports.OutcomePassed)
 	}
 	python.Add(reports.Check{Name: "d", Subject: "stock", Verdict: reports.Skipped, Cells: []reports.Cell{{Threads: 4, Outcome: reports.OutcomeSkipped}}})
 	python.Add(reports.Check{Name: "d", Subject: "patched", Verdict: reports.Passed, Cells: cells(reports.OutcomePassed)})
 	report.Stages = []reports.Stage{python}
-	if got := report.Answer()[0]; got != "python: stock passed 3 of 3 tests; patched passed 4 of 4." {
-		t.Errorf("%q", got)
-	}
+	check("Stock passed 3 of 3 Python tests; patched passed 4 of 4. Verification passed")
 }
 
 // Colour comes only when it is asked for, and changes nothing else.
 func TestTextInColour(t *testing.T) {
 	var coloured strings.Builder
-	if err := grown().WriteText(&coloured, true); err != nil {
+	if err := grown().WriteText(&coloured, words.Palette{Bold: "1", Good: "32", Bad: "31", Odd: "33"}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(coloured.String(), "\x1b[31m✗ failed \x1b[0m") {
@@ -245,5 +257,22 @@ func TestRealReportsInEveryForm(t *testing.T) {
 			}
 		}
 		wellFormed(t, rendered(t, report, "junit"))
+	}
+}
+
+// A grid of checks that each have thread counts of their own would be as large as the product of both.
+func TestGridOfManyThreadCountsStaysNarrow(t *testing.T) {
+	report := example()
+	stage := reports.Stage{Name: "runtime", Verdict: reports.Passed}
+	for i := range 1000 {
+		stage.Add(reports.Check{Name: fmt.Sprintf("check %d", i), Subject: "patched", Verdict: reports.Passed,
+			Cells: []reports.Cell{{Threads: i + 1, Outcome: reports.OutcomePassed, Of: 1}}})
+	}
+	report.Stages = []reports.Stage{stage}
+	for _, form := range []string{"html", "markdown", "text"} {
+		text := rendered(t, report, form)
+		if len(text) > 2_000_000 || !strings.Contains(text, "1000 threads") {
+			t.Errorf("%s has %d bytes, or lacks a check", form, len(text))
+		}
 	}
 }

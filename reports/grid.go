@@ -3,6 +3,7 @@ package reports
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -23,6 +24,10 @@ func legend() string {
 
 // mostColumns is how many thread counts a grid has; the row of a check with more is shown in ranges.
 const mostColumns = 12
+
+// mostTogether is how many the rows of a grid may have among them. With more all rows are shown in ranges: the grid's cells would be
+// the product of both.
+const mostTogether = 4 * mostColumns
 
 // grid is the thread grid of a stage: checks against numbers of threads.
 type grid struct {
@@ -45,6 +50,7 @@ func (s *Stage) threadGrid() grid {
 	var g grid
 	var names []string
 	rows := map[string][]gridRow{}
+	columns := map[int]bool{}
 	for i := range s.Checks {
 		check := &s.Checks[i]
 		for _, path := range paths(check.Cells) {
@@ -54,18 +60,22 @@ func (s *Stage) threadGrid() grid {
 				g.Wide = append(g.Wide, row)
 				continue
 			}
-			if !slices.Contains(names, check.Name) {
+			if rows[check.Name] == nil {
 				names = append(names, check.Name)
 			}
 			rows[check.Name] = append(rows[check.Name], row)
 			for _, cell := range cells {
-				if !slices.Contains(g.Threads, cell.Threads) {
-					g.Threads = append(g.Threads, cell.Threads)
-				}
+				columns[cell.Threads] = true
 			}
 		}
 	}
-	slices.Sort(g.Threads)
+	if len(columns) > mostTogether {
+		for _, name := range names {
+			g.Wide = append(g.Wide, rows[name]...)
+		}
+		return g
+	}
+	g.Threads = slices.Sorted(maps.Keys(columns))
 	for _, name := range names {
 		for i, row := range rows[name] {
 			own := row.Cells
@@ -180,15 +190,18 @@ type comparison struct {
 // comparisons sets what ran on the stock sources beside the same on the patched ones.
 func (s *Stage) comparisons() []comparison {
 	var all []comparison
+	type key struct{ name, flavour string }
+	places := map[key]int{}
 	for i := range s.Checks {
 		check := &s.Checks[i]
 		side, flavour := check.side(), strings.TrimPrefix(strings.TrimPrefix(check.Subject, check.side()), ", ")
 		if side != "stock" && side != "patched" {
 			continue
 		}
-		at := slices.IndexFunc(all, func(c comparison) bool { return c.Name == check.Name && c.Flavour == flavour })
-		if at < 0 {
+		at, found := places[key{check.Name, flavour}]
+		if !found {
 			at = len(all)
+			places[key{check.Name, flavour}] = at
 			all = append(all, comparison{Name: check.Name, Flavour: flavour})
 		}
 		if side == "stock" {

@@ -30,6 +30,21 @@ type page struct {
 	Charts   []pageChart
 	Sections []section // of all stages
 	Legend   string
+	Left     int // rows left out
+
+	AllWanted int // also those left out of Wanted
+}
+
+// mostRows is how many rows a list or table of the page has at most: browsers do not show hundreds of thousands.
+const mostRows = 5000
+
+// firstRows gives as many rows as the page shows, and counts the others.
+func firstRows[T any](p *page, rows []T) []T {
+	if len(rows) <= mostRows {
+		return rows
+	}
+	p.Left += len(rows) - mostRows
+	return rows[:mostRows]
 }
 
 // failure is a failed check with its stage.
@@ -69,6 +84,8 @@ type section struct {
 	Open   bool
 	Shown  []Check // all but the passed ones
 	Passed []Check
+
+	AllPassed int // also those left out of Passed
 }
 
 // WriteHTML renders the report as one page that needs nothing else: no network, no script.
@@ -88,7 +105,14 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			return outcomeMarks[outcome]
 		},
 		"endshade": (*Check).shade,
-		"seconds":  func(s float64) string { return fmt.Sprintf("%.1f", s) },
+		// The name of a table for those who do not see it, and its rows.
+		"labelled": func(label, of string, rows any) any {
+			return struct {
+				Label string
+				Rows  any
+			}{label + ", " + of, rows}
+		},
+		"seconds": func(s float64) string { return fmt.Sprintf("%.1f", s) },
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -130,14 +154,19 @@ func (r *Report) page() page {
 		if stage.Verdict == Failed && len(p.Failures) == failed {
 			p.Failures = append(p.Failures, failure{stage.Name, Check{Name: "the stage itself", Verdict: Failed, Detail: stage.Reason}})
 		}
+		s.AllPassed = len(s.Passed)
+		s.Shown, s.Passed = firstRows(&p, s.Shown), firstRows(&p, s.Passed)
 		p.Sections = append(p.Sections, s)
 		if rows := stage.comparisons(); len(rows) > 0 {
-			p.Compared = append(p.Compared, compared{stage.Name, rows})
+			p.Compared = append(p.Compared, compared{stage.Name, firstRows(&p, rows)})
 		}
 		if g := stage.threadGrid(); len(g.Rows)+len(g.Wide) > 0 {
+			g.Rows, g.Wide = firstRows(&p, g.Rows), firstRows(&p, g.Wide)
 			p.Grids = append(p.Grids, stageGrid{stage.Name, g.signatures(), g})
 		}
 	}
+	p.AllWanted = len(p.Wanted)
+	p.Failures, p.Findings, p.Wanted = firstRows(&p, p.Failures), firstRows(&p, p.Findings), firstRows(&p, p.Wanted)
 	for _, plot := range r.plots() {
 		if len(plot.Lines)+len(plot.Bars) > 0 {
 			// The writer escapes each text it puts in.

@@ -44,7 +44,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 
 // headline is the report in one line.
 func (r *Report) headline() string {
-	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", r.Conclusion(), r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
+	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", strings.TrimPrefix(r.Verification(), "verification "), r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
 }
 
 // identity lists what was verified, with what and where, as names and values; without those that are not known.
@@ -204,7 +204,8 @@ func counts(values map[string]int64) string {
 	return cell(strings.Join(parts, ", "))
 }
 
+// cellText is made once: a report can have a million cells.
+var cellText = strings.NewReplacer("\n", " ", "|", `\|`)
+
 // cell makes text fit into a table cell.
-func cell(text string) string {
-	return strings.NewReplacer("\n", " ", "|", `\|`).Replace(strings.TrimSpace(text))
-}
+func cell(text string) string { return cellText.Replace(strings.TrimSpace(text)) }

@@ -5,50 +5,47 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
-)
 
-// Colours of the text form, numbers of ANSI's "select graphic rendition".
-const (
-	green  = "32"
-	red    = "31"
-	yellow = "33"
-	bold   = "1"
+	"mpsforge/internal/words"
 )
-
-var verdictColours = map[Verdict]string{Passed: green, Failed: red, Skipped: yellow, NotRun: yellow}
 
 // textPage is the text form being written.
 type textPage struct {
 	strings.Builder
-	colour bool
+	colours words.Palette
 }
 
 func (t *textPage) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
 
-func (t *textPage) head(title string) { t.line("\n%s", t.paint(bold, title)) }
+func (t *textPage) head(title string) { t.line("\n%s", words.Paint(t.colours.Bold, title)) }
 
-func (t *textPage) paint(colour, text string) string {
-	if !t.colour || colour == "" {
-		return text
+// paint colours a text by a verdict.
+func (t *textPage) paint(verdict Verdict, text string) string {
+	colour := t.colours.Odd
+	switch verdict {
+	case Passed:
+		colour = t.colours.Good
+	case Failed:
+		colour = t.colours.Bad
 	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	return words.Paint(colour, text)
 }
 
 // verdict is padded before it is painted: the terminal's codes have no width.
 func (t *textPage) verdict(verdict Verdict) string {
-	return t.paint(verdictColours[verdict], fmt.Sprintf("%s %-7s", marks[verdict], verdict))
+	return t.paint(verdict, fmt.Sprintf("%s %-7s", marks[verdict], verdict))
 }
 
-// WriteSummary renders the report's answer for a terminal, in colour if that is wanted: about one screen, and the failures.
-func (r *Report) WriteSummary(w io.Writer, colour bool) error {
-	t := &textPage{colour: colour}
+// WriteSummary renders the report's answer for a terminal: about one screen, and the failures.
+func (r *Report) WriteSummary(w io.Writer, colours words.Palette) error {
+	t := &textPage{colours: colours}
 	t.summary(r)
 	return t.writeTo(w)
 }
 
 // summary is the answer, the stages that ran, and what failed.
 func (t *textPage) summary(r *Report) {
-	t.line("%s", t.paint(verdictColours[r.Verdict], "mpsforge: "+marks[r.Verdict]+" "+r.headline()))
+	t.line("%s", t.paint(r.Verdict, "mpsforge: "+marks[r.Verdict]+" "+r.headline()))
 	for _, line := range r.Answer() {
 		t.paragraph("  ", line)
 	}
@@ -61,10 +58,10 @@ func (t *textPage) summary(r *Report) {
 	t.checks("Failed", r, Failed)
 }
 
-// WriteText renders all of the report for a terminal, in colour if that is wanted: the summary, stock against patched, the
+// WriteText renders all of the report for a terminal: the summary, stock against patched, the
 // thread grid, the charts, what was skipped, and at the end what was verified with what.
-func (r *Report) WriteText(w io.Writer, colour bool) error {
-	t := &textPage{colour: colour}
+func (r *Report) WriteText(w io.Writer, colours words.Palette) error {
+	t := &textPage{colours: colours}
 	t.summary(r)
 	for i := range r.Stages {
 		t.stage(&r.Stages[i])
@@ -107,7 +104,7 @@ func (t *textPage) checks(title string, r *Report, verdict Verdict) {
 				t.head(title)
 				any = true
 			}
-			t.line("%s %s: %s", t.paint(verdictColours[verdict], marks[verdict]), stage.Name, printable(joined(check.Name, check.Subject)))
+			t.line("%s %s: %s", t.paint(verdict, marks[verdict]), stage.Name, printable(joined(check.Name, check.Subject)))
 			t.paragraph("    ", check.Detail)
 			if verdict != Failed {
 				continue
@@ -192,7 +189,7 @@ func (t *textPage) table(rows [][]string) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			for _, line := range wrap(printable(text), widest) {
+			for _, line := range words.Wrap(printable(text), widest) {
 				widths[i] = max(widths[i], utf8.RuneCountInString(line))
 			}
 		}
@@ -201,7 +198,7 @@ func (t *textPage) table(rows [][]string) {
 		var cells [][]string
 		height := 1
 		for _, text := range row {
-			cells = append(cells, wrap(printable(text), widest))
+			cells = append(cells, words.Wrap(printable(text), widest))
 			height = max(height, len(cells[len(cells)-1]))
 		}
 		for y := range height {
@@ -230,29 +227,12 @@ func (t *textPage) paragraph(indent, text string) {
 	if text == "" {
 		return
 	}
-	for i, line := range wrap(printable(text), 110) {
+	for i, line := range words.Wrap(printable(text), 110) {
 		if i > 0 {
 			indent = strings.Repeat(" ", utf8.RuneCountInString(indent))
 		}
 		t.line("%s%s", indent, line)
 	}
-}
-
-// wrap breaks a text at blanks into lines of so many characters; a longer word stays whole.
-func wrap(text string, width int) []string {
-	lines := []string{""}
-	for _, word := range strings.Fields(text) {
-		last := &lines[len(lines)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
-			*last += " " + word
-		default:
-			lines = append(lines, word)
-		}
-	}
-	return lines
 }
 
 // plain takes out what is not a text: what a tool said must not command the terminal that shows it.
@@ -265,10 +245,10 @@ func plain(text string) string {
 	}, text)
 }
 
+var oneLine = strings.NewReplacer("\t", " ", "\n", " ")
+
 // printable is plain text in one line.
-func printable(text string) string {
-	return strings.NewReplacer("\t", " ", "\n", " ").Replace(plain(text))
-}
+func printable(text string) string { return oneLine.Replace(plain(text)) }
 
 // joined puts a comma between two texts if there are both.
 func joined(a, b string) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/fork/build"
+	"mpsforge/fork/builds"
 	"mpsforge/fork/git"
 	"mpsforge/fork/host"
 	"mpsforge/fork/mac"
@@ -54,6 +56,9 @@ type Variable struct {
 	Value   string `json:"value"`
 }
 
+// NotSet is the value of a variable that the environment does not have.
+const NotSet = "not set"
+
 // Summary is the diagnosis in one line.
 func (d Diagnosis) Summary() string {
 	missing := 0
@@ -68,7 +73,7 @@ func (d Diagnosis) Summary() string {
 			runnable++
 		}
 	}
-	return fmt.Sprintf("%d of %d stages can run, %d needs missing", runnable, len(d.Stages), missing)
+	return fmt.Sprintf("%d of %d stages can run; needs that are missing: %d", runnable, len(d.Stages), missing)
 }
 
 // buildGaps names what a build of PyTorch from the checkout lacks here.
@@ -167,7 +172,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {
 		next, noCheckout = interrupted.Next(), "the last run on the checkout was interrupted"
 	}
-	haveCheckout := add("checkout", err, found, "stages checkout and conformance", next)
+	haveCheckout := add("checkout", err, found, "all stages but series, reference and device", next)
 	if haveCheckout {
 		add("PyTorch build", buildGaps(ctx, checkoutDir), "all that it needs is there", "mpsforge build", "mpsforge build --dry-run --checkout "+checkoutDir+" shows how, for each")
 	}
@@ -205,7 +210,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		d.Stages = append(d.Stages, can)
 	}
 	for _, variable := range variables {
-		variable.Value = "not set"
+		variable.Value = NotSet
 		if value, set := os.LookupEnv(variable.Name); set {
 			variable.Value = strconv.Quote(value)
 		}
@@ -222,17 +227,22 @@ var variables = []Variable{
 	{Name: "MPSFORGE_CHECKOUT", Meaning: "the checkout, instead of ./pytorch"},
 	{Name: "MPSFORGE_PATCHES", Meaning: "folder with series, instead of those built in"},
 	{Name: "MPSFORGE_CACHE", Meaning: "cache folder, instead of the user's"},
+	{Name: builds.AnySpace, Meaning: "1 starts downloads and builds even if the disk seems too small"},
 	{Name: "MPSFORGE_TORCH", Meaning: "libtorch for host builds, instead of Debian's"},
-	{Name: "MPSFORGE_PYTHON", Meaning: "Python whose torch the stages python, bench and operators test, instead of the host build's"},
+	{Name: "MPSFORGE_PYTHON", Meaning: "Python whose torch the stages python, bench, operators and upstream test, instead of the host build's"},
 	{Name: "MPSFORGE_VENV", Meaning: "Python environment that build makes, instead of build/mpsforge/venv in the checkout"},
 	{Name: "MPSFORGE_ROOT", Meaning: "Debian system for host builds, instead of one in the cache"},
+	{Name: "MPSFORGE_THEME", Meaning: "light or dark: the terminal's background, for the choice of colours"},
+	{Name: "NO_COLOR", Meaning: "anything: no colours"},
+	{Name: "MPSFORGE_OVERLAY", Meaning: "0: torch keeps its own MPS backend where an overlay is installed"},
 	{Name: "CXX", Meaning: "C++ compiler for the subjects of verify"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_SIZE", Meaning: "patched PyTorch: worker streams and the default one, 2 to 1024, default 32"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_EXHAUSTED", Meaning: "patched PyTorch: share, wait or error when all are taken, default share"},
-	{Name: "PYTORCH_MPS_SANITIZE", Meaning: "patched PyTorch: warn or error, for a buffer that other streams use and nothing orders"},
+	{Name: "PYTORCH_MPS_SANITIZE", Meaning: "patched PyTorch: warn, error, waits, poison, or some with commas: looks for mistakes in the use of memory"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_WAIT_MS", Meaning: "patched PyTorch: longest wait in milliseconds, -1 for ever, default -1"},
 	{Name: "PYTORCH_MPS_STREAM_PER_THREAD", Meaning: "patched PyTorch: 0 makes all threads use the default stream, default 1"},
-	{Name: "PYTORCH_MPS_GRAPH_CACHE_SIZE", Meaning: "patched PyTorch: compiled graphs that the process keeps, 0 for no bound, default 512; v2.9.1: that each thread keeps, default 0"},
+	{Name: "PYTORCH_MPS_GRAPH_CACHE_SIZE", Meaning: "patched PyTorch: compiled graphs that the process keeps, 0 for no bound, default 512"},
+	{Name: "PYTORCH_MPS_RAISE_FAILURES", Meaning: "patched PyTorch: 0 hides what failed on the GPU, default 1"},
 	{Name: "PYTORCH_MPS_SERIALIZE_ENCODE", Meaning: "patched PyTorch: 1 lets one stream encode at a time"},
 	{Name: "MPS_FORCE_GRAPH_PATH", Meaning: "patched PyTorch: 1 makes linear use a graph, not the matrix kernel"},
 }
@@ -265,6 +275,9 @@ func haveMacWheels(cache string) bool {
 
 func describeCheckout(ctx context.Context, dir string) (string, error) {
 	checkout, err := fork.Open(ctx, dir, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("there is none at %s", dir)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -71,9 +71,9 @@ func Stages() []Stage {
 // limits is printed with every report.
 var limits = []string{
 	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what else Apple's closed frameworks do; only the device and python stages on a Mac can.",
-	"The runtime stage compiles and runs PyTorch's own MPS sources, but Apple's Metal, MPS and MPSGraph are ours there: graphs are computed by libtorch's CPU operators, kernels by functions of the host. It speaks of locks, queues, lifetimes, order and data races in PyTorch's sources, not of numerics, of speed, or of Apple's own thread safety. Values that agree show that nothing was mixed up on the way.",
-	"ThreadSanitizer does not see inside libtorch, and knows an order between threads where our Metal declares one; where Apple's code orders less than its documentation says, that is not seen. x86-64 orders memory more strictly than the processors of a Mac.",
-	"On Linux the stages python, bench and operators run the real torch Python front end over the checkout's MPS sources and the software Metal; what the line above says about the runtime stage holds for them, and their speeds say nothing about a GPU.",
+	"The runtime stage compiles and runs PyTorch's own MPS sources, but Apple's Metal, MPS and MPSGraph are ours there: graphs are computed by libtorch's CPU operators, and PyTorch's Metal kernels are translated for this processor. It checks locks, queues, lifetimes, order and data races in PyTorch's sources, not numerics, speed, or the thread safety of Apple's code. Values that agree show only that no data was mixed up.",
+	"ThreadSanitizer does not see inside libtorch, and assumes the order between threads that our Metal declares; if Apple's code orders less than its documentation says, that is not detected. x86-64 orders memory more strictly than the processors of a Mac.",
+	"On Linux the stages python, bench, operators, upstream and overlay run the real torch Python front end over the checkout's MPS sources and the software Metal; the limits of the stage runtime apply to them, and their speeds say nothing about a GPU.",
 	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
 }
 
@@ -156,7 +156,7 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 	}
 	report.Seconds = time.Since(started).Seconds()
 	report.Conclude(slices.Concat(options.Stages, options.Require))
-	sink.Emit(events.Message{Level: events.Info, Text: "verification " + report.Conclusion()})
+	sink.Emit(events.Message{Level: events.Info, Text: report.Verification()})
 	return report, nil
 }
 
@@ -177,7 +177,7 @@ func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, re
 	case err != nil:
 		result.Verdict, result.Reason = reports.Failed, err.Error()
 	case result.Verdict == "":
-		result.Verdict, result.Reason = reports.Skipped, "no check of it could run here"
+		result.Verdict, result.Reason = reports.Skipped, "none of its checks could run here"
 	}
 	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Skipped: events.Skipped}[result.Verdict]
 	if outcome == "" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// stagesTable is README's table of the stages.
+// stagesTable is the table of the stages in docs/verifying.md.
 func stagesTable() string {
 	var table strings.Builder
 	table.WriteString("| stage | question | needs |\n| --- | --- | --- |\n")
@@ -27,13 +27,13 @@ func stagesTable() string {
 	return table.String()
 }
 
-func TestREADMEHasTheStages(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+func TestDocumentHasTheStages(t *testing.T) {
+	text, err := os.ReadFile("../docs/verifying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), "\n\n"+stagesTable()+"\n") {
-		t.Errorf("README.md's table of the stages is not that of the code, which is:\n%s", stagesTable())
+		t.Errorf("docs/verifying.md's table of the stages is not that of the code, which is:\n%s", stagesTable())
 	}
 }
 

@@ -14,15 +14,15 @@ import (
 
 func applyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "apply", usage: "put the series on the checkout, all or nothing", ui: workUI,
+		name: "apply", usage: "apply the series to the checkout, all or nothing", ui: workUI,
 		about: `Each patch becomes one commit with its author, date and message. Only files whose bytes change are
-written. When all patches are there already, nothing happens. After a run that was cut off the next one finishes or undoes it.
+written. When all patches are applied already, nothing happens. If a run was interrupted, the next one finishes or undoes it.
 
   mpsforge apply                          the whole series on ./pytorch
-  mpsforge apply --check                  would it go on? writes nothing
+  mpsforge apply --check                  would it work? writes nothing
   mpsforge apply --until stream-slots     the patches up to that one`,
 		flags: checkoutFlags(
-			&cli.StringFlag{Name: "until", Usage: "the last patch to put on, `NAME`"},
+			&cli.StringFlag{Name: "until", Usage: "apply the patches up to `NAME`, that one included"},
 			&cli.BoolFlag{Name: "check", Usage: "only show whether it would work; write nothing"}),
 		action: changeAction("applied", "verify --quick", (*fork.Checkout).Apply),
 	})
@@ -30,14 +30,14 @@ written. When all patches are there already, nothing happens. After a run that w
 
 func unapplyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "unapply", usage: "take the series off the checkout again, last patch first", ui: workUI,
+		name: "unapply", usage: "remove the series from the checkout, last patch first", ui: workUI,
 		about: `  mpsforge unapply                        back to the baseline
-  mpsforge unapply --until stream-slots   take patches off up to and including that one
-  mpsforge unapply --check                would it come off? writes nothing`,
+  mpsforge unapply --until stream-slots   remove patches down to that one, that one included
+  mpsforge unapply --check                would it work? writes nothing`,
 		flags: checkoutFlags(
-			&cli.StringFlag{Name: "until", Usage: "the last patch to take off, `NAME`"},
+			&cli.StringFlag{Name: "until", Usage: "remove patches down to `NAME`, that one included"},
 			&cli.BoolFlag{Name: "check", Usage: "only show whether it would work; write nothing"}),
-		action: changeAction("taken off", "status", (*fork.Checkout).Unapply),
+		action: changeAction("removed", "status", (*fork.Checkout).Unapply),
 	})
 }
 

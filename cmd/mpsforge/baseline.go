@@ -57,7 +57,7 @@ func baselineShow(std streams) *cli.Command {
 
 func baselineRecord(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "baseline", name: "record", usage: "write a baseline's facts from a checkout, or print those of a wheel",
+		parent: "baseline", name: "record", usage: "record a checkout's facts, or print a wheel's",
 		about: `Writes baseline.json and digests.json below --patches from the base commit of the checkout: blob ids of the paths
 that the series touches, and line digests of them and of the paths that had digests. No source text is stored.
 
@@ -66,12 +66,12 @@ that the series touches, and line digests of them and of the paths that had dige
 
 With --wheel it reads PyTorch's wheel for macOS instead of a checkout, and prints what that says of the MPS backend as JSON: exported
 names, tables of virtual functions, Objective-C classes and selectors, Metal kernels, names in torch._C. A diff of two versions shows
-what a series must be carried over.
+what a series must be adapted to.
 
   pip download torch==2.14.1 --platform macosx_14_0_arm64 --python-version 312 --no-deps --only-binary=:all:
   mpsforge baseline record --wheel torch-2.14.1-*.whl > v2.14.1.json`,
-		flags: checkoutFlags(&cli.StringSliceFlag{Name: "path", Usage: "a further `PATH` of the checkout to take digests of; may be repeated"},
-			&cli.StringFlag{Name: "wheel", Usage: "print the facts of PyTorch's wheel for macOS, `FILE`, and write nothing"}),
+		flags: checkoutFlags(&cli.StringSliceFlag{Name: "path", Usage: "also record digests of `PATH` in the checkout; may be repeated"},
+			&cli.StringFlag{Name: "wheel", Usage: "print the facts of PyTorch's macOS wheel `FILE` and write nothing"}),
 		action: func(ctx context.Context, c call) (result, error) {
 			if wheel := c.String("wheel"); wheel != "" {
 				return wheelFacts(wheel)
@@ -122,8 +122,8 @@ func wheelFacts(file string) (result, error) {
 
 func baselineChoose(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "baseline", name: "choose", usage: "print the baseline that fetch takes here when none is named", ui: workUI,
-		about: `That is v2.9.1 where GitHub answers, else v2.6.0, which Debian has. For scripts that name folders after it.
+		parent: "baseline", name: "choose", usage: "print the baseline that fetch would choose here", ui: workUI,
+		about: `It is v2.9.1 if GitHub can be reached, else v2.6.0, which Debian has. For scripts that name folders after it.
 
   baseline=$(mpsforge baseline choose)`,
 		flags: []cli.Flag{patchesFlag()},

@@ -19,16 +19,16 @@ import (
 
 func buildCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "build", usage: "build PyTorch from a checkout, or with --host its MPS backend for Linux", ui: workUI, logs: true,
+		name: "build", usage: "build PyTorch, or with --host its MPS backend for Linux", ui: workUI, logs: true,
 		about: `Builds the checkout into a wheel, with the MPS backend on a Mac and for the CPU on Linux, and installs it into a Python
-environment of its own, which "mpsforge shell" opens. The environment and the commands are fixed; --dry-run shows them. What
-is done is not done again: after Ctrl-C, a full disk or a fixed error the same command goes on.
+environment of its own, which "mpsforge shell" opens. The environment and the commands are fixed; --dry-run shows them. Finished
+steps are not repeated: after Ctrl-C, a full disk or a fixed error the same command continues.
 
   mpsforge build --dry-run                              checks, the environment and the commands; runs nothing
   mpsforge build                                        the checkout in ./pytorch
   mpsforge build --mps-only                             only the MPS backend's changed files, and libtorch_cpu linked again
   mpsforge build --target c10                           one target of ninja's; no wheel
-  mpsforge build --set USE_KINETO=0 --launcher sccache  another setting; another cache of compilations
+  mpsforge build --set USE_KINETO=0 --launcher sccache  another setting; another compiler cache
   mpsforge build --show-stamp FILE                      from what a library or a wheel was built
 
 ccache or sccache is used when it is on the path. Their own settings (CCACHE_..., SCCACHE_..., the configuration files in
@@ -38,7 +38,7 @@ With --host, on Linux: compiles the checkout's real MPS sources, stock or patche
 Metal and a libtorch of the same version. The result is a library that registers the backend for the MPS dispatch key
 when it is loaded, a program that runs scenarios with it, and a stamp inside the library that says from which tree and
 series it came. The compiler and PyTorch 2.6.0's libtorch come from Debian trixie's packages, unpacked into the cache
-(330 MB to download, 1.7 GB on disk, no privileges needed); what was compiled once is kept there too.
+(330 MB to download, 1.7 GB on disk, no privileges needed); compiled objects are kept there too.
 
 The result also has a script python3. The Python that it starts has torch with device mps: the checkout's own bindings
 (torch/csrc/mps) replace the prebuilt ones, and torch.mps is the checkout's package. Programs need no change.
@@ -57,13 +57,13 @@ The result also has a script python3. The Python that it starts has torch with d
 // hostFlags say with what a host build is made.
 func hostFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
-		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"}, Usage: "libtorch of the checkout's version: a `DIR` with torch/ in it (default: Debian's 2.6.0)"},
+		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"}, Usage: "`DIR` with torch/ in it: libtorch of the checkout's version (default: Debian's 2.6.0)"},
 		rootFlag(),
-		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "compilers at once, `N` (default: one for each processor; for PyTorch itself fewer where memory is short)"})
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "run `N` compilers at once (default: one for each processor; for PyTorch itself fewer where memory is short)"})
 }
 
 func rootFlag() cli.Flag {
-	return &cli.StringFlag{Name: "root", EnvVars: []string{"MPSFORGE_ROOT"}, Usage: "Debian trixie system, its top `DIR` (default: one made in the cache)"}
+	return &cli.StringFlag{Name: "root", EnvVars: []string{"MPSFORGE_ROOT"}, Usage: "root `DIR` of a Debian trixie system (default: one made in the cache)"}
 }
 
 func flavourNames() string {
@@ -95,14 +95,14 @@ func (c call) build(ctx context.Context) (result, error) {
 	case c.Bool("host"):
 		for _, name := range pyTorchFlagNames {
 			if c.IsSet(name) {
-				return result{}, usagef("--%s belongs to the build of PyTorch, and --host is another one", name)
+				return result{}, usagef("--%s is for the build of PyTorch: leave it out with --host", name)
 			}
 		}
 		return c.buildHost(ctx)
 	}
 	for _, name := range []string{"flavour", "torch", "root"} {
 		if c.IsSet(name) && !c.fromEnvironment(name) {
-			return result{}, usagef("--%s belongs to --host", name)
+			return result{}, usagef("--%s needs --host", name)
 		}
 	}
 	return c.buildPyTorch(ctx)
@@ -177,5 +177,5 @@ func (c call) buildHost(ctx context.Context) (result, error) {
 		fmt.Fprintf(w, "from        %s, tree %s, patches: %s\n", cmp.Or(built.Stamp.Baseline, "unknown"), built.Stamp.Tree, cmp.Or(strings.Join(built.Stamp.Patches, ", "), "none (stock)"))
 		fmt.Fprintf(w, "torch       %s\nsources     %d compiled, %d left out\noperators   %d registered, %d without a compiled kernel\n",
 			built.Stamp.Torch, len(built.Compiled), len(built.Excluded), built.Kernels, len(built.Dropped))
-	}}, nil
+	}, next: c.onCheckout("verify --stages python --quick")}, nil
 }

@@ -24,24 +24,24 @@ var pyTorchFlagNames = []string{"dry-run", "target", "mps-only", "launcher", "se
 func pyTorchFlags() []cli.Flag {
 	return append(settingFlags(),
 		&cli.BoolFlag{Name: "dry-run", Usage: "check, print the environment and the commands, and run nothing"},
-		&cli.StringSliceFlag{Name: "target", Usage: "let ninja build `TARGET` only, such as torch_cpu; no wheel; can be given again"},
+		&cli.StringSliceFlag{Name: "target", Usage: "build only ninja's `TARGET`, such as torch_cpu, and no wheel; may be repeated"},
 		&cli.BoolFlag{Name: "mps-only", Usage: "build torch_cpu only, and refuse if more than the MPS backend has changed; no wheel"},
-		&cli.BoolFlag{Name: "no-venv", Usage: "take the Python as it is, with its packages, and install nothing"},
-		&cli.StringFlag{Name: "python", Usage: "the Python to build for, `FILE` (default: python3 of the path)"},
+		&cli.BoolFlag{Name: "no-venv", Usage: "use the Python as it is and install nothing"},
+		&cli.StringFlag{Name: "python", Usage: "build for the Python `FILE` (default: python3 of the path)"},
 		&cli.StringFlag{Name: "show-stamp", Usage: "print the stamp in `FILE`, a library or a wheel, and build nothing"})
 }
 
 // settingFlags change how a build is made, not what is built.
 func settingFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "launcher", Usage: "before each compiler, `NAME`: ccache, sccache, a path, none (default: the first of the two that is there)"},
-		&cli.StringSliceFlag{Name: "set", Usage: "`NAME=VALUE` in the build's environment, over what is fixed; can be given again"},
-		venvFlag(),
+		&cli.StringFlag{Name: "launcher", Usage: "run compilers through `NAME`: ccache, sccache, a path, or none (default: ccache or sccache, if installed)"},
+		&cli.StringSliceFlag{Name: "set", Usage: "set `NAME=VALUE` in the build's environment; may be repeated"},
+		venvFlag("make the Python environment in `DIR`"),
 	}
 }
 
-func venvFlag() cli.Flag {
-	return &cli.StringFlag{Name: "venv", EnvVars: []string{"MPSFORGE_VENV"}, Usage: "the Python environment to make and to install into, `DIR` (default: build/mpsforge/venv in the checkout)"}
+func venvFlag(about string) cli.Flag {
+	return &cli.StringFlag{Name: "venv", EnvVars: []string{"MPSFORGE_VENV"}, Usage: about + " (default: build/mpsforge/venv in the checkout)"}
 }
 
 // fromEnvironment reports that a flag was set by its variable, not on the command line.
@@ -70,14 +70,14 @@ func showStamp(file string) (result, error) {
 func (c call) checkPyTorchFlags() error {
 	for _, entry := range c.StringSlice("set") {
 		if name, _, found := strings.Cut(entry, "="); !found || name == "" {
-			return usagef("--set %q is no NAME=VALUE", entry)
+			return usagef("--set %q is not NAME=VALUE", entry)
 		}
 	}
 	switch {
 	case c.Bool("mps-only") && len(c.StringSlice("target")) > 0:
-		return usagef("--mps-only has a target of its own")
+		return usagef("--mps-only chooses the target: leave --target out")
 	case c.Bool("no-venv") && c.IsSet("venv") && !c.fromEnvironment("venv"):
-		return usagef("--venv and --no-venv contradict each other")
+		return usagef("--venv and --no-venv exclude each other")
 	}
 	return c.checkPrograms("python")
 }
@@ -159,6 +159,10 @@ func (c call) buildPyTorch(ctx context.Context) (result, error) {
 	}
 	targets := cmp.Or(strings.Join(built.Targets, ", "), "all")
 	message := fmt.Sprintf("built %s, %d commands", targets, built.Compiled)
+	next := ""
+	if built.Torch != "" {
+		next = c.onCheckout("shell")
+	}
 	return result{value: built, message: message, text: func(w io.Writer) {
 		fmt.Fprintf(w, "target      %s, %d commands run\n", targets, built.Compiled)
 		for _, library := range built.Libraries {
@@ -172,7 +176,7 @@ func (c call) buildPyTorch(ctx context.Context) (result, error) {
 		}
 		fmt.Fprintf(w, "from        %s, tree %s, patches: %s\nlog         %s\n", cmp.Or(built.Stamp.Baseline, "unknown"), built.Stamp.Tree,
 			cmp.Or(strings.Join(built.Stamp.Patches, ", "), "none (stock)"), built.Log)
-	}}, nil
+	}, next: next}, nil
 }
 
 // writePlan prints a plan as a script; what was checked is before it, as comments.

@@ -157,7 +157,7 @@ func trixieRoot(t *testing.T) string {
 		files, err = suite.Packages(t.Context(), trixiePackages, filepath.Join(making, "debs"))
 	}
 	if err != nil {
-		t.Skipf("SKIP build of PyTorch itself: Debian's packages cannot be had here: %v", err)
+		t.Skipf("SKIP build of PyTorch itself: Debian's packages is not available here: %v", err)
 	}
 	for _, name := range []string{"bin", "lib", "lib64", "sbin"} {
 		fatal(t, os.MkdirAll(filepath.Join(making, "usr", name), 0o755))
@@ -180,7 +180,7 @@ func trixieRoot(t *testing.T) string {
 		}
 	}
 	if err := suite.Packaging(t.Context(), "pytorch", filepath.Join(making, "debian")); err != nil {
-		t.Skipf("SKIP build of PyTorch itself: Debian's patches cannot be had here: %v", err)
+		t.Skipf("SKIP build of PyTorch itself: Debian's patches is not available here: %v", err)
 	}
 	fatal(t, os.WriteFile(filepath.Join(making, "packages.txt"), wanted, 0o644))
 	fatal(t, os.RemoveAll(filepath.Join(making, "debs")))

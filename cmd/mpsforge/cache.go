@@ -14,6 +14,7 @@ import (
 	"mpsforge/internal/cache"
 	"mpsforge/internal/events"
 	"mpsforge/internal/suggest"
+	"mpsforge/internal/words"
 )
 
 func cacheCommand(std streams) *cli.Command {
@@ -27,10 +28,10 @@ func cacheCommand(std streams) *cli.Command {
 		action: func(ctx context.Context, c call) (result, error) { return c.showCache(ctx) },
 	})
 	command.Subcommands = []*cli.Command{newCommand(std, spec{
-		name: "clean", parent: "cache", usage: "remove from the cache what has been unused for long", argument: "[KIND...]",
+		name: "clean", parent: "cache", usage: "remove what has not been used for a while", argument: "[KIND...]",
 		about: `Removes what was not written to for --days, of all kinds or of those that are named (mpsforge cache lists them). Only folders
-of mpsforge's own are removed, only in a cache that carries its mark, and never through links. Not while another mpsforge is
-running: it would lose its files.
+of mpsforge's own are removed, only in a cache that carries its mark, and never through links. Do not run it while another
+mpsforge is running, which would lose its files.
 
   mpsforge cache clean --dry-run
   mpsforge cache clean --days 7 reports
@@ -89,13 +90,17 @@ func (c call) showCache(ctx context.Context) (result, error) {
 		}
 	}
 	slices.SortStableFunc(kinds, func(a, b cachedKind) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	message := fmt.Sprintf("%s: %s", dir, size(total))
+	message := fmt.Sprintf("%s: %s", dir, words.Size(total))
 	return result{value: map[string]any{"folder": dir, "bytes": total, "kinds": kinds}, message: message, text: func(w io.Writer) {
 		fmt.Fprintln(w, message)
 		for _, kind := range kinds {
-			fmt.Fprintf(w, "  %-10s %9s  %3d entries, written to %s to %s ago: %s\n", kind.Name, size(kind.Bytes), kind.Entries, age(kind.Newest), age(kind.Oldest), kind.About)
+			written := age(kind.Newest)
+			if oldest := age(kind.Oldest); oldest != written {
+				written += " to " + oldest
+			}
+			fmt.Fprintf(w, "  %-10s %9s  entries: %d, written to %s ago: %s\n", kind.Name, words.Size(kind.Bytes), kind.Entries, written, kind.About)
 		}
-	}, next: "cache clean --dry-run"}, nil
+	}, next: "mpsforge cache clean --dry-run"}, nil
 }
 
 func (c call) cleanCache(ctx context.Context) (result, error) {
@@ -139,10 +144,10 @@ func (c call) cleanCache(ctx context.Context) (result, error) {
 	for _, entry := range chosen {
 		total += entry.Bytes
 	}
-	message := fmt.Sprintf("%s: %s: %s in %d entries", dir, done, size(total), len(chosen))
+	message := fmt.Sprintf("%s: %s: %s in %d entries", dir, done, words.Size(total), len(chosen))
 	return result{value: map[string]any{"folder": dir, "dry_run": c.Bool("dry-run"), "bytes": total, "entries": chosen}, message: message, text: func(w io.Writer) {
 		for _, entry := range chosen {
-			fmt.Fprintf(w, "%9s  %s\n", size(entry.Bytes), entry.Path)
+			fmt.Fprintf(w, "%9s  %s\n", words.Size(entry.Bytes), entry.Path)
 		}
 		fmt.Fprintln(w, message)
 	}}, nil
@@ -161,20 +166,12 @@ func (c call) measureCache(ctx context.Context) (dir string, entries []cache.Ent
 	return dir, entries, nil
 }
 
-// size is a number of bytes for people.
-func size(bytes int64) string {
-	switch {
-	case bytes >= 1e9:
-		return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
-	case bytes >= 1e6:
-		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
-	}
-	return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
-}
-
 // age is how long ago something was.
 func age(then time.Time) string {
 	hours := int(time.Since(then).Hours())
+	if hours < 1 {
+		return "less than 1 h"
+	}
 	if hours < 48 {
 		return fmt.Sprintf("%d h", hours)
 	}

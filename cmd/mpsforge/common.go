@@ -31,7 +31,8 @@ type result struct {
 	value   any
 	message string // one sentence for --json; may be empty
 	text    func(io.Writer)
-	next    string // the command that one mostly runs then, without the program's name; may be empty
+	report  string // path of the HTML page, if there is one
+	next    string // the command line that is mostly run then; may be empty
 }
 
 // call is one run of a command: its flags and where its events go.
@@ -43,6 +44,8 @@ type call struct {
 	clock *streamClock // of replay
 	// fromFile are the flags that settingsFile has set, by name.
 	fromFile map[string]string
+	// chosen are the flags that lastFailed has set, by name.
+	chosen map[string]string
 }
 
 // commandError marks an error that the frame has printed.
@@ -68,6 +71,9 @@ type spec struct {
 // newCommand builds the frame: shared flags, argument checks, a renderer for the events, and output in both forms.
 func newCommand(std streams, s spec) *cli.Command {
 	full := strings.TrimSpace(s.parent + " " + s.name)
+	if s.logs {
+		s.flags = append(s.flags, &cli.BoolFlag{Name: "bell", Usage: "ring the terminal's bell at the end"})
+	}
 	return &cli.Command{
 		Name: s.name, Usage: s.usage, Description: s.about, ArgsUsage: s.argument, HideHelpCommand: true,
 		UsageText: strings.TrimSpace("mpsforge " + full + " [flags] " + s.argument),
@@ -131,18 +137,21 @@ func perform(c *cli.Context, std streams, s spec) error {
 		feed.Emit(opening(std, full))
 	}
 	if s.ui != replayUI || err != nil && inEvents {
-		feed.Emit(events.End{ExitCode: exitCode(err), Message: found.message})
+		feed.Emit(events.End{ExitCode: exitCode(err), Message: found.message, Report: found.report})
 	}
 	feed.Close()
 	if path := log.path(); path != "" && !f.quiet && !inEvents {
 		fmt.Fprintf(std.err, "log: %s (mpsforge replay shows it)\n", path)
 	}
+	if c.Bool("bell") && std.errTerminal != nil {
+		fmt.Fprint(std.err, "\a")
+	}
 	if c.Bool("json") {
-		printJSON(std.out, jsonResult{Command: full, ExitCode: exitCode(err), Message: found.message, Result: found.value})
+		printJSON(std.out, jsonResult{Schema: resultSchema, Command: full, ExitCode: exitCode(err), Message: found.message, Result: found.value})
 	} else if found.text != nil {
-		found.text(std.out)
-		if err == nil && found.next != "" && !c.Bool("quiet") && std.errTerminal != nil {
-			fmt.Fprintf(std.err, "next: mpsforge %s\n", found.next)
+		found.text(harmlessWriter{std.out})
+		if found.next != "" && !c.Bool("quiet") && std.errTerminal != nil {
+			fmt.Fprintf(std.err, "next: %s\n", found.next)
 		}
 	}
 	switch {
@@ -152,7 +161,7 @@ func perform(c *cli.Context, std streams, s spec) error {
 	case exitCode(err) == exitInterrupted:
 		fmt.Fprintf(std.err, "mpsforge: %s\n", found.message)
 	default:
-		printError(std.err, err)
+		printError(std.err, full, err)
 	}
 	return &commandError{err}
 }
@@ -181,6 +190,16 @@ func checkInput(what, path string) error {
 		return usagef("%s: there is no file or folder %s", what, path)
 	}
 	return nil // what else may be wrong with it shows when it is read
+}
+
+// source names where the value of a flag comes from: the command line, or the environment.
+func source(c *cli.Context, flag string) string {
+	for _, variable := range flagNamed(c.Command, flag).GetEnvVars() {
+		if given, _ := os.LookupEnv(variable); given == c.String(flag) {
+			return variable + " (--" + flag + ")"
+		}
+	}
+	return "--" + flag
 }
 
 // checkArguments refuses what urfave/cli would pass over silently, and input that is not there.
@@ -216,7 +235,7 @@ func checkArguments(c *cli.Context, s spec) error {
 	}
 	for _, flag := range inputFlags {
 		if path := c.String(flag); path != "" && !(flag == "from" && path == "debian") {
-			if err := checkInput("--"+flag, path); err != nil {
+			if err := checkInput(source(c, flag), path); err != nil {
 				return err
 			}
 		}
@@ -226,15 +245,15 @@ func checkArguments(c *cli.Context, s spec) error {
 
 // Flags that several commands share.
 func checkoutFlag() cli.Flag {
-	return &cli.StringFlag{Name: "checkout", Value: "pytorch", EnvVars: []string{"MPSFORGE_CHECKOUT"}, Usage: "the PyTorch checkout, `DIR`"}
+	return &cli.StringFlag{Name: "checkout", Value: "pytorch", EnvVars: []string{"MPSFORGE_CHECKOUT"}, Usage: "`DIR` with the PyTorch checkout"}
 }
 
 func baselineFlag() cli.Flag {
-	return &cli.StringFlag{Name: "baseline", Usage: "the PyTorch release that patches are taken for, `NAME`: v2.9.1 or v2.6.0 (default: what the checkout is, else v2.9.1)"}
+	return &cli.StringFlag{Name: "baseline", Usage: "PyTorch release of the checkout, `NAME`: v2.9.1 or v2.6.0; each has its own patches (default: what the checkout is, else v2.9.1)"}
 }
 
 func patchesFlag() cli.Flag {
-	return &cli.StringFlag{Name: "patches", EnvVars: []string{"MPSFORGE_PATCHES"}, Usage: "`DIR` with series to use instead of those built in"}
+	return &cli.StringFlag{Name: "patches", EnvVars: []string{"MPSFORGE_PATCHES"}, Usage: "`DIR` with patch series to use instead of the built-in ones"}
 }
 
 // checkoutFlags are those of every command that works on a checkout.
@@ -244,6 +263,7 @@ func checkoutFlags(more ...cli.Flag) []cli.Flag {
 
 // onCheckout is a command line for the same checkout.
 func (c call) onCheckout(command string) string {
+	command = "mpsforge " + command
 	if c.IsSet("checkout") {
 		command += " --checkout " + c.String("checkout")
 	}
@@ -359,7 +379,7 @@ func (c call) noCheckout(err error) error {
 	case missing:
 		return fmt.Errorf("%w at %s\nmpsforge fetch gets one; or name yours with --checkout", errNoCheckout, dir)
 	case c.IsSet("checkout"):
-		return usagef("%v\nname another with --checkout", err)
+		return usagef("%v\nname another with --checkout, or make one of a folder with PyTorch's sources: mpsforge fetch --from %s --checkout NEW", err, dir)
 	}
 	return fmt.Errorf("%w at %s: %w\nname yours with --checkout, or get one elsewhere: mpsforge fetch --checkout DIR", errNoCheckout, dir, err)
 }

@@ -36,8 +36,8 @@ var completionShells = []string{"bash", "zsh", "fish"}
 
 func completionCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "completion", usage: "print a script that completes commands, flags and values in a shell", argument: "SHELL",
-		about: `SHELL is one of: ` + strings.Join(completionShells, ", ") + `. The script asks mpsforge itself at each TAB, so it stays right when mpsforge is renewed.
+		name: "completion", usage: "print a completion script for bash, zsh or fish", argument: "SHELL",
+		about: `SHELL is one of: ` + strings.Join(completionShells, ", ") + `. The script runs mpsforge at each TAB, so it stays correct when mpsforge is updated.
 
   source <(mpsforge completion bash)                              in ~/.bashrc
   source <(mpsforge completion zsh)                               in ~/.zshrc, after compinit
@@ -279,6 +279,7 @@ func valueSets() map[string]valueSet {
 		"only":     {names: pythonTestNames},
 		"name":     {names: programNames},
 		"device":   {names: fixed("mps", "cpu")},
+		"platform": {names: fixed(overlayPlatforms...)},
 		"launcher": {names: fixed("ccache", "sccache", "none")},
 		"format":   {names: fixed(append(reports.Formats(), "svg")...)},
 		"progress": {names: fixed(progressAuto, progressTTY, progressPlain, progressJSON)},
@@ -366,7 +367,7 @@ func (f *completions) argument(command *cli.Command, prefix string) {
 	case "SHELL":
 		f.add(prefix, "", completionShells...)
 	case "FORM":
-		f.add(prefix, "", documentForms...)
+		f.add(prefix, "", documentForms()...)
 	case "SCENARIO":
 		f.add(prefix, "", repro.Scenarios()...)
 	case "SIGNATURE":

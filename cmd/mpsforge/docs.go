@@ -9,30 +9,52 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/schemas"
 	"mpsforge/internal/suggest"
 	"mpsforge/validate"
 )
 
 // documentForms are what mpsforge docs can print.
-var documentForms = []string{"man", "markdown"}
+func documentForms() []string {
+	forms := []string{"man", "markdown"}
+	for _, name := range schemas.Names() {
+		forms = append(forms, schemaForm+name)
+	}
+	return forms
+}
+
+// schemaForm begins the forms that are schemas.
+const schemaForm = "schema-"
 
 func docsCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "docs", usage: "print the man page, or all commands as Markdown", argument: "FORM",
-		about: `FORM is man or markdown. Both are made from the commands themselves.
+		name: "docs", usage: "print the man page, the commands in Markdown, or a schema", argument: "FORM",
+		about: `FORM is man or markdown, which are made from the commands themselves, or the JSON Schema of something that mpsforge writes for
+other programs: ` + strings.Join(documentForms()[2:], ", ") + `. They refer to each other by
+file names, such as report.json.
 
   mpsforge docs man > mpsforge.1 && man ./mpsforge.1
-  mpsforge docs markdown > COMMANDS.md`,
+  mpsforge docs markdown > COMMANDS.md
+  mpsforge docs schema-envelope > envelope.json          of what --json prints`,
 		action: func(_ context.Context, c call) (result, error) {
+			if name, ok := strings.CutPrefix(c.Args().First(), schemaForm); ok && slices.Contains(schemas.Names(), name) {
+				return schemaOf(name)
+			}
 			write := map[string]func(*strings.Builder, *document){"man": writeMan, "markdown": writeMarkdown}[c.Args().First()]
 			if write == nil {
-				return result{}, usagef("there is no form %q%s", c.Args().First(), suggest.Names(c.Args().First(), documentForms))
+				return result{}, usagef("there is no form %q%s", c.Args().First(), suggest.Names(c.Args().First(), documentForms()))
 			}
 			var text strings.Builder
 			write(&text, newDocument(c.App))
 			return result{value: text.String(), text: func(w io.Writer) { fmt.Fprint(w, text.String()) }}, nil
 		},
 	})
+}
+
+// schemaOf prints a schema.
+func schemaOf(name string) (result, error) {
+	schema, err := schemas.Text(name)
+	return result{value: schema, message: "the JSON Schema " + name, text: func(w io.Writer) { fmt.Fprint(w, string(schema)) }}, err
 }
 
 // document is what the man page and the Markdown form show.
@@ -124,7 +146,13 @@ func blocks(text string) []block {
 			e := example{line: strings.TrimPrefix(line, "  ")}
 			e.command, e.note, _ = strings.Cut(e.line, "  ")
 			e.note = strings.TrimSpace(e.note)
-			if last := len(examples) - 1; e.command == "" && last >= 0 { // the note goes on
+			last := len(examples) - 1
+			if last >= 0 && strings.HasSuffix(examples[last].command, `\`) { // the command goes on
+				examples[last].line += "\n" + e.line
+				examples[last].command += "\n" + e.line
+				continue
+			}
+			if e.command == "" && last >= 0 { // the note goes on
 				examples[last].line += "\n" + e.line
 				examples[last].note += " " + e.note
 				continue

@@ -39,7 +39,7 @@ func TestManPageIsClean(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			for line := range strings.Lines(page.String()) {
-				// The page bears no date, as it is made anew from the commands at any time.
+				// The page bears no date, as it can be made again from the commands at any time.
 				if name == "mandoc" && !strings.Contains(line, "missing date") {
 					warnings.WriteString(line)
 				}

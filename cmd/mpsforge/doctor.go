@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/words"
 	"mpsforge/validate"
 )
 
@@ -24,30 +26,46 @@ func doctorCommand(std streams) *cli.Command {
 				return result{}, err
 			}
 			diagnosis := validate.Diagnose(ctx, c.String("checkout"), cache)
-			return result{value: diagnosis, message: diagnosis.Summary(), text: func(w io.Writer) {
-				for _, need := range diagnosis.Needs {
-					mark := "✓"
-					if !need.Present {
-						mark = "✗"
-					}
-					fmt.Fprintf(w, "%s %-20s %s\n", mark, need.Name, need.Found)
-					if !need.Present {
-						fmt.Fprintf(w, "  %-20s for %s; to fix it: %s\n", "", need.For, need.Fix)
-					}
-				}
-				fmt.Fprintln(w)
-				for _, stage := range diagnosis.Stages {
-					state := "can run"
-					if stage.Why != "" {
-						state = "cannot run: " + stage.Why
-					}
-					fmt.Fprintf(w, "stage %-12s %s\n", stage.Name, state)
-				}
-				fmt.Fprintln(w)
-				for _, variable := range diagnosis.Variables {
-					fmt.Fprintf(w, "%-36s %s (now: %s)\n", variable.Name, variable.Meaning, variable.Value)
-				}
-			}}, nil
+			return result{value: diagnosis, message: diagnosis.Summary(), text: func(w io.Writer) { printDiagnosis(w, c.std, diagnosis) }}, nil
 		},
 	})
+}
+
+func printDiagnosis(w io.Writer, std streams, d validate.Diagnosis) {
+	colours := std.colours()
+	for _, need := range d.Needs {
+		mark := words.Paint(colours.Good, "✓")
+		if !need.Present {
+			mark = words.Paint(colours.Bad, "✗")
+		}
+		fmt.Fprintf(w, "%s %-20s %s\n", mark, need.Name, need.Found)
+		if !need.Present {
+			fmt.Fprintf(w, "    needed for %s\n    to fix it: %s\n", need.For, need.Fix)
+		}
+	}
+	var reasons []string
+	stages := map[string][]string{} // by why they cannot run
+	for _, stage := range d.Stages {
+		if stages[stage.Why] == nil {
+			reasons = append(reasons, stage.Why)
+		}
+		stages[stage.Why] = append(stages[stage.Why], stage.Name)
+	}
+	fmt.Fprintf(w, "\n%s\n", d.Summary())
+	for _, why := range reasons {
+		line := words.Paint(colours.Good, "can run:    ") + strings.Join(stages[why], ", ")
+		if why != "" {
+			line = words.Paint(colours.Odd, "cannot run: ") + strings.Join(stages[why], ", ") + ": " + why
+		}
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintln(w)
+	set := 0
+	for _, variable := range d.Variables {
+		if variable.Value != validate.NotSet {
+			set++
+			fmt.Fprintf(w, "%s=%s: %s\n", variable.Name, variable.Value, variable.Meaning)
+		}
+	}
+	fmt.Fprintf(w, "environment variables set: %d of %d; mpsforge docs man lists them\n", set, len(d.Variables))
 }

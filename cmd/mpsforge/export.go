@@ -21,12 +21,12 @@ import (
 
 func exportCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
-		name: "export", usage: "write the commits on top of the baseline as the patch files of the series",
+		name: "export", usage: "write the checkout's commits as patch files",
 		about: `The maintainer's loop: mpsforge apply, then commit, amend and reorder in the checkout as you like (git commit --amend,
 git rebase -i), then export: each commit becomes one patch file in canonical form, with its author, date, message and
 trailers; series and the touched paths in baseline.json follow. The user's git configuration has no effect. Exporting
-what was just applied changes no byte. Patches keep their names through rewording and reordering; a new one is called
-after its subject unless --name says otherwise.
+what was just applied changes no byte. Patches keep their names through rewording and reordering; a new one is named
+after its subject, or by --name.
 
   mpsforge export --checkout pytorch --baseline v2.6.0 --out patches/v2.6.0
   mpsforge export --out patches/v2.9.1 --name HEAD=stream-pool     the newest commit is the patch stream-pool
@@ -34,7 +34,7 @@ after its subject unless --name says otherwise.
   mpsforge export --out patches/v2.9.1 --cumulative                also the whole change as one diff, cumulative.patch`,
 		flags: checkoutFlags(
 			&cli.StringFlag{Name: "out", Usage: "`DIR` of the baseline's patches to write (default: that baseline's folder below --patches)"},
-			&cli.StringSliceFlag{Name: "name", Usage: "`REVISION=NAME`: call the patch of that commit so; may be repeated"},
+			&cli.StringSliceFlag{Name: "name", Usage: "`REVISION=NAME`: name the patch of that commit NAME; may be repeated"},
 			&cli.BoolFlag{Name: "drop", Usage: "remove patches that have no commit"},
 			&cli.BoolFlag{Name: "cumulative", Usage: "write the whole change as one diff as well"},
 			&cli.BoolFlag{Name: "check", Usage: "only show what would change; write nothing"}),
@@ -69,7 +69,7 @@ after its subject unless --name says otherwise.
 				fmt.Fprintf(w, "%s: %s\n", exported.Dir, message)
 			}}
 			if exported.Check && len(exported.Files) > 0 {
-				return found, silentError{exitFailed, fmt.Sprintf("%s is not what the commits of %s give: %s", exported.Dir, exported.Checkout, strings.Join(exported.Files, ", "))}
+				return found, silentError{exitFailed, fmt.Sprintf("%s differs from the commits of %s: %s", exported.Dir, exported.Checkout, strings.Join(exported.Files, ", "))}
 			}
 			return found, nil
 		},

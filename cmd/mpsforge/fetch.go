@@ -13,15 +13,15 @@ import (
 func fetchCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "fetch", usage: "get a PyTorch checkout of a baseline", ui: workUI, logs: true,
-		about: `The result is a git work tree whose base commit is verified and recorded. A folder that holds anything else is
-never touched. When it was cut off, the same command goes on where it stopped, and recover removes what it left.
-Without --baseline, --from and --url it takes Debian's PyTorch 2.6.0 where GitHub does not answer, and says so.
+		about: `The result is a git work tree whose base commit is verified and recorded. A folder with other contents is
+never touched. After an interruption the same command continues where fetch stopped, and recover removes what it left.
+Without --baseline, --from and --url it takes Debian's PyTorch 2.6.0 if GitHub cannot be reached, and prints a warning.
 
-  mpsforge fetch                                       clone v2.9.1 with its submodules into ./pytorch
-  mpsforge fetch --url https://example.org/pytorch.git the same from a mirror
-  mpsforge fetch --from ~/src/pytorch                  adopt a git work tree that is there, where it is
-  mpsforge fetch --from pytorch.tar.gz                 import a source tarball or a plain folder into ./pytorch
-  mpsforge fetch --baseline v2.6.0 --from debian       Debian trixie's source package, through apt`,
+  mpsforge fetch                                         clone v2.9.1 with its submodules into ./pytorch
+  mpsforge fetch --url https://example.org/pytorch.git   the same from a mirror
+  mpsforge fetch --from ~/src/pytorch                    use an existing git work tree in its place
+  mpsforge fetch --from pytorch.tar.gz                   import a source tarball or a plain folder into ./pytorch
+  mpsforge fetch --baseline v2.6.0 --from debian         Debian trixie's source package, through apt`,
 		flags: checkoutFlags(fetchFlags()...),
 		action: func(ctx context.Context, c call) (result, error) {
 			fetched, err := c.fetch(ctx)
@@ -42,8 +42,8 @@ Without --baseline, --from and --url it takes Debian's PyTorch 2.6.0 where GitHu
 func fetchFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "`SOURCE`: debian, a folder, or a tarball (default: what the baseline names)"},
-		&cli.StringFlag{Name: "url", Usage: "clone from this repository, `URL`, instead of PyTorch's own"},
-		&cli.BoolFlag{Name: "no-submodules", Usage: "leave submodules out: enough for apply and verify, not for a build"},
+		&cli.StringFlag{Name: "url", Usage: "clone from `URL` instead of PyTorch's own repository"},
+		&cli.BoolFlag{Name: "no-submodules", Usage: "leave submodules out; a build needs them, apply and verify do not"},
 	}
 }
 

@@ -2,31 +2,23 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"mpsforge/internal/words"
 )
-
-// urfave/cli prints a default for every flag, and knows no other way to change that than this variable of its own.
-func init() {
-	whole := cli.FlagStringer
-	cli.FlagStringer = func(flag cli.Flag) string { return emptyDefault.ReplaceAllString(whole(flag), "") }
-}
-
-// emptyDefault is a default that says nothing: of a switch that is off, and of a number that is chosen by other means.
-var emptyDefault = regexp.MustCompile(` \(default: (false|0)\)`)
 
 // commandGroups is the order of the commands in the program's help. urfave/cli sorts its own groups by their names.
 func commandGroups() []commandGroup {
 	return []commandGroup{
-		{"Begin here", "run doctor"},
+		{"Start here", "run doctor"},
 		{"Patch a checkout", "fetch apply status unapply recover"},
 		{"Build and use it", "overlay build shell"},
-		{"Verify, and read what was found", "verify report metal repro"},
+		{"Verify and diagnose", "verify report metal repro"},
 		{"Change the series", "lint export port baseline pr"},
-		{"The program itself", "cache version completion docs replay help"},
+		{"mpsforge itself", "cache version completion docs replay help"},
 	}
 }
 
@@ -48,32 +40,34 @@ func appHelp(commands []*cli.Command) string {
 	return strings.Replace(cli.AppHelpTemplate, `{{template "visibleCommandCategoryTemplate" .}}`, text.String(), 1)
 }
 
-// commandHelp is the template of a command's help: urfave/cli's own, which sorts flags, with the flags as the command lists them,
-// in groups, and those of all commands last.
+// helpWidth is that of the narrowest terminal that is common.
+const helpWidth = 80
+
+// commandHelp is the template of a command's help: urfave/cli's own, which sorts flags and breaks no line, with the text and the
+// flags as the command lists them, in groups, and those of all commands last.
 func commandHelp(command *cli.Command) string {
-	groups, flags := []string{"", sharedGroup}, map[string][]string{}
-	for _, flag := range append(slices.Clone(command.Flags), cli.HelpFlag) {
+	groups, flags := []string{"", sharedGroup}, map[string][]cli.DocGenerationFlag{}
+	for _, flag := range visibleFlags(command) {
 		group := ""
 		if named, ok := flag.(cli.CategorizableFlag); ok {
 			group = named.GetCategory()
 		}
-		if slices.ContainsFunc(sharedFlags(), func(shared cli.Flag) bool { return shared.Names()[0] == flag.Names()[0] }) || flag == cli.HelpFlag {
+		if slices.ContainsFunc(sharedFlags(), func(shared cli.Flag) bool { return shared.Names()[0] == flag.Names()[0] }) || flag.Names()[0] == "help" {
 			group = sharedGroup
 		}
 		if !slices.Contains(groups, group) {
 			groups = slices.Insert(groups, len(groups)-1, group)
 		}
-		flags[group] = append(flags[group], flag.String())
+		flags[group] = append(flags[group], flag)
 	}
-	var text strings.Builder
+	var options strings.Builder
 	for _, group := range groups {
 		if len(flags[group]) > 0 {
+			options.WriteString("\n")
 			if group != "" {
-				fmt.Fprintf(&text, "\n   %s:\n", group)
-			} else {
-				text.WriteString("\n")
+				fmt.Fprintf(&options, "   %s:\n", group)
 			}
-			fmt.Fprintf(&text, "   %s\n", strings.Join(flags[group], "\n   "))
+			helpFlags(&options, flags[group])
 		}
 	}
 	whole := cli.CommandHelpTemplate
@@ -81,7 +75,76 @@ func commandHelp(command *cli.Command) string {
 		whole = cli.SubcommandHelpTemplate
 	}
 	head, _, _ := strings.Cut(whole, "{{if .VisibleFlagCategories}}")
-	return head + "\n\nOPTIONS:" + text.String()
+	return strings.Replace(head, `{{template "descriptionTemplate" .}}`, helpText(command.Description), 1) + "\n\nOPTIONS:" + options.String()
+}
+
+// helpText is a command's text in lines that fit. The notes of examples are in a column if they fit there, else below their examples.
+func helpText(about string) string {
+	var text strings.Builder
+	for i, b := range blocks(about) {
+		if i > 0 {
+			text.WriteString("\n\n   ")
+		}
+		if b.paragraph != "" {
+			text.WriteString(strings.Join(words.Wrap(b.paragraph, helpWidth-3), "\n   "))
+		}
+		width, fits := 0, true
+		for _, e := range b.examples {
+			if e.note != "" {
+				width = max(width, len(e.command))
+			}
+		}
+		for _, e := range b.examples {
+			fits = fits && (e.note == "" || 5+width+2+len(e.note) <= helpWidth)
+		}
+		var lines []string
+		for _, e := range b.examples {
+			switch {
+			case e.note == "":
+				lines = append(lines, "  "+strings.ReplaceAll(e.command, "\n", "\n     "))
+			case fits:
+				lines = append(lines, fmt.Sprintf("  %-*s  %s", width, e.command, e.note))
+			default:
+				lines = append(lines, "  "+e.command)
+				for _, line := range words.Wrap(e.note, helpWidth-9) {
+					lines = append(lines, "      "+line)
+				}
+			}
+		}
+		text.WriteString(strings.Join(lines, "\n   "))
+	}
+	return text.String()
+}
+
+// flagColumn is the widest name of a flag that has its meaning beside it, not below.
+const flagColumn = 20
+
+// helpFlags lists flags with their meanings in a column.
+func helpFlags(text *strings.Builder, flags []cli.DocGenerationFlag) {
+	width := 0
+	heads := make([]string, len(flags))
+	for i, flag := range flags {
+		names, value, _ := flagText(flag)
+		heads[i] = strings.TrimSpace(strings.Join(names, ", ") + " " + value)
+		if len(heads[i]) <= flagColumn {
+			width = max(width, len(heads[i]))
+		}
+	}
+	for i, flag := range flags {
+		_, _, about := flagText(flag)
+		for _, variable := range flag.GetEnvVars() {
+			about += " [$" + variable + "]"
+		}
+		head := heads[i]
+		if len(head) > width {
+			fmt.Fprintf(text, "   %s\n", head)
+			head = ""
+		}
+		for _, line := range words.Wrap(about, helpWidth-3-width-2) {
+			fmt.Fprintf(text, "   %-*s  %s\n", width, head, line)
+			head = ""
+		}
+	}
 }
 
 // sharedGroup is the title of the flags that all commands have.
@@ -89,9 +152,9 @@ const sharedGroup = "All commands"
 
 func sharedFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
-		&cli.StringFlag{Name: "progress", Value: progressAuto, Usage: "how to show progress on standard error, `FORM`: auto, tty, plain or json"},
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no messages but warnings"},
+		&cli.BoolFlag{Name: "json", Usage: "print the result as JSON"},
+		&cli.StringFlag{Name: "progress", Value: progressAuto, Usage: "show progress on standard error as `FORM`: auto, tty, plain or json"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print warnings only, no progress"},
 	}
 }
 

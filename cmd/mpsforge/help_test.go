@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
 )
 
 // Each command that is not hidden is in one group of the program's help.
@@ -45,4 +48,29 @@ func TestHelpBeginsWithTheCommonFlags(t *testing.T) {
 			t.Errorf("holds %q", bad)
 		}
 	}
+}
+
+// A line of a command's help fits on a narrow terminal, but for an example, which is typed as it is.
+func TestHelpFitsEightyColumns(t *testing.T) {
+	var check func(names []string, commands []*cli.Command)
+	check = func(names []string, commands []*cli.Command) {
+		for _, command := range commands {
+			if command.Hidden {
+				continue
+			}
+			line := append(slices.Clone(names), command.Name)
+			var out strings.Builder
+			if code := execute(t.Context(), append(line, "--help"), streams{out: &out, err: io.Discard}); code != exitOK {
+				t.Fatalf("%v: exit code %d", line, code)
+			}
+			for text := range strings.SplitSeq(out.String(), "\n") {
+				if utf8.RuneCountInString(text) > helpWidth && !strings.HasPrefix(text, "     ") {
+					t.Errorf("%v: %q", line, text)
+				}
+			}
+			check(line, command.Subcommands)
+		}
+	}
+	app := newApp(streams{out: io.Discard, err: io.Discard})
+	check([]string{"mpsforge"}, app.Commands)
 }

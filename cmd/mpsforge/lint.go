@@ -18,17 +18,17 @@ func lintCommand(std streams) *cli.Command {
 		about: `Strict, in memory: format, message, paths, bounds, and every context and removed line against the baseline's line
 digests. Hunks in files without digests are listed as unverified; they never count as passed.
 
-  mpsforge lint                           all baselines
+  mpsforge lint                             all baselines
   mpsforge lint --baseline v2.9.1
-  mpsforge lint --patches ./patches       a folder instead of the series built in
-  mpsforge lint --patches ./patches --fix rewrite its patch files in canonical form first
-  mpsforge lint --compare                 also compare each baseline's series with that of v2.9.1, patch by patch: each
-                                          difference in added and removed lines needs a reason in differences.json,
-                                          which --fix brings up to date but for the reasons`,
+  mpsforge lint --patches ./patches         a folder instead of the series built in
+  mpsforge lint --patches ./patches --fix   rewrite its patch files in canonical form first
+  mpsforge lint --compare                   also compare each baseline's series with that of v2.9.1, patch by patch: each
+                                            difference in added and removed lines needs a reason in differences.json,
+                                            which --fix updates, except for the reasons`,
 		flags: []cli.Flag{&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to check (default: all)"}, patchesFlag(),
-			&cli.BoolFlag{Name: "fix", Usage: "bring the patch files below --patches into canonical form first, and with --compare differences.json up to date"},
-			&cli.BoolFlag{Name: "compare", Usage: "compare the series of the baselines with each other as well"},
-			&cli.BoolFlag{Name: "notes", Usage: "list the notes, too: changes of classes whose layout others may rely on"}},
+			&cli.BoolFlag{Name: "fix", Usage: "first rewrite the patch files below --patches in canonical form, and with --compare update differences.json"},
+			&cli.BoolFlag{Name: "compare", Usage: "also compare the series of the baselines with each other"},
+			&cli.BoolFlag{Name: "notes", Usage: "also list the notes: changes to classes whose layout other code may rely on"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			files, err := c.seriesFiles()
 			if err != nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"mpsforge/fork/msl"
 	"mpsforge/internal/events"
 	"mpsforge/internal/suggest"
+	"mpsforge/internal/words"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
@@ -47,9 +47,7 @@ func main() { os.Exit(Main()) }
 
 // Main runs the program on the process's arguments and streams and gives its exit code.
 func Main() int {
-	// Most commands live for some 20 ms and allocate a few megabytes; collecting garbage in between took a tenth of an
-	// apply (measured on the real tree, whose peak stays far below 100 MB).
-	debug.SetGCPercent(800)
+	collectRarely()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	std := streams{out: os.Stdout, err: os.Stderr, outIsTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
@@ -67,9 +65,12 @@ type streams struct {
 	args          []string // the command line
 }
 
-// colour says whether what is written to out may be coloured (https://no-color.org).
-func (s streams) colour() bool {
-	return s.outIsTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+// colours are those of out.
+func (s streams) colours() words.Palette {
+	if !s.outIsTerminal {
+		return words.Palette{}
+	}
+	return words.Colours()
 }
 
 // usageError is a wrong use of the command line.
@@ -120,8 +121,12 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// resultSchema is the version of jsonResult. It rises whenever a field of a result changes its meaning or goes away.
+const resultSchema = 1
+
 // jsonResult is the last object on standard output with --json.
 type jsonResult struct {
+	Schema   int    `json:"schema"`
 	Command  string `json:"command"`
 	ExitCode int    `json:"exit_code"`
 	Message  string `json:"message"`
@@ -142,9 +147,9 @@ func execute(ctx context.Context, args []string, std streams) int {
 	if failure := (*commandError)(nil); errors.As(err, &failure) {
 		return code // printed by the command's own frame
 	}
-	name, message := commandName(args), withoutPasswords(err.Error())
+	name, message := commandName(newApp(std).Commands, args[1:]), withoutPasswords(err.Error())
 	if wantsJSON(typed) {
-		printJSON(std.out, jsonResult{Command: name, ExitCode: code, Message: message})
+		printJSON(std.out, jsonResult{Schema: resultSchema, Command: name, ExitCode: code, Message: message})
 	}
 	if wantsJSONProgress(typed) {
 		feed := events.NewFeed(events.NewJSON(std.err), time.Now)
@@ -152,7 +157,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 		feed.Emit(events.End{ExitCode: code, Message: message})
 		feed.Close()
 	} else {
-		printError(std.err, err)
+		printError(std.err, name, err)
 	}
 	return code
 }
@@ -166,9 +171,12 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-func commandName(args []string) string {
-	if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
-		return args[1]
+// commandName is the command that the words begin with, after those that it is below; empty if there is none.
+func commandName(commands []*cli.Command, words []string) string {
+	for _, command := range commands {
+		if len(words) > 0 && command.HasName(words[0]) {
+			return strings.TrimSpace(words[0] + " " + commandName(command.Subcommands, words[1:]))
+		}
 	}
 	return ""
 }
@@ -180,11 +188,13 @@ func printJSON(w io.Writer, value any) {
 	_ = encoder.Encode(value) // standard output is gone: there is nobody left to report to
 }
 
-func printError(w io.Writer, err error) {
+// printError says why a command failed; of wrong use also where its help is.
+func printError(w io.Writer, command string, err error) {
 	var usage usageError
-	fmt.Fprintf(w, "mpsforge: %s\n", withoutPasswords(err.Error()))
-	if errors.As(err, &usage) {
-		fmt.Fprintln(w, "hint: mpsforge help, or mpsforge COMMAND --help, shows the use by example")
+	text := harmless(withoutPasswords(err.Error()))
+	fmt.Fprintf(w, "mpsforge: %s\n", text)
+	if errors.As(err, &usage) && !strings.Contains(text, "mpsforge ") { // else it names what to do itself
+		fmt.Fprintf(w, "hint: %s --help shows examples\n", strings.TrimSpace("mpsforge "+command))
 	}
 }
 
@@ -195,11 +205,12 @@ func newApp(std streams) *cli.App {
 		Usage:     "make PyTorch's MPS backend safe under threads, and prove it",
 		UsageText: "mpsforge COMMAND [flags]",
 		Description: `Try it:
-  mpsforge run                     everything: get PyTorch, apply the series, verify, report
-  mpsforge doctor                  what this machine can do, and how to fix each gap
+  mpsforge doctor    what this machine can do, and how to fix each gap
+  mpsforge run       everything: get PyTorch, patch, build (Mac), verify, report
+  mpsforge metal explain "commit an already committed command buffer"
 
-Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict, 4 verification failed,
-5 something needed is missing here, 130 interrupted.`,
+Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict,
+4 verification failed, 5 something needed is missing here, 130 interrupted.`,
 		Writer:          std.out,
 		ErrWriter:       std.err,
 		HideVersion:     true, // the flag below is ours

@@ -9,13 +9,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/words"
 	"mpsforge/patches"
 	"mpsforge/validate/crash"
 )
 
 func metalCommand(std streams) *cli.Command {
 	return &cli.Command{
-		Name: "metal", Usage: "tell what a crash of PyTorch's MPS backend means; run programs on the software Metal, and Metal kernels", HideHelpCommand: true,
+		Name: "metal", Usage: "explain Metal crashes; run Metal programs without a Mac", HideHelpCommand: true,
 		Description: `  mpsforge metal explain                                     all crash signatures
   mpsforge metal explain 4
   mpsforge metal explain "commit an already committed command buffer"
@@ -33,7 +34,7 @@ func metalExplain(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "metal", name: "explain", usage: "print what a crash text means", argument: "[SIGNATURE]",
 		about: `SIGNATURE is a number, a name, or any text of the crash; without one, all are listed. Prints the meaning, the known
-cause, and which patches address it, with those that this version of the series does not have yet marked so.
+cause and the patches that address it; those that this version of the series does not have yet are marked.
 
   mpsforge metal explain                        the list
   mpsforge metal explain 4
@@ -70,6 +71,12 @@ func printSignatures(w io.Writer, all []*crash.Signature) {
 	}
 }
 
+// toDo is what a user can do about a crash.
+var toDo = map[crash.Class]string{
+	crash.ThreadClass:    "Until your torch has the patches below, let only one thread use the device, or give each worker a process of its own. mpsforge run makes a patched torch.",
+	crash.NotThreadClass: "Threads are not the cause, so the patches do not help: report it to PyTorch.",
+}
+
 func printExplained(w io.Writer, e *crash.Explained, series *patches.Series) {
 	fmt.Fprintf(w, "%s (%s)\n", e.Name(), e.Class)
 	for _, text := range e.Texts {
@@ -81,7 +88,19 @@ func printExplained(w io.Writer, e *crash.Explained, series *patches.Series) {
 	if e.Sites != "" {
 		fmt.Fprintf(w, "  from: %s\n", e.Sites)
 	}
-	fmt.Fprintf(w, "\nMeaning: %s\nCause:   %s\n\n", e.Meaning, e.Cause)
+	fmt.Fprintln(w)
+	field := func(name, text string) {
+		for i, line := range words.Wrap(text, helpWidth-len("Meaning: ")) {
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(w, "%-8s %s\n", name, line)
+		}
+	}
+	field("Meaning:", e.Meaning)
+	field("Cause:", e.Cause)
+	field("To do:", toDo[e.Class])
+	fmt.Fprintln(w)
 	for _, patch := range e.Patches {
 		state := "in the series"
 		if !slices.Contains(e.InSeries, patch) {
@@ -90,7 +109,7 @@ func printExplained(w io.Writer, e *crash.Explained, series *patches.Series) {
 		fmt.Fprintf(w, "Patch:   %s (%s)\n", patch, state)
 	}
 	if e.Remains != "" {
-		fmt.Fprintf(w, "Remains: %s\n", e.Remains)
+		field("Remains:", e.Remains)
 	}
 	fmt.Fprintf(w, "Sources: %s\n", strings.Join(e.Sources, "\n         "))
 }

@@ -27,12 +27,12 @@ func metalCompare(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "metal", name: "compare", usage: "compare facts of a device with the software Metal", argument: "FILE",
 		about: `FILE is facts-apple.json, which the stage device writes beside its report on a Mac: what the programs of the corpus did on
-its Metal. Each program's facts are held against what the software Metal gives in every run; exit code 4 if one differs.
+its Metal. Each program's facts are compared with what the software Metal gives in every run; exit code 4 if one differs.
 docs/device-facts.md describes the file and says what is compared.
 
   mpsforge verify --stages device --report out.json     on a Mac: writes out.artifacts/facts-apple.json
   mpsforge metal compare facts-apple.json               anywhere`,
-		flags: []cli.Flag{&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that the software Metal's choices come from", Value: 1}},
+		flags: []cli.Flag{&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to seed the software Metal's choices", Value: 1}},
 		action: func(ctx context.Context, c call) (result, error) {
 			if err := checkInput("", c.Args().First()); err != nil {
 				return result{}, err

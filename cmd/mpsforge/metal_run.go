@@ -17,13 +17,13 @@ import (
 
 func metalRun(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "metal", name: "run", usage: "run a program on the software Metal and the reference pool", argument: "[FILE]",
-		about: `FILE holds a program of the language that native/script/script.h describes: what threads do to queues, buffers and events,
+		parent: "metal", name: "run", usage: "run a program on the software Metal", argument: "[FILE]",
+		about: `FILE holds a program of the language that docs/programs.md describes: what threads do to queues, buffers and events,
 or to a stream pool. Prints every violation, race, deadlock and unmet expectation; exit code 4 if there is one.
 
-Instead of FILE, --name runs one of the programs that the stage reference runs, by its name in a report or by its file's in
-validate/reference/corpus. Its result is held against what its front matter expects; exit code 4 if it is something else. One
-that finds what it must in some schedules only is searched unless told otherwise.
+Instead of FILE, --name takes a program of the stage reference: its name in a report, or that of its file in
+validate/reference/corpus. The result is compared with what the program's front matter expects; exit code 4 if they differ. If
+the expected finding exists in some schedules only, all schedules are searched, unless a flag chooses another way to run.
 
   mpsforge metal run race.txt                       once, freely
   mpsforge metal run --runs 1000 race.txt           a thousand seeds, with delays
@@ -35,12 +35,12 @@ that finds what it must in some schedules only is searched unless told otherwise
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "run the program `NAME` of the reference stage"},
 			&cli.BoolFlag{Name: "list", Usage: "list these programs, with what is expected of each, and run nothing"},
-			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that the first run's choices come from", Value: 1},
-			&cli.Uint64Flag{Name: "runs", Usage: "how many `RUNS`, each with the next seed; of a search: at most", Value: 1},
+			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to seed the first run's choices", Value: 1},
+			&cli.Uint64Flag{Name: "runs", Usage: "run it `N` times, each with the next seed; with --search at most", Value: 1},
 			&cli.BoolFlag{Name: "steps", Usage: "let the deterministic scheduler decide every step"},
-			&cli.IntFlag{Name: "search", Usage: "all schedules with at most so many `DEVIATIONS`; -1: all there are", Value: noSearch, DefaultText: "no search"},
+			&cli.IntFlag{Name: "search", Usage: "run all schedules with at most `N` deviations from the default; -1 for all", Value: noSearch, DefaultText: "no search"},
 			&cli.StringFlag{Name: "schedule", Usage: "run this `SCHEDULE` again"},
-			&cli.DurationFlag{Name: "delay", Usage: "longest `TIME` that the software GPU waits before a command", Value: 100 * time.Microsecond},
+			&cli.DurationFlag{Name: "delay", Usage: "the software GPU waits up to `TIME` before a command", Value: 100 * time.Microsecond},
 		},
 		action: func(ctx context.Context, c call) (result, error) {
 			if c.Bool("list") {

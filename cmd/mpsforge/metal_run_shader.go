@@ -18,13 +18,13 @@ import (
 
 func metalRunShader(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "metal", name: "run-shader", usage: "run a kernel of a Metal source file on this machine's processor", argument: "FILE",
+		parent: "metal", name: "run-shader", usage: "run a Metal kernel on this machine's CPU", argument: "FILE",
 		about: `FILE is in Metal's shading language. It is compiled for this machine with mpsforge's own headers, and the kernel runs once. Prints
 what it wrote, and each access outside of its memory, race of two threads of the grid, barrier that not all threads reach, and
-written value that is not a number; exit code 4 if there is one, or if the kernel crashes or reaches its limit.
+NaN that it wrote; exit code 4 if there is one, or if the kernel crashes or reaches its limit.
 
-Every argument needs memory, by its name or buffer's index. Memory without values is unset: of a floating-point type it is not a
-number, so that what was computed from it shows. Textures and function constants are not supported.
+Every argument needs memory, by its name or buffer index. Memory without values is unset: of a floating-point type it is
+NaN, so that results computed from it are visible. Textures and function constants are not supported.
 
 The kernel is native code in a process with limits on time, memory, output and files. That is no sandbox: run only what you trust.
 Linux only; the compiler is that of host builds, Debian's clang.
@@ -36,16 +36,16 @@ Linux only; the compiler is that of host builds, Debian's clang.
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "list", Usage: "list the file's kernels with their arguments, and run nothing"},
 			&cli.StringFlag{Name: "kernel", Usage: "`KERNEL` to run, where the file has several"},
-			&cli.StringFlag{Name: "grid", Usage: "threads in all, `X[,Y[,Z]]`"},
-			&cli.StringFlag{Name: "group", Usage: "threads of a threadgroup, `X[,Y[,Z]]` (default: 32, or fewer if the grid has fewer)"},
+			&cli.StringFlag{Name: "grid", Usage: "`X[,Y[,Z]]` threads in all"},
+			&cli.StringFlag{Name: "group", Usage: "`X[,Y[,Z]]` threads in a threadgroup (default: 32, or fewer if the grid has fewer)"},
 			&cli.StringSliceFlag{Name: "set", Usage: "values of an argument, `NAME=LIST`, such as 1,2.5,nan or 0..63; they are repeated up to its length"},
 			&cli.StringSliceFlag{Name: "length", Usage: "elements of an argument, `NAME=N`"},
 			&cli.StringSliceFlag{Name: "file", Usage: "file with the bytes of an argument, `NAME=FILE`"},
 			&cli.StringSliceFlag{Name: "type", Usage: "type of an argument's elements, where it is a struct or void, `NAME=TYPE`"},
 			&cli.StringSliceFlag{Name: "define", Usage: "macro for the compiler, `NAME[=VALUE]`"},
-			&cli.StringSliceFlag{Name: "allow", Usage: "what is not looked for: `race` or nan"},
+			&cli.StringSliceFlag{Name: "allow", Usage: "do not look for `WHAT`: race or nan"},
 			&cli.DurationFlag{Name: "limit", Value: 10 * time.Second, Usage: "`TIME` that the kernel may take"},
-			&cli.IntFlag{Name: "values", Value: 16, Usage: "how many `VALUES` of an argument are printed, 0: all; --json has all"},
+			&cli.IntFlag{Name: "values", Value: 16, Usage: "print `N` values of each argument, 0 for all; --json has all"},
 			rootFlag(),
 		},
 		action: func(ctx context.Context, c call) (result, error) { return c.runShader(ctx) },
@@ -97,7 +97,7 @@ func (c call) dispatch() (msl.Dispatch, error) {
 	allowed := c.StringSlice("allow")
 	for _, what := range allowed {
 		if what != msl.KindRace && what != msl.KindNaN {
-			return d, usagef("--allow knows %s and %s, not %q", msl.KindRace, msl.KindNaN, what)
+			return d, usagef("--allow takes %s and %s, not %q", msl.KindRace, msl.KindNaN, what)
 		}
 	}
 	d.Races, d.NaN = !slices.Contains(allowed, msl.KindRace), !slices.Contains(allowed, msl.KindNaN)

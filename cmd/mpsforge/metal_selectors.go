@@ -13,7 +13,7 @@ import (
 // metalSelectors says what a new version of PyTorch needs of the Objective-C layer.
 func metalSelectors(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "metal", name: "selectors", usage: "list the selectors of a wheel of torch that the Objective-C layer does not declare", argument: "FILE",
+		parent: "metal", name: "selectors", usage: "list selectors of a wheel that host builds lack", argument: "FILE",
 		about: `FILE is a wheel of torch for macOS, or a Mach-O library such as its libtorch_cpu.dylib. Each selector is looked up in the
 table of Apple's API that host builds are held to (native/apple/api.tsv).
 

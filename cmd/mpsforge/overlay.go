@@ -1,13 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,11 +18,12 @@ import (
 	"mpsforge/fork/overlay"
 	"mpsforge/internal/run"
 	"mpsforge/native"
+	"mpsforge/patches"
 )
 
 func overlayCommand(std streams) *cli.Command {
 	return &cli.Command{
-		Name: "overlay", Usage: "put the patched MPS backend over an installed torch", HideHelpCommand: true,
+		Name: "overlay", Usage: "give an installed torch the patched MPS backend", HideHelpCommand: true,
 		Description: `  mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist
   mpsforge overlay status --python venv/bin/python3`,
 		Action:      showGroup,
@@ -31,19 +34,87 @@ func overlayCommand(std streams) *cli.Command {
 func overlayBuild(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "overlay", name: "build", usage: "make a wheel with the patched backend", ui: workUI, logs: true,
-		about: `Compiles the checkout's MPS backend and makes a wheel of it that needs no build of PyTorch: over an installed torch, device mps
-is the patched backend, and without the wheel it is torch's own again. The wheel fits one torch, the one that it was built for, and any
-Python; over another one it warns and changes nothing. MPSFORGE_OVERLAY=0 in the environment of a process leaves torch's own copy.
+		about: `Compiles the checkout's MPS backend and makes a wheel of it; PyTorch itself is not built. Once that wheel is installed beside torch,
+device mps is the patched backend; once it is uninstalled, device mps is torch's own backend again. The wheel works with one version of
+torch, the one that it was built for, and with any Python; with another torch it warns and changes nothing. A process with
+MPSFORGE_OVERLAY=0 in its environment uses torch's own backend.
 
-On Linux the torch that it goes over is the host build of the stock sources ("mpsforge build --host"). A wheel for macOS cannot be made
-yet.
+A wheel for Linux is for the host build of the stock sources ("mpsforge build --host"). A wheel for macOS is for PyTorch's own wheels
+for Apple silicon, with any Python. It is made on Linux and has not been run on a Mac: its library is linked with PyTorch's, and then
+checked as in the stage mac.
 
-  mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist`,
-		flags: checkoutFlags(hostFlags(&cli.StringFlag{Name: "out", Value: ".", Usage: "`DIR` for the wheel"})...),
+The checkout must have the whole series, or only the patches up to event-streams. With these alone there are no streams: threads are
+safe and take turns.
+
+  mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist
+  mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist --platform macos
+  mpsforge apply --until event-streams --checkout pytorch && mpsforge overlay build --checkout pytorch --out dist`,
+		flags: checkoutFlags(hostFlags(&cli.StringFlag{Name: "out", Value: ".", Usage: "`DIR` for the wheel"},
+			&cli.StringFlag{Name: "platform", Usage: "what the wheel is for, `NAME`: " + strings.Join(overlayPlatforms, " or ") + " (default: this system)"})...),
 		action: func(ctx context.Context, c call) (result, error) {
-			return c.buildOverlay(ctx)
+			switch platform := cmp.Or(c.String("platform"), map[string]string{"darwin": "macos"}[runtime.GOOS], "linux"); platform {
+			case "macos":
+				return c.buildOverlayForMac(ctx)
+			case "linux":
+				return c.buildOverlay(ctx)
+			default:
+				return result{}, usagef("--platform %s: use one of %s", platform, strings.Join(overlayPlatforms, ", "))
+			}
 		},
 	})
+}
+
+var overlayPlatforms = []string{"linux", "macos"}
+
+// buildOverlayForMac makes a wheel over PyTorch's own.
+func (c call) buildOverlayForMac(ctx context.Context) (result, error) {
+	if c.IsSet("torch") {
+		return result{}, usagef("--torch is for Linux; a wheel for macOS is always for PyTorch's own wheel")
+	}
+	if runtime.GOOS != "linux" {
+		return result{}, fmt.Errorf("%w: the compiler is Debian's, so make the wheel on Linux and bring it here; this is %s", builds.ErrEnvironment, runtime.GOOS)
+	}
+	cache, err := openCache()
+	if err != nil {
+		return result{}, err
+	}
+	o := overlay.MacOptions{Checkout: c.String("checkout"), Jobs: c.Int("jobs"), Cache: cache, Dir: c.String("out")}
+	if o.Identity, _, o.Series, err = c.identity(ctx); err != nil {
+		return result{}, err
+	}
+	if o.Identity.Series, err = overlayPart(o.Checkout, o.Identity, o.Series); err != nil {
+		return result{}, err
+	}
+	if o.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
+		return result{}, err
+	}
+	wheel, stamp, checked, err := overlay.WriteMac(ctx, o, c.sink)
+	if err != nil {
+		return result{}, fmt.Errorf("overlay: %w", err)
+	}
+	found, err := overlayResult(wheel, "pip's torch", stamp, append(checked, "not run: this needs a Mac"))
+	found.next = fmt.Sprintf("on the Mac, python3 -m pip install torch==%s %s && python3 -m mpsforge_overlay", stamp.Torch, filepath.Base(wheel))
+	return found, err
+}
+
+// withoutStreams is the last patch of the shorter overlay: threads are safe and take turns on one stream.
+const withoutStreams = "event-streams"
+
+// overlayPart refuses a checkout whose patches make no overlay, whose own bindings are for the two ends only, and gives the digest of
+// those that it has.
+func overlayPart(checkout string, identity builds.Stamp, series *patches.Series) (digest string, err error) {
+	part := *series
+	var all []string
+	for i, p := range series.Patches {
+		all = append(all, p.Name)
+		if p.Name == withoutStreams && len(identity.Patches) < len(series.Patches) {
+			part.Patches = series.Patches[:i+1]
+		}
+	}
+	if !slices.Equal(identity.Patches, all[:len(part.Patches)]) {
+		return "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all or those up to %s: mpsforge apply, or mpsforge apply --until %s, puts them on", checkout, len(identity.Patches), len(all), withoutStreams, withoutStreams)
+	}
+	return part.Digest(), nil
 }
 
 func (c call) buildOverlay(ctx context.Context) (result, error) {
@@ -51,8 +122,8 @@ func (c call) buildOverlay(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if len(options.Identity.Patches) == 0 {
-		return result{}, usagef("the checkout %s has no patch of the series: mpsforge apply puts them on", options.Checkout)
+	if options.Identity.Series, err = overlayPart(options.Checkout, options.Identity, series); err != nil {
+		return result{}, err
 	}
 	checkout, _, err := c.openCheckout(ctx)
 	if err != nil {
@@ -81,36 +152,46 @@ func (c call) buildOverlay(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, fmt.Errorf("overlay: %w", err)
 	}
-	if wheel, err = filepath.Abs(wheel); err != nil {
+	return overlayResult(wheel, o.Stock.Python, stamp, nil)
+}
+
+// overlayResult is a wheel over the torch of a Python, and what of it was checked.
+func overlayResult(wheel, over string, stamp overlay.Stamp, checked []string) (result, error) {
+	wheel, err := filepath.Abs(wheel)
+	if err != nil {
 		return result{}, err
 	}
 	value := struct {
-		Wheel string        `json:"wheel"`
-		Over  string        `json:"over"` // a Python with the torch that it goes over
-		Stamp overlay.Stamp `json:"stamp"`
-	}{wheel, o.Stock.Python, stamp}
+		Wheel   string        `json:"wheel"`
+		Over    string        `json:"over"` // a Python with the torch that it goes over
+		Stamp   overlay.Stamp `json:"stamp"`
+		Checked []string      `json:"checked,omitempty"`
+	}{wheel, over, stamp, checked}
 	return result{value: value, message: "wheel " + wheel, text: func(w io.Writer) {
-		fmt.Fprintf(w, "wheel    %s\nfor      torch %s, commit %s\nover     %s of %s\nseries   %s\n", wheel, stamp.Torch, stamp.Git, stamp.Stock, value.Over, stamp.Series)
+		fmt.Fprintf(w, "wheel    %s\nfor      torch %s, commit %s\nover     %s of %s\nseries   %s\n", wheel, stamp.Torch, stamp.Git, stamp.Stock, over, stamp.Series)
+		for _, line := range checked {
+			fmt.Fprintf(w, "checked  %s\n", line)
+		}
 	}}, nil
 }
 
 func overlayStatus(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "overlay", name: "status", usage: "say which copy of the backend a Python has",
-		about: `Asks a process of that Python, by what is in use there: hooks, allocator, device guard, fallback, the library of each registered
+		parent: "overlay", name: "status", usage: "show which MPS backend a Python uses",
+		about: `Starts that Python and looks at what is in use there: hooks, allocator, device guard, fallback, the library of each registered
 kernel, symbol pointers. The exit code is 1 if torch's own copy answers.
 
   mpsforge overlay status --python venv/bin/python3
   venv/bin/python3 -m mpsforge_overlay                  the same, without mpsforge`,
-		flags: []cli.Flag{&cli.StringFlag{Name: "python", Value: "python3", Usage: "the `INTERPRETER` to ask"}},
+		flags: []cli.Flag{&cli.StringFlag{Name: "python", Value: "python3", Usage: "the `INTERPRETER` to start"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			ran, err := run.Command{Name: c.String("python"), Args: []string{"-m", overlay.Module}, Dir: "."}.Run(ctx)
 			found, broken := overlay.ReadStatus(ran.Stdout)
 			if broken != nil {
-				return result{}, fmt.Errorf("%s has no %s that answers: %w", c.String("python"), overlay.Module, errors.Join(err, broken))
+				return result{}, fmt.Errorf("%s has no working %s; install an overlay's wheel into it, or name another --python: %w", c.String("python"), overlay.Module, cmp.Or(err, broken))
 			}
 			if !found.Active {
-				err = fmt.Errorf("torch's own copy of the backend answers: %s", found.Why())
+				err = fmt.Errorf("torch's own copy of the backend is in use: %s", found.Why())
 			}
 			return result{value: found, text: func(w io.Writer) { writeOverlayStatus(w, found) }}, err
 		},
@@ -128,6 +209,7 @@ func writeOverlayStatus(w io.Writer, s overlay.Status) {
 			fmt.Fprintf(w, "kernels    %s: %d in %s\n", key, s.Kernels[key][library], library)
 		}
 	}
+	fmt.Fprintf(w, "patches    %s\n", strings.Join(s.Patches, ", "))
 	for _, image := range slices.Sorted(maps.Keys(s.Rebound)) {
 		fmt.Fprintf(w, "pointers   %d of %s lead to the overlay\n", s.Rebound[image], image)
 	}

@@ -21,14 +21,14 @@ func portCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "port", usage: "carry the series to another PyTorch version", ui: workUI,
 		about: `Three-way merges in the object store, one patch at a time, from the checkout's baseline to another version; HEAD and
-work tree stay as they are. Each patch turns out unchanged, moved (other line numbers only), merged, already upstream
-(left out), or a conflict: then both sides are shown and written to files to edit, and --continue goes on. The patch files
-are written when all patches are through.
+work tree stay as they are. The outcome of each patch is unchanged, moved (other line numbers only), merged, already upstream
+(left out), or a conflict: then both sides are shown and written to files to edit, and --continue continues. The patch files
+are written after the last patch.
 
   mpsforge port --to v2.6.0 --from trees/v2.6.0 --out patches/v2.6.0    another checkout has that version
   mpsforge port --to v2.6.0 --patch stream-pool --out patches/v2.6.0    that patch; the others there stay as they are
   mpsforge port --to main --out patches/main                            a commit of this repository
-  mpsforge port --to main --check                                       how would it go? writes nothing
+  mpsforge port --to main --check                                       what would happen? writes nothing
   mpsforge port --continue                                              when the conflicts are resolved
   mpsforge port --abort                                                 give it up`,
 		flags: checkoutFlags(
@@ -50,7 +50,7 @@ func port(ctx context.Context, c call) (result, error) {
 	case resume && abort:
 		return result{}, usagef("--continue and --abort exclude each other")
 	case (resume || abort) && (c.IsSet("to") || c.IsSet("from") || c.IsSet("out") || c.IsSet("patch") || c.IsSet("check") || c.IsSet("drop")):
-		return result{}, usagef("--continue and --abort go with the port as it was begun; leave the other flags out")
+		return result{}, usagef("--continue and --abort use the flags that the port was begun with; leave the other flags out")
 	case !resume && !abort && c.String("to") == "":
 		return result{}, usagef("port needs --to, a baseline or a commit")
 	}

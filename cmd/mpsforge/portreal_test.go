@@ -146,7 +146,7 @@ func debianTree(t *testing.T, name string, source patches.Source, from string) (
 	dir = filepath.Join(cache, "trees", name)
 	fetched, err := fork.Fetch(context.Background(), series, fork.FetchOptions{Dir: dir, From: from, Cache: cache}, events.Discard)
 	if errors.Is(err, fork.ErrEnvironment) || errors.Is(err, fork.ErrUnavailable) {
-		t.Skipf("SKIP %s: Debian's source package of it cannot be had here: %v", name, err)
+		t.Skipf("SKIP %s: Debian's source package of it is not available here: %v", name, err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestRealTreePortsToSid(t *testing.T) {
 		err = errors.Join(suite.Update(ctx), suite.Source(ctx, "pytorch", download))
 	}
 	if err != nil {
-		t.Skipf("SKIP sid: its PyTorch cannot be had here: %v", err)
+		t.Skipf("SKIP sid: its PyTorch is not available here: %v", err)
 	}
 	tarballs, err := filepath.Glob(filepath.Join(download, "pytorch_*.orig.tar.*"))
 	if err != nil || len(tarballs) != 1 {

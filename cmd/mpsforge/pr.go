@@ -104,7 +104,7 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 func conflictWith(patch, checkout, onto string) error {
 	beside := checkout + "-upstream"
 	command := func(words ...string) string { return "\n  " + run.Command{Name: words[0], Args: words[1:]}.String() }
-	return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; carry the series there first, fix it there, and make the stack from the result:", patch, onto) +
+	return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; port the series to that commit first, and make the stack from the result:", patch, onto) +
 		command("mpsforge", "port", "--checkout", checkout, "--to", onto, "--out", "patches/upstream") +
 		command("git", "-C", checkout, "worktree", "add", "--detach", beside, onto) +
 		command("mpsforge", "pr", "--checkout", beside, "--patches", "patches", "--baseline", "upstream")}

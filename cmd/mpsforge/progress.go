@@ -13,6 +13,7 @@ import (
 	"mpsforge/internal/events"
 	"mpsforge/internal/events/tui"
 	"mpsforge/internal/suggest"
+	"mpsforge/internal/words"
 )
 
 // The faces of the event stream, as --progress names them. Auto is the terminal UI where standard output and standard error
@@ -77,7 +78,7 @@ func openRenderer(std streams, f face) (events.Renderer, error) {
 		if term.IsTerminal(int(os.Stdin.Fd())) {
 			terminal.Input = os.Stdin
 		}
-		return tui.Start(terminal, tui.Options{Interrupt: f.interrupt, Quit: f.quit, Stay: f.use == replayUI && terminal.Input != nil})
+		return tui.Start(terminal, tui.Options{Colours: words.Colours(), Interrupt: f.interrupt, Quit: f.quit, Show: open, Stay: f.use == replayUI && terminal.Input != nil})
 	}
 	if f.use == replayUI {
 		return late.start(), nil

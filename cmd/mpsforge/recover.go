@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,11 +23,11 @@ themselves. What an interrupted fetch left is removed; fetch goes on with it ins
   mpsforge recover                        end an interrupted run
   mpsforge recover --rollback             undo it; overwrites the files that it concerned
   mpsforge recover --finish               complete it; overwrites the files that it concerned
-  mpsforge recover --remove-index-lock    a killed git left index.lock, and no git runs`,
+  mpsforge recover --remove-locks         a killed git left its locks, and no git runs`,
 		flags: checkoutFlags(
 			&cli.BoolFlag{Name: "finish", Usage: "complete the interrupted run"},
 			&cli.BoolFlag{Name: "rollback", Usage: "undo the interrupted run"},
-			&cli.BoolFlag{Name: "remove-index-lock", Usage: "remove a left-over index.lock first; only when no git runs in the checkout"}),
+			&cli.BoolFlag{Name: "remove-locks", Usage: "first remove git's left-over locks (index, HEAD, branch, record); only when no git runs in the checkout"}),
 		action: func(ctx context.Context, c call) (result, error) {
 			direction := fork.Automatic
 			switch {
@@ -48,6 +49,10 @@ themselves. What an interrupted fetch left is removed; fetch goes on with it ins
 				}
 			}
 			recovery, err := c.recover(ctx, direction)
+			if errors.Is(err, patches.ErrUnknownBaseline) && len(ended) > 0 {
+				// A folder that was made for a port has no series for the checkout: the rewrite was all there was to finish.
+				recovery, err = &fork.Recovery{Checkout: c.String("checkout")}, nil
+			}
 			if err != nil {
 				return result{}, err
 			}
@@ -74,5 +79,5 @@ func (c call) recover(ctx context.Context, direction fork.Direction) (*fork.Reco
 		return nil, err
 	}
 	defer checkout.Close()
-	return checkout.Recover(ctx, direction, c.Bool("remove-index-lock"))
+	return checkout.Recover(ctx, direction, c.Bool("remove-locks"))
 }

@@ -18,13 +18,13 @@ import (
 func replayCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "replay", usage: "play an event stream again",
-		about: `FILE is what a command wrote to standard error with --progress json; - is standard input, so that a stream can be
-watched from another machine while it is made. On a terminal the UI stays at the end, for reading, until q.
+		about: `FILE is what a command wrote to standard error with --progress json; - is standard input, so that you can
+watch a command that runs on another machine. On a terminal the UI stays open at the end, until you press q.
 
   mpsforge verify --progress json 2> events.jsonl
-  mpsforge replay events.jsonl                         as it was, in its own time
+  mpsforge replay events.jsonl                         at the original speed
   mpsforge replay --speed 20 events.jsonl              twenty times as fast
-  mpsforge replay --speed max events.jsonl             its end at once
+  mpsforge replay --speed max events.jsonl             only its end
   mpsforge replay --progress plain --speed max events.jsonl
   ssh mac mpsforge run --progress json 2>&1 >/dev/null | mpsforge replay --speed max -`,
 		argument: "FILE", ui: replayUI,
@@ -93,9 +93,12 @@ func (c call) play(ctx context.Context, reader *events.Reader, speed float64) (p
 type streamClock struct {
 	mutex sync.Mutex
 	last  time.Time // of the event before
-	at    time.Time // when that was played
+	at    time.Time // when that was to be played
 	speed float64
 }
+
+// mostBehind is how far a replay may be behind and still catch up; behind a longer break, such as Ctrl-Z, it goes on from there.
+const mostBehind = 5 * time.Second
 
 // now is the stream's time: between two events it goes on at the speed.
 func (s *streamClock) now() time.Time {
@@ -107,17 +110,31 @@ func (s *streamClock) now() time.Time {
 	return s.last.Add(time.Duration(float64(time.Since(s.at)) * s.speed))
 }
 
+// due is when to play an event. It counts from when the one before was to be played, not from when it was: else each would add its
+// delay, and thousands a second would fall behind.
+func (s *streamClock) due(event, now time.Time, speed float64) time.Time {
+	if speed == 0 || s.last.IsZero() {
+		return now
+	}
+	due := s.at.Add(time.Duration(float64(event.Sub(s.last)) / speed))
+	if now.Sub(due) > mostBehind {
+		return now
+	}
+	return due
+}
+
 // wait waits until it is the time of an event.
 func (s *streamClock) wait(ctx context.Context, event time.Time, speed float64) error {
-	if speed > 0 && !s.last.IsZero() {
-		due := s.at.Add(time.Duration(float64(event.Sub(s.last)) / speed))
+	now := time.Now()
+	due := s.due(event, now, speed)
+	if due.After(now) {
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Until(due)):
+		case <-time.After(due.Sub(now)):
 		}
 	}
 	s.mutex.Lock()
-	s.last, s.at, s.speed = event, time.Now(), speed
+	s.last, s.at, s.speed = event, due, speed
 	s.mutex.Unlock()
 	return ctx.Err()
 }

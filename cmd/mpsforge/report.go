@@ -22,7 +22,7 @@ import (
 
 func reportCommand(std streams) *cli.Command {
 	command := newCommand(std, spec{
-		name: "report", usage: "print a verification report in any form, or its charts; compare two", argument: "[FILE]",
+		name: "report", usage: "show a report as text, HTML and more; compare two", argument: "[FILE]",
 		about: `FILE is the JSON that mpsforge verify wrote, from which all forms are made; without FILE it is the latest report in the cache.
 Without --format the answer is printed as text on a terminal, in colour unless NO_COLOR is set, and the whole report as
 Markdown elsewhere.
@@ -56,7 +56,7 @@ func (c call) report() (result, error) {
 		if path != "" || format != "" || output != "" || c.Bool("open") {
 			return result{}, usagef("--schema takes no FILE and no other flag: it is the same for all reports")
 		}
-		return result{value: reports.JSONSchema(), message: "the JSON Schema of reports", text: func(w io.Writer) { fmt.Fprint(w, string(reports.JSONSchema())) }}, nil
+		return schemaOf("report")
 	}
 	if c.Bool("list") {
 		if path != "" || format != "" || output != "" || c.Bool("open") || c.Bool("full") {
@@ -75,18 +75,17 @@ func (c call) report() (result, error) {
 		return result{}, usagef("--format svg writes a file for each chart: name a folder with --output")
 	}
 	if path == "" {
-		found, err := cachedReports()
-		if err != nil {
+		var err error
+		if path, err = latestReport(); err != nil {
 			return result{}, err
 		}
-		if len(found) == 0 {
+		if path == "" {
 			return result{}, usagef("there is no report in the cache; mpsforge verify writes one, or name a FILE")
 		}
-		path = found[0]
 	}
 	report, err := reports.ReadFile(path)
 	if err != nil {
-		return result{}, err
+		return result{}, fmt.Errorf("%w; mpsforge report --list lists the reports in the cache", err)
 	}
 	found := result{value: report, message: report.Conclusion()}
 	if format == "svg" {
@@ -109,10 +108,10 @@ func (c call) report() (result, error) {
 	var text strings.Builder
 	switch {
 	case brief:
-		err = report.WriteSummary(&text, c.std.colour())
+		err = report.WriteSummary(&text, c.std.colours())
 		fmt.Fprintf(&text, "\nall of it: mpsforge report --full %s\n", path)
 	case format == "text" && output == "":
-		err = report.WriteText(&text, c.std.colour())
+		err = report.WriteText(&text, c.std.colours())
 	default:
 		err = report.Write(&text, format)
 	}
@@ -156,6 +155,15 @@ func cachedReports() ([]string, error) {
 	slices.Sort(found)
 	slices.Reverse(found)
 	return found, nil
+}
+
+// latestReport is empty where the cache has none.
+func latestReport() (string, error) {
+	found, err := cachedReports()
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	return found[0], nil
 }
 
 // listedReport is a line of report --list.
@@ -204,7 +212,7 @@ func open(path string) error {
 	}
 	browser := exec.Command(program, whole)
 	if err := browser.Start(); errors.Is(err, exec.ErrNotFound) {
-		return silentError{exitEnvironment, fmt.Sprintf("there is no %s here to show the page with; it is %s", program, whole)}
+		return silentError{exitEnvironment, fmt.Sprintf("there is no %s here to show the page with; the page is %s", program, whole)}
 	} else if err != nil {
 		return fmt.Errorf("%s %s: %w", program, whole, err)
 	}
@@ -213,7 +221,7 @@ func open(path string) error {
 	select {
 	case err := <-ended:
 		if err != nil {
-			return silentError{exitEnvironment, fmt.Sprintf("%s cannot show the page: %v; it is %s", program, err, whole)}
+			return silentError{exitEnvironment, fmt.Sprintf("%s cannot show the page: %v; the page is %s", program, err, whole)}
 		}
 	case <-time.After(browserPatience):
 	}

@@ -14,8 +14,8 @@ func reportDiff(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "report", name: "diff", usage: "show what has got worse from one report to another", argument: "BEFORE AFTER",
 		about: `A regression is a check that passed and now fails, is skipped or is gone, a stage that does not run any more, a new check
-that fails, and a speed whose 95 % interval lies below the old one's. Exit code 4 if there is any. That the reports are of another
-series, baseline, form or machine is said first.
+that fails, and a speed whose 95 % interval lies below the old one's. Exit code 4 if there is any. Differences in series,
+baseline, form or machine are shown first.
 
   mpsforge report diff before.json after.json
   mpsforge report diff --json before.json after.json`,

@@ -17,7 +17,7 @@ const summaryVariable = "GITHUB_STEP_SUMMARY"
 
 func reportGitHub(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "report", name: "github", usage: "write a report into the summary of a GitHub Actions step, with annotations", argument: "FILE",
+		parent: "report", name: "github", usage: "write a report into a GitHub Actions summary", argument: "FILE",
 		about: `Appends the report to the file that GITHUB_STEP_SUMMARY names, cut where GitHub would drop it for its length, and prints
 failures as annotations, which GitHub reads from a step's output.
 

@@ -24,7 +24,7 @@ the report says that nothing was measured.
   mpsforge repro --python venv/bin/python --runs 20 --threads 8 sequential
   mpsforge repro --graph --out bug linear            the graph path of nn.Linear
   mpsforge repro matrix-multiplication               Objective-C++, for a report to Apple
-  mpsforge build --host                              on Linux: names a Python to try it with`,
+  mpsforge build --host                              on Linux: prints the path of a Python to try it with`,
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Value: ".", Usage: "write the files into `DIR`"},
 			&cli.IntFlag{Name: "threads", Value: 8, Usage: "`N` threads at once"},
@@ -32,7 +32,7 @@ the report says that nothing was measured.
 			&cli.BoolFlag{Name: "graph", Usage: "inputs that are not contiguous, which take the graph path of Linear"},
 			&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "run it with this `PYTHON`"},
 			&cli.IntFlag{Name: "runs", Value: 10, Usage: "`N` runs, each a new process"},
-			&cli.DurationFlag{Name: "limit", Value: 2 * time.Minute, Usage: "a run that takes longer hangs, `DURATION`"},
+			&cli.DurationFlag{Name: "limit", Value: 2 * time.Minute, Usage: "count a run as hung after `TIME`"},
 		},
 		action: func(ctx context.Context, c call) (result, error) {
 			for _, name := range []string{"threads", "iterations", "runs"} {

@@ -19,13 +19,13 @@ import (
 func runCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "run", usage: "fetch, apply, build, verify and report in one go", ui: workUI, logs: true,
-		about: `Steps that are done already are left out. The exit code is that of the first step that fails. PyTorch is built on a Mac
-for the stages python and bench, unless --python names an environment that has it or --build=false says no, and elsewhere when
---build asks for it; what was built is then what those stages run on.
+		about: `Steps that are done already are left out. The exit code is that of the first step that fails. On a Mac PyTorch is built
+for the stages python and bench, which then test that build, unless --python names an environment that has it or --build=false
+is given; elsewhere it is built only with --build.
 
-  mpsforge run                                         PyTorch v2.9.1 in ./pytorch; Debian's 2.6.0 where GitHub does not answer
+  mpsforge run                                         PyTorch v2.9.1 in ./pytorch; Debian's 2.6.0 if GitHub cannot be reached
   mpsforge run --baseline v2.6.0 --checkout pt26       Debian's 2.6.0
-  mpsforge run --quick                                 the short form of each stage
+  mpsforge run --quick                                 run the short form of each stage
   mpsforge run --build                                 on Linux, too: build PyTorch, for the CPU`,
 		flags: checkoutFlags(slices.Concat(fetchFlags(), verifyFlags(), settingFlags(), []cli.Flag{
 			&cli.BoolFlag{Name: "build", Value: runtime.GOOS == "darwin", Usage: "build PyTorch before it is verified"}})...),
@@ -41,6 +41,9 @@ for the stages python and bench, unless --python names an environment that has i
 				steps = append(steps, "build")
 			}
 			c.sink.Emit(events.Pipeline{Steps: append(steps, validate.Steps(list(c.String("stages")))...)})
+			if quicker := quickerWay(runtime.GOOS); quicker != "" && c.needsBuild() {
+				c.sink.Emit(events.Message{Level: events.Info, Text: quicker})
+			}
 			if err := c.ensureCheckout(ctx); err != nil {
 				return result{}, err
 			}
@@ -60,6 +63,14 @@ for the stages python and bench, unless --python names an environment that has i
 			return c.verify(ctx)
 		},
 	})
+}
+
+// quickerWay is what a user of a system can have without a build, if anything.
+func quickerWay(system string) string {
+	if system != "darwin" {
+		return ""
+	}
+	return "a build of PyTorch takes hours; a wheel for pip's torch, made on Linux, takes minutes: mpsforge overlay build --platform macos"
 }
 
 // needsBuild reports whether to build: where that was asked for, else, on a Mac, when a stage is to run on the result.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +18,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/internal/schemas/schematest"
 	"mpsforge/patches"
 )
 
@@ -26,6 +30,7 @@ func TestMain(m *testing.M) {
 		"code":     func() { os.Exit(code(os.Args[1:])) },
 		"field":    func() { os.Exit(field(os.Args[1])) },
 		"events":   func() { os.Exit(onlyEvents()) },
+		"kills":    func() { os.Exit(kills()) },
 	})
 }
 
@@ -43,10 +48,19 @@ func code(args []string) int {
 	return 0
 }
 
-// field prints the value at a dotted path of the JSON object on standard input; numbers index lists.
+// field prints the value at a dotted path of the result of a command that is on standard input; numbers index lists. The result must be
+// as its schema says.
 func field(path string) int {
+	text, err := io.ReadAll(os.Stdin)
+	if err == nil {
+		err = schematest.Validate("envelope", text)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	var value any
-	if err := json.NewDecoder(os.Stdin).Decode(&value); err != nil {
+	if err := json.Unmarshal(text, &value); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -69,7 +83,8 @@ func field(path string) int {
 	return 0
 }
 
-// onlyEvents makes sure that standard input is a stream of events to the last line, and gives the exit code that it ends with.
+// onlyEvents makes sure that standard input is a stream of events as their schema says, to the last line, and gives the exit code that it
+// ends with.
 func onlyEvents() int {
 	type line struct {
 		Kind  string     `json:"kind"`
@@ -78,7 +93,7 @@ func onlyEvents() int {
 	var all []line
 	for decoder := bufio.NewScanner(os.Stdin); decoder.Scan(); {
 		var next line
-		if err := json.Unmarshal(decoder.Bytes(), &next); err != nil {
+		if err := errors.Join(schematest.Validate("event", decoder.Bytes()), json.Unmarshal(decoder.Bytes(), &next)); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %s\n", err, decoder.Bytes())
 			return 1
 		}
@@ -103,6 +118,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 			env.Setenv("MPSFORGE_CACHE", filepath.Join(env.WorkDir, "cache"))
 			env.Setenv("LC_ALL", "C")
+			env.Setenv(builds.AnySpace, "1") // stand-ins are built, which need none of PyTorch's 15 GB
+			env.Setenv("KILLS", cmp.Or(os.Getenv("MPSFORGE_KILLS"), strconv.Itoa(shortKills)))
+			env.Setenv("KILLS_SEED", cmp.Or(os.Getenv("MPSFORGE_KILLS_SEED"), "1"))
+			env.Setenv("KILLS_FAULT", os.Getenv("MPSFORGE_KILLS_FAULT"))
+			env.Setenv("KILLS_CHECKOUT", os.Getenv("MPSFORGE_KILLS_CHECKOUT"))
 			repository, err := filepath.Abs("../..")
 			if err != nil {
 				return err

@@ -25,10 +25,11 @@ type settings struct {
 	Checkout string   `toml:"checkout"`
 	Baseline string   `toml:"baseline"`
 	Stages   []string `toml:"stages"`
+	Bell     bool     `toml:"bell"`
 }
 
 // applySettings sets the flags that neither the command line nor the environment has set, and gives what it set by the flags'
-// names. A PyTorch tree's own file is not read: who wrote the tree does not decide what is verified.
+// names, but for the bell, which changes nothing that a report shows. A PyTorch tree's own file is not read: who wrote the tree does not decide what is verified.
 func applySettings(c *cli.Context, sink events.Sink) (map[string]string, error) {
 	info, err := os.Lstat(settingsFile)
 	if errors.Is(err, os.ErrNotExist) {
@@ -46,6 +47,11 @@ func applySettings(c *cli.Context, sink events.Sink) (map[string]string, error) 
 	read, err := readSettings()
 	if err != nil {
 		return nil, err
+	}
+	if read.Bell && !c.IsSet("bell") && flagNamed(c.Command, "bell") != nil {
+		if err := c.Set("bell", "true"); err != nil {
+			return nil, usagef("%s: bell: %v", settingsFile, err)
+		}
 	}
 	made := map[string]string{}
 	for name, value := range map[string]string{"checkout": read.Checkout, "baseline": read.Baseline, "stages": strings.Join(read.Stages, ",")} {
@@ -74,12 +80,17 @@ func readSettings() (settings, error) {
 	if len(text) > mostSettings {
 		return read, usagef("%s is larger than %d bytes", settingsFile, mostSettings)
 	}
-	found, err := toml.Decode(string(text), &read)
+	return parseSettings(string(text))
+}
+
+func parseSettings(text string) (settings, error) {
+	var read settings
+	found, err := toml.Decode(text, &read)
 	if err != nil {
 		return read, usagef("%s: %v", settingsFile, err)
 	}
 	if unknown := found.Undecoded(); len(unknown) > 0 {
-		return read, usagef("%s: there is no setting %s; there are checkout, baseline and stages", settingsFile, unknown[0])
+		return read, usagef("%s: there is no setting %s; there are checkout, baseline, stages and bell", settingsFile, unknown[0])
 	}
 	return read, nil
 }

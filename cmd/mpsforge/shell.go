@@ -20,11 +20,11 @@ func shellCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "shell", usage: "open a shell in the environment that build has made",
 		about: `The shell is yours ($SHELL), in the folder where you are; python and pip are those of the environment. Its Python does not
-look for modules in the current folder first, as a checkout's folder torch would be found instead of what is installed.
+look for modules in the current folder, where a checkout's folder torch would hide the installed one.
 
   mpsforge shell
   mpsforge shell --command 'python -c "import torch; print(torch.__file__)"'`,
-		flags: []cli.Flag{checkoutFlag(), venvFlag(), &cli.StringFlag{Name: "command", Usage: "let the shell run `TEXT` and end"}},
+		flags: []cli.Flag{checkoutFlag(), venvFlag("`DIR` of the Python environment"), &cli.StringFlag{Name: "command", Usage: "run `TEXT` in the shell and end"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			checkout, err := fork.Open(ctx, c.String("checkout"), nil)
 			if isMissing(err) {

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
+	"mpsforge/internal/words"
 )
 
 func statusCommand(std streams) *cli.Command {
@@ -31,7 +32,10 @@ Without it, 0 for all of these.
 			if err != nil {
 				return result{}, err
 			}
-			found := result{value: status, message: string(status.Condition), text: func(w io.Writer) { printStatus(w, status) }}
+			found := result{value: status, message: string(status.Condition), text: func(w io.Writer) { printStatus(w, c.std, status) }}
+			if then := afterStatus[status.Condition]; then != "" {
+				found.next = c.onCheckout(then)
+			}
 			if c.Bool("exit-code") {
 				return found, judge(status)
 			}
@@ -60,17 +64,44 @@ func judge(status *fork.Status) error {
 	return nil
 }
 
-func printStatus(w io.Writer, status *fork.Status) {
-	fmt.Fprintf(w, "%s: %s (%s)\n", status.Checkout, status.Condition, status.Baseline)
+// afterStatus is the command that one mostly runs then.
+var afterStatus = map[fork.Condition]string{fork.AtBase: "apply", fork.PartlyApplied: "apply", fork.FullyApplied: "verify", fork.Interrupted: "recover"}
+
+// conditions say what a condition means, where its name does not.
+var conditions = map[fork.Condition]string{
+	fork.Interrupted: "a run was cut off",
+	fork.Moved:       "HEAD is not where mpsforge left it",
+	fork.Unknown:     "it is not the baseline, and mpsforge has recorded nothing of it",
+}
+
+func printStatus(w io.Writer, std streams, status *fork.Status) {
+	colours := std.colours()
+	patched := fmt.Sprintf("%s (%s), patches: %d of %d", status.Condition, status.Baseline, len(status.Applied()), len(status.Patches))
+	switch why := conditions[status.Condition]; {
+	case why != "":
+		patched = words.Paint(colours.Bad, patched+"; "+why)
+	case status.Condition == fork.FullyApplied && len(status.Drift) == 0:
+		patched = words.Paint(colours.Good, patched)
+	default:
+		patched = words.Paint(colours.Odd, patched)
+	}
+	fmt.Fprintf(w, "%s: %s\n", status.Checkout, patched)
 	if status.Base != "" {
 		fmt.Fprintf(w, "  base  %s\n        %s\n        from %s\n", status.Base, status.Proof, status.Source)
 	}
 	fmt.Fprintf(w, "  head  %s\n", status.Head)
 	for _, patch := range status.Patches {
-		fmt.Fprintf(w, "  patch %-28s %s\n", patch.Name, patch.State)
+		state := patch.State
+		switch state {
+		case fork.PatchApplied:
+			state = words.Paint(colours.Good, state)
+		case fork.PatchChanged, fork.PatchLeft:
+			state = words.Paint(colours.Bad, state)
+		}
+		fmt.Fprintf(w, "  patch %-28s %s\n", patch.Name, state)
 	}
 	for _, drift := range status.Drift {
-		fmt.Fprintf(w, "  drift %s\n", drift)
+		fmt.Fprintf(w, "  %s %s\n", words.Paint(colours.Bad, "drift"), drift)
 	}
 	for _, note := range status.Notes {
 		fmt.Fprintf(w, "  note: %s\n", note)

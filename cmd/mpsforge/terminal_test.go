@@ -18,12 +18,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal starts the program, as TestMain has put it on the path, with a pseudo-terminal for everything and collects what
-// it shows.
+// onTerminal is onTerminalIn an empty folder, so without a checkout.
 func onTerminal(t *testing.T, args ...string) (command *exec.Cmd, terminal *os.File, shown func() string) {
 	t.Helper()
+	return onTerminalIn(t, t.TempDir(), args...)
+}
+
+// onTerminalIn starts the program, as TestMain has put it on the path, in a folder with a pseudo-terminal for everything and
+// collects what it shows.
+func onTerminalIn(t *testing.T, dir string, args ...string) (command *exec.Cmd, terminal *os.File, shown func() string) {
+	t.Helper()
 	command = exec.Command("mpsforge", args...)
-	command.Dir = t.TempDir() // without a checkout
+	command.Dir = dir
 	// As on a user's terminal; a CI's own variable would change what termenv does.
 	command.Env = append(os.Environ(), "MPSFORGE_CACHE="+filepath.Join(t.TempDir(), "cache"), "TERM=xterm-256color", "CI=")
 	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 30, Cols: 100})
@@ -166,6 +172,40 @@ func TestUIGivesTheTerminalBack(t *testing.T) {
 	}
 }
 
+// The report of a run that is over is opened by a key, with the system's program for that.
+func TestReportOpensFromTheUI(t *testing.T) {
+	dir := t.TempDir()
+	stream := filepath.Join(dir, "stream.jsonl")
+	const events = `{"kind":"stream","time":"2026-11-21T12:00:00Z","event":{"version":2,"tool":"v1","command":"verify","args":[]}}
+{"kind":"end","time":"2026-11-21T12:00:01Z","event":{"exit_code":0,"report":"/reports/out.html"}}
+`
+	if err := os.WriteFile(stream, []byte(events), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"xdg-open", "open"} {
+		if err := os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\necho \"$1\" > '"+dir+"/opened'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	command, terminal, shown := onTerminal(t, "replay", "--speed", "max", stream)
+	waitFor(t, "the end of the stream", func() bool { return strings.Contains(shown(), "done") })
+	if _, err := io.WriteString(terminal, "o"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the report", func() bool { return strings.Contains(shown(), "opened /reports/out.html") })
+	if _, err := io.WriteString(terminal, "q"); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, shown())
+	}
+	waitFor(t, "the program that shows it", func() bool {
+		opened, _ := os.ReadFile(filepath.Join(dir, "opened")) // it may begin late
+		return string(opened) == "/reports/out.html\n"
+	})
+}
+
 // TestKilledUIGivesTheTerminalBack kills the program while it draws.
 func TestKilledUIGivesTheTerminalBack(t *testing.T) {
 	stream, err := filepath.Abs("../../internal/events/tui/testdata/apply.jsonl")
@@ -209,7 +249,7 @@ func TestSignalTellsTheStatus(t *testing.T) {
 	for _, mode := range []string{"plain", "json", "tty"} {
 		command, terminal, shown := onTerminal(t, "verify", "--stages", "reference", "--progress", mode)
 		waitFor(t, "the reference stage", func() bool { return strings.Contains(shown(), "verify reference") })
-		// The stage is named before it begins, and the status speaks of what runs when the signal comes.
+		// The stage is named before it begins, and the status names what runs when the signal comes.
 		waitFor(t, mode+": the status", func() bool {
 			if err := command.Process.Signal(syscall.SIGUSR1); err != nil {
 				t.Fatalf("%v; it showed:\n%s", err, shown())
@@ -274,4 +314,26 @@ func TestNextCommandIsNamedOnATerminal(t *testing.T) {
 		t.Fatalf("%v\n%s", err, shown())
 	}
 	waitFor(t, "the last line", func() bool { return strings.Contains(shown(), "next: mpsforge cache clean --dry-run") })
+}
+
+// The bell rings at the end of long work where a flag or the file of settings asks for it.
+func TestBellRingsWhereAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings string
+		flags    []string
+		want     int
+	}{"by default": {"", nil, 0}, "by a flag": {"", []string{"--bell"}, 1}, "by the settings": {"bell = true\n", nil, 1}, "by the settings, and not by a flag": {"bell = true\n", []string{"--bell=false"}, 0}} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, settingsFile), []byte(c.settings), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		command, _, shown := onTerminalIn(t, dir, append([]string{"verify", "--stages", "series", "--progress", "plain"}, c.flags...)...)
+		if err := command.Wait(); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, shown())
+		}
+		waitFor(t, "the last line", func() bool { return strings.Contains(shown(), "all of it: ") })
+		if got := strings.Count(shown(), "\a"); got != c.want {
+			t.Errorf("%s: %d bells, want %d", name, got, c.want)
+		}
+	}
 }

@@ -36,20 +36,20 @@ func verifyCommand(std streams) *cli.Command {
 		about: `Stages run in this order: ` + strings.Join(validate.StageNames(), ", ") + `. A failed stage stops the
 later ones. The report is written as JSON, and beside it as Markdown, as an HTML page and in JUnit's XML.
 
-  mpsforge verify                                    all stages that can run here
-  mpsforge verify --stages series,conformance --quick     exit code 5 unless both ran
-  mpsforge verify --require conformance              all stages; exit code 5 unless that one ran
+  mpsforge verify                                    all that can run here
+  mpsforge verify --stages series,runtime --quick    exit code 5 unless both ran
+  mpsforge verify --require runtime                  all, and 5 unless it ran
   mpsforge verify --report out.json --seed 7         the same random choices again
-  mpsforge verify --stages runtime --quick           PyTorch's real MPS sources, stock against patched (Linux)
-  mpsforge verify --stages runtime --ablate all      and with each patch left out: what notices?
-  mpsforge verify --stages python,bench --quick      the Python parallel tests, in under five minutes on two cores
-  mpsforge verify --stages python --only '^linear' --threads 2,4,8 --repeat 20
-  mpsforge verify --stages python --python VENV/bin/python --stock OTHER/bin/python     on a Mac
+  mpsforge verify --last-failed                      only what failed last time
+  mpsforge verify --stages runtime --ablate all      which patch fixes what?
   mpsforge verify --list                             the Python parallel tests
-  mpsforge verify --stages operators --quick         PyTorch's operator database by threads, each entry once
-  mpsforge verify --stages operators --operators unfold --form first-work --seed 7     one of them again
-  mpsforge verify --stages upstream --tests 'TestMPS\.test_exp'     PyTorch's own tests, stock against patched`,
-		flags:  checkoutFlags(verifyFlags()...),
+
+  mpsforge verify --stages python --only '^linear' --threads 2,8 --repeat 20
+  mpsforge verify --stages python --python VENV/bin/python --stock OLD/bin/python    a build of your own against stock, on a Mac
+  mpsforge verify --stages operators --operators unfold --seed 7    one of PyTorch's operators under threads, with seed 7
+  mpsforge verify --stages upstream --tests 'TestMPS\.test_exp'    PyTorch's own tests, stock against patched`,
+		flags: checkoutFlags(append(verifyFlags(),
+			&cli.BoolFlag{Name: "last-failed", Usage: "run only what failed in the last run, with its seed: stages, and tests of python and upstream; the last run is the report at --report, else the latest in the cache"})...),
 		action: func(ctx context.Context, c call) (result, error) { return c.verify(ctx) },
 	})
 }
@@ -57,38 +57,38 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
 // verifyFlags begins with the common ones; the others are in groups below them.
 func verifyFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
-		&cli.StringFlag{Name: "stages", Usage: "run only these, `LIST` with commas; exit code 5 unless all of them ran"},
-		&cli.BoolFlag{Name: "quick", Usage: "the short form of each stage"},
-		&cli.StringFlag{Name: "report", Usage: "where to write the report, `FILE.json` (default: reports/ in the cache folder)"},
-		&cli.StringFlag{Name: "require", Usage: "stages that must run, too, `LIST` with commas; else exit code 5"},
+		&cli.StringFlag{Name: "stages", Usage: "run only these stages, `LIST` separated by commas; exit code 5 unless all of them ran"},
+		&cli.BoolFlag{Name: "quick", Usage: "run the short form of each stage"},
+		&cli.StringFlag{Name: "report", Usage: "write the report to `FILE.json` (default: reports/ in the cache folder)"},
+		&cli.StringFlag{Name: "require", Usage: "exit with code 5 unless the stages in `LIST` ran"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages even if one failed"},
-		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that all random choices come from (default: the clock)"},
-		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out each patch of `LIST` in turn, or of all, and show what fails"},
+		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to seed all random choices (default: from the clock)"},
+		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out the patches in `LIST`, or all, one at a time, and show what fails"},
 	}, inGroup("Python stages", pythonFlags()), inGroup("PyTorch's own operators and tests", judgeFlags()), inGroup("Host builds (Linux)", append(hostFlags(),
-		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build these, `LIST` of " + flavourNames() + " (default: plain,tsan)"})))
+		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build the flavours in `LIST`: " + flavourNames() + " (default: plain,tsan)"})))
 }
 
 // judgeFlags are of the stages operators and upstream.
 func judgeFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "operators", Usage: "operators: only these `OPERATORS`, entries of PyTorch's operator database, with commas"},
-		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS`, with commas (default: all)"},
-		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES`, with commas (default: float32 where the entry has it)"},
-		&cli.StringFlag{Name: "tests", Usage: "upstream: tests of PyTorch's whose names, FILE:Class.method, match `PATTERN`, a regular expression"},
+		&cli.StringFlag{Name: "operators", Usage: "operators: only these `OPERATORS` of PyTorch's database, separated by commas"},
+		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS` (default: all)"},
+		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES` (default: float32 where the operator has it)"},
+		&cli.StringFlag{Name: "tests", Usage: "upstream: only tests whose names, FILE:Class.method, match the regular expression `PATTERN`"},
 	}
 }
 
 // pythonFlags are of the stages python and bench, and in part of operators.
 func pythonFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "only", Usage: "python, bench: tests whose names match `PATTERN`, a regular expression"},
-		&cli.StringFlag{Name: "threads", Usage: "python, bench, operators: these thread counts, `LIST` with commas, instead of each test's own"},
+		&cli.StringFlag{Name: "only", Usage: "python, bench: only tests whose names match the regular expression `PATTERN`"},
+		&cli.StringFlag{Name: "threads", Usage: "python, bench, operators: thread counts, `LIST` separated by commas (default: each test's own)"},
 		&cli.BoolFlag{Name: "list", Usage: "list the Python parallel tests and run nothing"},
-		&cli.IntFlag{Name: "repeat", Usage: "python, bench, operators: `N` processes for each test, thread count and path (default: 3, with --quick or --operators 1)"},
+		&cli.IntFlag{Name: "repeat", Usage: "python, bench, operators: run each test `N` times, each in a new process (default: 3; 1 with --quick or --operators)"},
 		&cli.StringFlag{Name: "device", Value: "mps", Usage: "python, bench, operators: `DEVICE` mps, or cpu to try the harness alone"},
-		&cli.BoolFlag{Name: "warmup", Usage: "python: one thread uses the device before the others; hides what a cold start shows"},
-		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "python, bench, operators: the `PYTHON` whose torch is tested (default on Linux: the host build's)"},
-		&cli.StringFlag{Name: "stock", Usage: "python: a `PYTHON` with an unpatched torch, to compare (default on Linux: the host build's)"},
+		&cli.BoolFlag{Name: "warmup", Usage: "python: one thread uses the device before the others; this hides failures of a cold start"},
+		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "python, bench, operators, upstream: test the torch of `PYTHON` (default on Linux: the host build's)"},
+		&cli.StringFlag{Name: "stock", Usage: "python, bench, operators, upstream: compare with the unpatched torch of `PYTHON` (default on Linux: the host build's)"},
 	}
 }
 
@@ -199,7 +199,7 @@ func (c call) checkTorch(ctx context.Context, flags ...string) error {
 			continue
 		}
 		if err := pytests.CheckTorch(ctx, python); err != nil {
-			use := "the one that mpsforge build --host names; verify takes that by itself without --python"
+			use := "the one that mpsforge build --host prints; verify uses it by default"
 			switch {
 			case flag == "stock":
 				use = "one with an unpatched torch of the baseline's version"
@@ -231,6 +231,16 @@ func (c call) checkPrograms(flags ...string) error {
 func (c call) verify(ctx context.Context) (result, error) {
 	if c.Bool("list") {
 		return c.listTests()
+	}
+	if c.Bool("last-failed") {
+		from, err := c.lastFailed()
+		if err != nil {
+			return result{}, err
+		}
+		if len(c.chosen) == 0 {
+			message := "nothing failed in the last run, " + from
+			return result{message: message, text: func(w io.Writer) { fmt.Fprintln(w, message) }}, nil
+		}
 	}
 	debug.SetGCPercent(100) // long and hungry, unlike the other commands: back to Go's default
 	options, err := c.verifyOptions(ctx)
@@ -280,27 +290,42 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
-	message := fmt.Sprintf("verification %s; report: %s", report.Conclusion(), path)
-	found := result{value: report, message: message, text: func(w io.Writer) {
-		_ = report.WriteSummary(w, c.std.colour()) // standard output is gone: there is nobody left to read it
+	page, err := filepath.Abs(reports.PathOf(path, "html"))
+	if err != nil {
+		return result{}, fmt.Errorf("the report's page: %w", err)
+	}
+	message := fmt.Sprintf("%s; report: %s", report.Verification(), path)
+	found := result{value: report, message: message, report: page, text: func(w io.Writer) {
+		_ = report.WriteSummary(w, c.std.colours()) // standard output is gone: there is nobody left to read it
 		fmt.Fprintf(w, "\nall of it: mpsforge report --full %s, or as a page: %s\n", path, reports.PathOf(path, "html"))
 	}}
 	switch report.Verdict {
 	case reports.Failed:
-		return found, silentError{exitVerify, fmt.Sprintf("verification %s; see %s", report.Conclusion(), reports.PathOf(path, "html"))}
+		found.next = c.onCheckout("verify --last-failed")
+		if c.IsSet("report") {
+			found.next += " --report " + path
+		}
+		return found, silentError{exitVerify, fmt.Sprintf("%s; see %s", report.Verification(), reports.PathOf(path, "html"))}
 	case reports.Skipped:
-		return found, silentError{exitEnvironment, fmt.Sprintf("verification %s\nrequired stages did not run: %s\nmpsforge doctor shows what this machine lacks", report.Conclusion(), report.WhyMissing())}
+		return found, silentError{exitEnvironment, fmt.Sprintf("%s\nrequired stages did not run: %s\nmpsforge doctor shows what this machine lacks", report.Verification(), report.WhyMissing())}
 	case reports.NotRun:
 		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor shows what is missing"}
+	case reports.Passed:
+		if checkout := report.Stage("checkout"); checkout != nil && checkout.Verdict == reports.Passed {
+			found.next = c.onCheckout(map[bool]string{true: "build", false: "overlay build --platform macos"}[runtime.GOOS == "darwin"])
+		}
 	}
 	return found, nil
 }
 
 // again is the command line that runs the same with the same random choices.
 func (c call) again(seed uint64) string {
-	args := slices.Clone(c.std.args[1:])
+	args := slices.DeleteFunc(slices.Clone(c.std.args[1:]), func(arg string) bool { return arg == "--last-failed" })
 	for _, name := range slices.Sorted(maps.Keys(c.fromFile)) {
 		args = append(args, "--"+name, c.fromFile[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.chosen)) {
+		args = append(args, "--"+name+"="+c.chosen[name])
 	}
 	if !c.IsSet("seed") {
 		args = append(args, "--seed", fmt.Sprint(seed))

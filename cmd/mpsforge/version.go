@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -78,7 +79,7 @@ func versionCommand(std streams) *cli.Command {
 					fmt.Fprint(w, found.Licences)
 					return
 				}
-				fmt.Fprintf(w, "mpsforge %s %s\n%s %s/%s\n", found.Version, found.Commit, found.Go, runtime.GOOS, runtime.GOARCH)
+				fmt.Fprintf(w, "%s\n%s %s/%s\n", strings.TrimSpace("mpsforge "+found.Version+" "+found.Commit), found.Go, runtime.GOOS, runtime.GOARCH)
 				if found.Lacks != "" {
 					fmt.Fprintln(w, found.Lacks)
 				}

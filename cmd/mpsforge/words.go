@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -115,7 +116,7 @@ func helpCommand() *cli.Command {
 			for _, name := range c.Args().Slice() {
 				at := slices.IndexFunc(commands, func(command *cli.Command) bool { return command.HasName(name) })
 				if at < 0 {
-					return usagef("there is no command %q%s", strings.Join(append(words[1:], name), " "), suggest.Meant(name, commandNames(commands)))
+					return usagef("there is no command %q%s; mpsforge --help lists them", strings.Join(append(words[1:], name), " "), suggest.Meant(name, commandNames(commands)))
 				}
 				words, commands = append(words, name), commands[at].Subcommands
 			}
@@ -127,11 +128,17 @@ func helpCommand() *cli.Command {
 	}
 }
 
+// wrongValue is what urfave/cli says of a value that does not parse.
+var wrongValue = regexp.MustCompile(`^invalid value ("[^"]*") for flag -+([a-z-]+): parse error$`)
+
 // onUsageError words what the parser of flags found.
 func onUsageError(c *cli.Context, err error, _ bool) error {
+	if flag, found := strings.CutPrefix(err.Error(), "flag needs an argument: -"); found {
+		return usagef("%s needs a value", dashed(strings.TrimLeft(flag, "-")))
+	}
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
-		return usageError{err.Error()}
+		return usageError{wrongValue.ReplaceAllString(err.Error(), `--$2 does not take $1`)}
 	}
 	var known []string
 	for _, flag := range visibleFlags(c.Command) {

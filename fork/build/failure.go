@@ -21,7 +21,7 @@ var (
 	// ErrCompilerKilled: somebody, mostly a kernel out of memory, killed a compiler.
 	ErrCompilerKilled = errors.New("a compiler was killed, most likely because memory ran out")
 	// ErrKilled: the step's own program was killed.
-	ErrKilled = errors.New("it was killed from outside")
+	ErrKilled = errors.New("it was killed by a signal from outside")
 	// ErrConfigure: cmake refused.
 	ErrConfigure = errors.New("cmake reports an error")
 )
@@ -74,7 +74,7 @@ var (
 // diagnose says what a failed step comes down to, from its output and its error;
 // dir is the checkout: cmake names places from there, compilers from its build folder.
 func diagnose(step, dir string, output []byte, err error, log string) *BuildError {
-	failure := &BuildError{Step: step, Err: err, Log: log, Fix: "run it again to go on from here"}
+	failure := &BuildError{Step: step, Err: err, Log: log, Fix: "run it again to continue from here"}
 	for line := range strings.Lines(words.LastLines(string(output), 12)) {
 		failure.Last += words.Shorten(strings.TrimSuffix(line, "\n"), 300, cut) + "\n"
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
 	"mpsforge/internal/words"
 )
@@ -73,11 +74,9 @@ func Probe(ctx context.Context, checkout string, requested map[string]string) (M
 	if m.Memory, err = memorySize(ctx); err != nil {
 		return m, err
 	}
-	var disk unix.Statfs_t
-	if err := unix.Statfs(checkout, &disk); err != nil {
-		return m, fmt.Errorf("free space of %s: %w", checkout, err)
+	if m.Disk, err = builds.Free(checkout); err != nil {
+		return m, err
 	}
-	m.Disk = int64(disk.Bavail) * int64(disk.Bsize)
 	for _, name := range toolNames {
 		m.find(ctx, name, name)
 	}

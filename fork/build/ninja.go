@@ -58,12 +58,15 @@ func durations(path string) (map[string]time.Duration, error) {
 		}
 		start, err1 := strconv.ParseInt(fields[0], 10, 64)
 		end, err2 := strconv.ParseInt(fields[1], 10, 64)
-		if err1 == nil && err2 == nil && end >= start {
+		if err1 == nil && err2 == nil && 0 <= start && start <= end && end < mostLogged {
 			known[fields[3]] = time.Duration(end-start) * time.Millisecond
 		}
 	}
 	return known, scanner.Err()
 }
+
+// mostLogged is some thirty years, in milliseconds: a log that says more is damaged, and the time would not fit its type.
+const mostLogged = 1 << 40
 
 // outputOf is what the line of a command says it makes: cmake ends the descriptions of compilers and linkers with it.
 func outputOf(what string) string {

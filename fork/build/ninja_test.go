@@ -18,6 +18,30 @@ import (
 	"mpsforge/internal/events"
 )
 
+// A flood fills neither memory nor disk: of a line without an end, pieces are taken, and the log ends at its limit.
+func TestFloodOfABuild(t *testing.T) {
+	var log counter
+	w := newWatcher(&log, &eventLog{}, StepCompile, nil)
+	w.logLeft = 3 << 20
+	piece := []byte(strings.Repeat("x", 1<<20))
+	for range 16 {
+		if n, err := w.Write(piece); n != len(piece) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if log != 3<<20 || len(w.line) >= lineLimit || len(w.kept) > 3*outputKept {
+		t.Errorf("%d bytes in the log, %d of a line, %d kept", log, len(w.line), len(w.kept))
+	}
+}
+
+// counter counts what is written.
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
 // A recorded build of c10 and of a slice of ATen, from PyTorch 2.6.0's sources on Debian trixie: every command is counted,
 // the code generator's many words are cut, and the last line is reported.
 func TestProgressOfARecordedBuild(t *testing.T) {

@@ -204,10 +204,10 @@ func (p *Plan) setEnvironment(options PlanOptions) error {
 
 // setLauncher puts ccache, sccache or another program before the compilers. PyTorch's own search for ccache is switched
 // off, so that what is used is what is reported.
-func (p *Plan) setLauncher(wish string, put, local func(name, value string)) error {
+func (p *Plan) setLauncher(launcher string, put, local func(name, value string)) error {
 	put("USE_CCACHE", "0")
-	path := wish
-	switch wish {
+	path := launcher
+	switch launcher {
 	case "none":
 		return nil
 	case "":
@@ -220,8 +220,8 @@ func (p *Plan) setLauncher(wish string, put, local func(name, value string)) err
 			return nil
 		}
 	case "ccache", "sccache":
-		if path = p.Machine.Tools[wish].Path; path == "" {
-			return fmt.Errorf("%w: --launcher %s: it is not on the path", builds.ErrEnvironment, wish)
+		if path = p.Machine.Tools[launcher].Path; path == "" {
+			return fmt.Errorf("%w: --launcher %s: it is not on the path", builds.ErrEnvironment, launcher)
 		}
 	}
 	languages := []string{"C", "CXX"}
@@ -268,7 +268,7 @@ func (p *Plan) addSteps() {
 	}
 	pip := []string{p.Python, "-m", "pip", "--disable-pip-version-check", "install"}
 	if p.Venv != "" {
-		step(StepVenv, "it is there", p.Machine.Tools["python3"].Path, "-m", "venv", p.Venv)
+		step(StepVenv, "it exists", p.Machine.Tools["python3"].Path, "-m", "venv", p.Venv)
 		if p.Recipe.RequirementsFile == "requirements-build.txt" {
 			step(StepRequirements, "they are installed", append(pip, "-r", p.Recipe.RequirementsFile)...)
 		} else if len(p.Recipe.Requirements) > 0 {
@@ -276,7 +276,7 @@ func (p *Plan) addSteps() {
 		}
 	}
 	// --cmake drops an older cache, as setup.py does not configure again for other settings by itself.
-	step(StepConfigure, "the same has been configured", p.Python, "setup.py", "build", "--cmake", "--cmake-only")
+	step(StepConfigure, "it is configured like this already", p.Python, "setup.py", "build", "--cmake", "--cmake-only")
 	compile := []string{"ninja", "-C", buildFolder, "-j", strconv.Itoa(p.Jobs)}
 	if len(p.Targets) > 0 {
 		step(StepCompile, "", append(compile, p.Targets...)...)

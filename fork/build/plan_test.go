@@ -71,6 +71,13 @@ func TestPlanForAMac(t *testing.T) {
 	if want := []string{"CONDA_PREFIX", "CPATH"}; !slices.Equal(p.LeftOut, want) {
 		t.Errorf("told as left out: %v, want %v", p.LeftOut, want)
 	}
+	page, err := os.ReadFile("../../docs/transcripts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "\n"+strings.TrimSpace(text)+"\n```\n") {
+		t.Errorf("docs/transcripts.md has another plan; this is the plan now:\n%s", text)
+	}
 }
 
 // On Linux it is the same plan without MPS.
@@ -88,7 +95,7 @@ func TestPlanForLinux(t *testing.T) {
 }
 
 // Each gap is reported by name, with what fixes it, before anything runs.
-func TestPreflightNamesEachGapWithItsMend(t *testing.T) {
+func TestPreflightNamesEachGapWithItsFix(t *testing.T) {
 	for _, gap := range []struct {
 		name, found, fix string
 		make             func(*Recipe, *Machine)
@@ -128,13 +135,14 @@ func TestPreflightNamesEachGapWithItsMend(t *testing.T) {
 // What only makes a build worse does not keep it from starting.
 func TestPreflightAdvises(t *testing.T) {
 	m := mac()
-	m.HasMetal, m.Memory = false, 4<<30
+	m.HasMetal, m.Memory, m.Disk = false, 4<<30, 3<<30
+	m.Variables[builds.AnySpace] = "1"
 	p := planFor(t, release(), m, PlanOptions{Venv: "/venv"})
 	checks := p.Preflight()
 	if err := Gaps(checks); err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"Metal compiler", "memory", "environment left out"} {
+	for _, name := range []string{"Metal compiler", "memory", "free disk", "environment left out"} {
 		if i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name }); i < 0 || checks[i].State != Advice || checks[i].Fix == "" {
 			t.Errorf("%s: no advice in %+v", name, checks)
 		}

@@ -86,7 +86,7 @@ func (p *Plan) Preflight() []Check {
 			tool.least = cmakeForStamp
 		}
 		if p.Venv != "" && r.requires(tool.name) {
-			check(true, Good, tool.name, "comes into the environment from "+r.RequirementsFile, "", "")
+			check(true, Good, tool.name, "installed into the environment from "+r.RequirementsFile, "", "")
 			continue
 		}
 		version := m.Tools[tool.name].Version
@@ -112,7 +112,11 @@ func (p *Plan) Preflight() []Check {
 	if len(p.Targets) > 0 {
 		disk = sliceNeeded
 	}
-	check(m.Disk >= disk, Missing, "free disk", fmt.Sprintf("%s, of %s needed", gigabytes(m.Disk), gigabytes(disk)), "objects, libraries and the wheel", "free some space, or put the checkout elsewhere")
+	little := Missing
+	if m.Variables[builds.AnySpace] == "1" {
+		little = Advice
+	}
+	check(m.Disk >= disk, little, "free disk", fmt.Sprintf("%s, of %s needed", gigabytes(m.Disk), gigabytes(disk)), "objects, libraries and the wheel", "free some space, put the checkout elsewhere, or set "+builds.AnySpace+"=1 to try anyway")
 	check(m.Memory >= memoryNeeded, Advice, "memory", fmt.Sprintf("%s, %d compilers at once", gigabytes(m.Memory), p.Jobs), "the largest sources need 2 GB each", "--jobs 1")
 	if len(p.LeftOut) > 0 {
 		check(false, Advice, "environment left out", strings.Join(p.LeftOut, ", "), "they would change the build, and are not passed on", "--set NAME=VALUE passes one on")

@@ -30,6 +30,7 @@ type watcher struct {
 	mutex     sync.Mutex
 	log       io.Writer
 	logError  error
+	logLeft   int // bytes that the log still takes
 	sink      events.Sink
 	step      string
 	estimator *estimator // nil where nothing is counted
@@ -44,8 +45,14 @@ type watcher struct {
 	second    time.Time
 }
 
+// Limits of what a step may write, in bytes: of a line, which is taken in pieces then, and of the log on disk.
+const (
+	lineLimit = 1 << 16
+	logLimit  = 1 << 30
+)
+
 func newWatcher(log io.Writer, sink events.Sink, step string, e *estimator) *watcher {
-	return &watcher{log: log, sink: sink, step: step, estimator: e, started: time.Now()}
+	return &watcher{log: log, logLeft: logLimit, sink: sink, step: step, estimator: e, started: time.Now()}
 }
 
 // Write never fails, so that a full disk, which the log feels first, does not end the tools by a closed pipe before they
@@ -53,13 +60,15 @@ func newWatcher(log io.Writer, sink events.Sink, step string, e *estimator) *wat
 func (w *watcher) Write(p []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if _, err := w.log.Write(p); err != nil && w.logError == nil {
+	written, err := w.log.Write(p[:min(len(p), w.logLeft)])
+	w.logLeft -= written
+	if err != nil && w.logError == nil {
 		w.logError = err
 	}
 	w.line = append(w.line, p...)
 	for {
 		line, rest, found := bytes.Cut(w.line, []byte("\n"))
-		if !found {
+		if !found && len(line) < lineLimit {
 			return len(p), nil
 		}
 		w.take(string(bytes.TrimSuffix(line, []byte("\r"))))

@@ -97,7 +97,7 @@ func lockBuild(path string) (*os.File, error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		holder, readErr := io.ReadAll(file)
 		if err = errors.Join(fmt.Errorf("lock %s: %w", path, err), readErr, file.Close()); errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: process %s, or what it has started, holds %s; wait for its end, or end it with Ctrl-C there", ErrBuilding, strings.TrimSpace(string(holder)), path)
+			return nil, fmt.Errorf("%w: process %s, or one that it started, holds the lock %s; wait until it ends, or stop it with Ctrl-C there", ErrBuilding, strings.TrimSpace(string(holder)), path)
 		}
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (r *runner) runStep(ctx context.Context, step PlanStep) error {
 
 func (r *runner) failed(step string, output []byte, err error) error {
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("build, step %s: %w; run it again to go on from here", step, err)
+		return fmt.Errorf("build, step %s: %w; run it again to continue from here", step, err)
 	}
 	return diagnose(step, r.plan.Recipe.Checkout, output, err, r.built.Log)
 }
@@ -419,7 +419,7 @@ func (r *runner) prepareWheel() (restore func(), err error) {
 			err = os.Chtimes(file, time.Time{}, info.ModTime())
 		}
 		if err != nil {
-			r.sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s may hold licences that setup.py has put there: %v", file, err)})
+			r.sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s may contain licences that setup.py put there: %v", file, err)})
 		}
 	}, nil
 }

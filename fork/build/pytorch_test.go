@@ -132,7 +132,7 @@ func TestKilledNinjaIsResumed(t *testing.T) {
 	if !errors.Is(err, ErrKilled) {
 		t.Fatal(err)
 	}
-	wantIn(t, err.Error(), "killed from outside", "run it again to go on")
+	wantIn(t, err.Error(), "killed by a signal from outside", "run it again to continue")
 	p.machine.Tools["ninja"] = ninja
 	if built := p.mustBuild(); !slices.Contains(built.Skipped, StepConfigure) || built.Compiled != 4 {
 		t.Errorf("c10 was built already: %+v", built)
@@ -221,7 +221,7 @@ func TestLeftCompilersHoldTheLock(t *testing.T) {
 	if !errors.Is(err, ErrBuilding) {
 		t.Fatal(err)
 	}
-	wantIn(t, err.Error(), "or what it has started")
+	wantIn(t, err.Error(), "or one that it started")
 	if err := os.Remove(runs); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"mpsforge/internal/fault"
 )
 
 func Digest(parts ...string) string {
@@ -120,6 +122,7 @@ func MakeFolder(dir string, fill func(made string) error) error {
 	if err := fill(made); err != nil {
 		return err
 	}
+	fault.Point()
 	if err := os.Rename(made, dir); err != nil && !Exists(dir) {
 		return err
 	}

@@ -64,7 +64,7 @@ func ParseStamp(text string) (Stamp, error) {
 		return s, fmt.Errorf("stamp: %w", err)
 	}
 	if s.Format != StampFormat {
-		return s, fmt.Errorf("stamp of format %d; this mpsforge knows %d: build again", s.Format, StampFormat)
+		return s, fmt.Errorf("stamp of format %d; this mpsforge reads %d: build again", s.Format, StampFormat)
 	}
 	return s, nil
 }

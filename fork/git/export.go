@@ -49,7 +49,7 @@ func extract(from io.Reader, dir string) error {
 			return err
 		}
 		if !filepath.IsLocal(header.Name) {
-			return fmt.Errorf("%q leads out of the folder", header.Name)
+			return fmt.Errorf("%q is outside of the folder", header.Name)
 		}
 		path := filepath.Join(dir, header.Name)
 		if header.Typeflag != tar.TypeReg {

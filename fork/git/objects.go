@@ -19,6 +19,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"mpsforge/internal/fault"
 )
 
 // Objects reads a repository's objects and collects new ones in memory, so that a whole chain of commits can be built
@@ -231,6 +233,31 @@ func (o *Objects) Find(ctx context.Context, tree, name string) (entry Entry, blo
 	return Entry{}, "", nil
 }
 
+// Twin gives the path in a tree whose name, or that of a folder on the way, is another than in the path given but for small and capital
+// letters: macOS takes the two for one file. It is empty when there is none.
+func (o *Objects) Twin(ctx context.Context, tree, name string) (string, error) {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		entries, err := o.tree(ctx, tree)
+		if err != nil {
+			return "", fmt.Errorf("look up %s: %w", name, err)
+		}
+		tree = ""
+		for _, entry := range entries {
+			if entry.Name != part && strings.EqualFold(entry.Name, part) {
+				return path.Join(path.Join(parts[:i]...), entry.Name), nil
+			}
+			if entry.Name == part && entry.Mode == filemode.Dir {
+				tree = entry.Hash.String()
+			}
+		}
+		if tree == "" {
+			return "", nil
+		}
+	}
+	return "", nil
+}
+
 // add keeps an object in memory and gives its id.
 func (o *Objects) add(kind plumbing.ObjectType, data []byte) (string, error) {
 	hash := plumbing.ComputeHash(kind, data)
@@ -427,6 +454,7 @@ func (o *Objects) Flush() error {
 		if _, err := o.storage.SetEncodedObject(o.pending[hash]); err != nil {
 			return fmt.Errorf("write object %s into %s: %w", hash, o.repository.CommonDir, err)
 		}
+		fault.Point()
 		delete(o.pending, hash)
 	}
 	o.order = nil

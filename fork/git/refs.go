@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+
+	"mpsforge/internal/fault"
 )
 
 // RefUpdate moves one ref. Old is what it must hold before; NoObject if it must not exist.
@@ -57,6 +59,7 @@ func (s *Refs) Update(updates ...RefUpdate) error {
 		fmt.Fprintf(&script, "update %s\x00%s\x00%s\x00", update.Name, update.New, update.Old)
 	}
 	script.WriteString("prepare\x00commit\x00")
+	fault.Point()
 	_, err := io.WriteString(s.in, script.String())
 	for _, step := range []string{"start", "prepare", "commit"} {
 		if err != nil {
@@ -68,6 +71,7 @@ func (s *Refs) Update(updates ...RefUpdate) error {
 		}
 	}
 	if err == nil {
+		fault.Point()
 		return nil
 	}
 	// It ended by itself and says why on standard error, which is whole once it was waited for.

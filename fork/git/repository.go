@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -29,7 +30,7 @@ var (
 	ErrNotRepository = errors.New("not a git work tree")
 	ErrNoGit         = errors.New("git is not installed")
 	ErrUnborn        = errors.New("the repository has no commit yet")
-	ErrLocked        = errors.New("the index is locked")
+	ErrLocked        = errors.New("git's lock is held")
 )
 
 // Repository is one work tree of a git repository.
@@ -110,6 +111,18 @@ func Version(ctx context.Context) (string, error) {
 // trees share refs.
 func (r *Repository) StateRef() string { return "refs/mpsforge/" + r.WorktreeID + "/state" }
 
+// saidByGit is why git takes a folder for no work tree, if it gives another reason than that: an owner that it does not trust, say.
+func saidByGit(err error) string {
+	var failed *run.Error
+	if !errors.As(err, &failed) {
+		return ": " + err.Error()
+	}
+	if strings.Contains(failed.Stderr, "not a git repository") {
+		return ""
+	}
+	return ": " + strings.TrimSpace(failed.Stderr)
+}
+
 // Open finds the work tree that dir is the top of. The index entries of the hinted paths are read at the same time, for
 // the first call of IndexEntries.
 func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
@@ -147,7 +160,7 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	if err != nil && !errors.Is(err, ErrNoGit) && ctx.Err() == nil {
 		placesOutput, placesErr := runCommand(ctx, newCommand(dir, places...))
 		if placesErr != nil {
-			return nil, fmt.Errorf("open checkout %s: %w: %w", dir, ErrNotRepository, placesErr)
+			return nil, fmt.Errorf("open checkout %s: %w%s", dir, ErrNotRepository, saidByGit(placesErr))
 		}
 		output, unborn = placesOutput, true
 	} else if err != nil {
@@ -210,11 +223,31 @@ func (r *Repository) OperationInProgress() string {
 	return ""
 }
 
-// IndexLock gives the path of the index lock, and whether it is there.
-func (r *Repository) IndexLock() (string, bool) {
-	path := filepath.Join(r.Dir, "index.lock")
-	_, err := os.Lstat(path)
-	return path, err == nil
+// Locks gives git's lock files of what a change moves: the index, HEAD, its branch and the recorded state. One exists while a git
+// changes that, and after such a git was killed.
+func (r *Repository) Locks() []string {
+	candidates := []string{filepath.Join(r.Dir, "index.lock"), filepath.Join(r.Dir, "HEAD.lock"), filepath.Join(r.CommonDir, r.StateRef()+".lock")}
+	head, err := os.ReadFile(filepath.Join(r.Dir, "HEAD"))
+	if branch, found := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: "); err == nil && found && filepath.IsLocal(branch) {
+		candidates = append(candidates, filepath.Join(r.CommonDir, branch+".lock"))
+	}
+	return slices.DeleteFunc(candidates, func(path string) bool {
+		_, err := os.Lstat(path)
+		return err != nil
+	})
+}
+
+// Moved reports whether HEAD or a recorded state is another than when the repository was opened.
+func (r *Repository) Moved(ctx context.Context) (bool, error) {
+	output, err := runCommand(ctx, r.command("rev-parse", "--revs-only", "HEAD^{commit}", "--glob=refs/mpsforge/*/state"))
+	if err != nil {
+		return false, fmt.Errorf("read the refs of %s again: %w", r.WorkTree, err)
+	}
+	known := r.StateIDs
+	if r.Head != "" {
+		known = append([]string{r.Head}, known...)
+	}
+	return !slices.Equal(strings.Fields(string(output)), known), nil
 }
 
 // Lock keeps a second mpsforge from changing the same work tree; the returned function gives it back. The kernel drops
@@ -239,6 +272,10 @@ type IndexEntry struct {
 	Stage int // 0, or 1 to 3 while a conflict is open
 }
 
+// mostArguments is how many paths are given to one git. Systems bound the length of a command line, and git compares each entry of the
+// index with each path that it was given.
+const mostArguments = 200
+
 // IndexEntries gives the index entries of the given paths; a path that is not in the index is left out.
 func (r *Repository) IndexEntries(ctx context.Context, paths []string) (map[string][]IndexEntry, error) {
 	if len(paths) == 0 {
@@ -246,12 +283,20 @@ func (r *Repository) IndexEntries(ctx context.Context, paths []string) (map[stri
 	}
 	if r.prefetched != nil && !slices.ContainsFunc(paths, func(path string) bool { return !r.hinted[path] }) {
 		entries := r.prefetched
-		r.prefetched = nil // it is the index of a moment ago: good for one answer
+		r.prefetched = nil // it is an earlier state of the index: good for one answer
 		return entries, nil
 	}
-	output, err := runCommand(ctx, r.command(append([]string{"ls-files", "--stage", "-z", "--"}, paths...)...))
+	args := []string{"ls-files", "--stage", "-z", "--"}
+	if len(paths) <= mostArguments {
+		args = append(args, paths...)
+	}
+	output, err := runCommand(ctx, r.command(args...))
 	if err != nil {
 		return nil, fmt.Errorf("read the index: %w", err)
+	}
+	wanted := map[string]bool{}
+	for _, path := range paths {
+		wanted[path] = true
 	}
 	entries := map[string][]IndexEntry{}
 	for _, record := range bytes.Split(bytes.TrimSuffix(output, []byte{0}), []byte{0}) {
@@ -259,10 +304,18 @@ func (r *Repository) IndexEntries(ctx context.Context, paths []string) (map[stri
 			continue
 		}
 		meta, path, found := strings.Cut(string(record), "\t") // "<mode> <id> <stage>\t<path>"
-		var entry IndexEntry
-		if _, err := fmt.Sscanf(meta, "%s %s %d", &entry.Mode, &entry.ID, &entry.Stage); !found || err != nil {
+		fields := strings.Fields(meta)
+		if !found || len(fields) != 3 {
 			return nil, fmt.Errorf("read the index: git ls-files printed %q", record)
 		}
+		stage, err := strconv.Atoi(fields[2])
+		if err != nil {
+			return nil, fmt.Errorf("read the index: git ls-files printed %q", record)
+		}
+		if !wanted[path] {
+			continue
+		}
+		entry := IndexEntry{Mode: fields[0], ID: fields[1], Stage: stage}
 		entries[path] = append(entries[path], entry)
 	}
 	return entries, nil
@@ -287,8 +340,8 @@ func (r *Repository) MoveWorkTree(ctx context.Context, to string, paths []string
 	command := r.command("-c", "core.preloadIndex=false", "restore", "--source="+to, "--staged", "--worktree", "--no-overlay", "--pathspec-from-file=-", "--pathspec-file-nul")
 	command.Stdin = strings.NewReader(strings.Join(paths, "\x00"))
 	if _, err := runCommand(ctx, command); err != nil {
-		if lock, held := r.IndexLock(); held {
-			return fmt.Errorf("%w: %s: %w", ErrLocked, lock, err)
+		if locks := r.Locks(); len(locks) > 0 {
+			return fmt.Errorf("%w: %s: %w", ErrLocked, strings.Join(locks, ", "), err)
 		}
 		return fmt.Errorf("move the work tree to %s: %w", to, err)
 	}
@@ -303,11 +356,10 @@ func (r *Repository) RemoveUntracked(ctx context.Context, paths []string) error 
 			there = append(there, path)
 		}
 	}
-	if len(there) == 0 {
-		return nil
-	}
-	if _, err := runCommand(ctx, r.command(append([]string{"clean", "--force", "--quiet", "-x", "--"}, there...)...)); err != nil {
-		return fmt.Errorf("remove files: %w", err)
+	for some := range slices.Chunk(there, mostArguments) {
+		if _, err := runCommand(ctx, r.command(append([]string{"clean", "--force", "--quiet", "-x", "--"}, some...)...)); err != nil {
+			return fmt.Errorf("remove files: %w", err)
+		}
 	}
 	return nil
 }

@@ -70,9 +70,13 @@ func (c *compiler) compile(ctx context.Context, units []unit) error {
 		all = append(all, cxx.Unit{Dir: u.dir, Path: u.path, Flags: flags, Prefix: u.prefix, Object: u.object})
 	}
 	return compileError(c.toolchain().Compile(ctx, all, func(u cxx.Unit, done int, err error) {
-		c.sink.Emit(events.StepProgress{Step: c.step, Done: int64(done), Total: int64(len(units)), Unit: "sources", Note: u.Path})
+		name := u.Path
+		if filepath.IsAbs(name) { // made by mpsforge: its folder says nothing
+			name = filepath.Base(name)
+		}
+		c.sink.Emit(events.StepProgress{Step: c.step, Done: int64(done), Total: int64(len(units)), Unit: "sources", Note: name})
 		if failed := (*cxx.Error)(nil); errors.As(err, &failed) && !errors.Is(err, context.Canceled) {
-			c.sink.Emit(events.PartFinished{Part: events.Part{Step: c.step, Name: u.Path}, Outcome: events.Failed, Detail: failed.First})
+			c.sink.Emit(events.PartFinished{Part: events.Part{Step: c.step, Name: name}, Outcome: events.Failed, Detail: failed.First})
 		}
 	}))
 }

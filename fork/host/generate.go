@@ -39,7 +39,7 @@ type generated struct {
 // registrationFiles match what torchgen writes for each of the keys whose kernels are MPS's; versions have one to three of them.
 var registrationFiles = []string{"RegisterMPS*.cpp", "RegisterSparseMPS*.cpp", "RegisterSparseCsrMPS*.cpp"}
 
-// isRegistration tells whether a file's name is one of those.
+// isRegistration reports whether a file's name is one of those.
 func isRegistration(name string) bool {
 	return slices.ContainsFunc(registrationFiles, func(pattern string) bool {
 		matched, err := filepath.Match(pattern, name)

@@ -91,7 +91,7 @@ var bareFolders = []string{"metal/", "schedule/", "objc/runtime/", "objc/engine.
 const evaluatorLibrary = "libmpsforge_evaluator.so"
 
 // seriesDrivers are the sources of the program scenarios that use what only the series declares.
-var seriesDrivers = []string{"benchmarks.cc", "extensions.cc"}
+var seriesDrivers = []string{"benchmarks.cc", "extensions.cc", "sanitizer.cc"}
 
 // dispatchStub is the source in native/torch whose function must be found before libtorch's own.
 const dispatchStub = "dispatch_stub.cc"
@@ -351,7 +351,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 // build does without: hand-written kernels do their work, as far as there are any.
 func (h *builder) shaders(ctx context.Context, sink events.Sink) (*shaders.Built, error) {
 	if h.Facts.Wheel.URL == "" {
-		return nil, fmt.Errorf("%w: no wheel is known of this version", builds.ErrEnvironment)
+		return nil, fmt.Errorf("%w: no wheel of this version is known", builds.ErrEnvironment)
 	}
 	libraries, err := shaders.Fetch(ctx, h.Facts.Wheel, h.Cache, sink)
 	if err != nil {

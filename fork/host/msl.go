@@ -84,7 +84,7 @@ func (h *builder) shaderCompiler(ctx context.Context, native, dir string, more .
 	return os.WriteFile(filepath.Join(dir, mslFolder, ToolchainFile), []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }
 
-// shaderIdentity is of what a compiled shader depends on besides its source: the compiler, the processor, and sources of ours.
+// shaderIdentity is of what a compiled shader depends on besides its source: the compiler, the processor, and mpsforge's own sources.
 func (h *builder) shaderIdentity(sources ...string) (string, error) {
 	packages, err := builds.ReadText(filepath.Join(h.Root.Dir(), packageList))
 	if err != nil {
@@ -113,7 +113,7 @@ const keptRunners = 4
 // ShaderRunner gives the program that runs kernels of Metal source files, native/programs/run_shader.cc, and the file that says what it
 // compiles them with. Both are in the cache, and made if they are not.
 func ShaderRunner(ctx context.Context, root *Root, cache string, native fs.FS, sink events.Sink) (program, toolchain string, err error) {
-	const main, step = "programs/run_shader.cc", "build what runs shaders"
+	const main, step = "programs/run_shader.cc", "build the runner of shaders"
 	sink = events.OrDiscard(sink)
 	if cache, err = filepath.Abs(cache); err != nil {
 		return "", "", err

@@ -22,8 +22,8 @@ type Overlay struct {
 	Stamp   builds.Stamp `json:"stamp"`
 }
 
-// hooksSource registers the hooks. An overlay compiles it a second time, since torch's copy has registered its own.
-const hooksSource = "aten/src/ATen/mps/MPSHooks.mm"
+// HooksSource registers the hooks. An overlay compiles it a second time, since torch's copy has registered its own.
+const HooksSource = "aten/src/ATen/mps/MPSHooks.mm"
 
 // ownGlue are the sources that only a host build has: scenarios ask them.
 var ownGlue = []string{"backend/hooks.cc", "backend/pool.cc", dispatchStub, "stamp.cc"}
@@ -48,7 +48,7 @@ func (h *builder) overlay(ctx context.Context, dir string, stamp builds.Stamp, b
 		return nil, err
 	}
 	added := []unit{
-		{dir: h.Checkout, path: hooksSource, flags: slices.Concat(torchFlags, []string{"-include", filepath.Join(sources, "hooks.h")})},
+		{dir: h.Checkout, path: HooksSource, flags: slices.Concat(torchFlags, []string{"-include", filepath.Join(sources, "hooks.h")})},
 		{dir: objects, path: "stamp.cc", flags: commonFlags},
 	}
 	err = eachSource(h.Overlay, func(path string) {
@@ -65,7 +65,7 @@ func (h *builder) overlay(ctx context.Context, dir string, stamp builds.Stamp, b
 	if err := h.compiler.compile(ctx, added); err != nil {
 		return nil, err
 	}
-	backend = slices.DeleteFunc(slices.Clone(backend), func(u unit) bool { return u.path == hooksSource || slices.Contains(ownGlue, u.path) })
+	backend = slices.DeleteFunc(slices.Clone(backend), func(u unit) bool { return u.path == HooksSource || slices.Contains(ownGlue, u.path) })
 	library := filepath.Join(dir, OverlayLibrary)
 	// No run path: what it needs is loaded already, or it is not loaded.
 	link = slices.DeleteFunc(slices.Clone(link), func(flag string) bool { return strings.HasPrefix(flag, "-Wl,-rpath") })

@@ -43,7 +43,7 @@ func (c *compiler) precompile(ctx context.Context, header, checkout string, flag
 		return nil, err
 	}
 	if made := filepath.Join(dir, "prefix.pch"); !builds.Exists(made) {
-		// Without times: a snapshot made anew is no other.
+		// Without times: a snapshot that is made again is the same one.
 		if _, err := clang("-x", "objective-c++-header", "-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp", header, "-o", made+".new"); err != nil {
 			return nil, err
 		}

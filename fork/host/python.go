@@ -92,10 +92,13 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 		[]string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-DNDEBUG", "-idirafter", "."}, include)
 	flags := slices.Concat([]string{"-x", "c++", "-fblocks"}, common)
 	fieldFlags := slices.Concat(objcFlags, []string{"-include", "mpsforge/integers.h"}, common) // the backend's own headers need it
+	// Field programs are compiled with the headers that torch installs, which has none of the series.
+	seriesFlags := slices.Concat([]string{"-I" + filepath.Join(h.Checkout, "aten/src")}, fieldFlags)
 	units := []unit{
 		{dir: h.Checkout, path: builds.PythonBindings, flags: flags, object: filepath.Join(objects, builds.PythonBindings+".o")},
 		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
 		{dir: glue, path: "python/field.mm", flags: fieldFlags, object: filepath.Join(objects, "hostmps/python/field.mm.o")},
+		{dir: glue, path: "python/interop.mm", flags: seriesFlags, object: filepath.Join(objects, "hostmps/python/interop.mm.o")},
 	}
 	if err := h.compiler.compile(ctx, units); err != nil {
 		return "", "", err

@@ -71,10 +71,10 @@ func libraryTriplet() string {
 	return "x86_64-linux-gnu"
 }
 
-// HaveRoot tells whether the cache holds a root.
+// HaveRoot reports whether the cache holds a root.
 func HaveRoot(cache string) bool { return builds.Exists(filepath.Join(cache, "roots", DebianSuite)) }
 
-// OpenRoot gives the root in dir; an empty dir stands for the one in the cache, which is made of Debian's packages if it
+// OpenRoot gives the root in dir; an empty dir means the one in the cache, which is made of Debian's packages if it
 // is not there: some 330 MB to download, 1.7 GB on disk.
 func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, error) {
 	sink = events.OrDiscard(sink)
@@ -83,7 +83,7 @@ func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, 
 		return nil, err
 	}
 	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("%w: host builds run on Linux; this is %s. On a Mac, build the real thing instead: mpsforge build", builds.ErrEnvironment, runtime.GOOS)
+		return nil, fmt.Errorf("%w: host builds run on Linux; this is %s. On a Mac, build PyTorch itself: mpsforge build", builds.ErrEnvironment, runtime.GOOS)
 	}
 	if dir == "" {
 		dir = filepath.Join(cache, "roots", DebianSuite)
@@ -122,7 +122,7 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 	sink.Emit(events.StepProgress{Step: "root", Note: "package lists of " + DebianSuite})
 	suite, err := apt.Open(ctx, filepath.Join(cache, "debian", DebianSuite+"-binary"), DebianSuite)
 	if errors.Is(err, apt.ErrMissing) {
-		return fmt.Errorf("%w: %w; or name a Debian %s system's top folder with --root", builds.ErrEnvironment, err, DebianSuite)
+		return fmt.Errorf("%w: %w; or name the root folder of a Debian %s system with --root", builds.ErrEnvironment, err, DebianSuite)
 	}
 	if err != nil {
 		return err
@@ -138,8 +138,16 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 	if err := suite.Update(ctx); err != nil {
 		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
 	}
+	packages := filepath.Join(temporary, "packages")
+	download, unpacked, err := suite.Size(ctx, missing, packages)
+	if err != nil {
+		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
+	}
+	if err := builds.Downloading(sink, filepath.Dir(dir), "Debian's packages for host builds", download, unpacked); err != nil {
+		return err
+	}
 	sink.Emit(events.StepProgress{Step: "root", Note: "download packages"})
-	files, err := suite.Packages(ctx, missing, filepath.Join(temporary, "packages"))
+	files, err := suite.Packages(ctx, missing, packages)
 	if err != nil {
 		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
 	}
@@ -185,7 +193,7 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 	return nil
 }
 
-// rootLacks tells the packages that the root has, by name, and those that builds need and it lacks.
+// rootLacks lists the packages that the root has, by name, and those that builds need and it lacks.
 func rootLacks(dir string) (have map[string]bool, missing []string, err error) {
 	list, err := os.ReadFile(filepath.Join(dir, packageList))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -211,7 +219,7 @@ func (r *Root) Resources() string {
 
 func (r *Root) llvm() string { return filepath.Join(r.dir, "usr/lib/llvm-"+clangVersion) }
 
-// start is the shell command that becomes a program of the root. The program is told that it is called name, where one is
+// start is the shell command that becomes a program of the root. The program gets name as its own name, where one is
 // given, and the libraries preload are loaded before its own, in this order.
 func (r *Root) start(program, name string, preload ...string) string {
 	if r.dir == "/" {

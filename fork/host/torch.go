@@ -23,7 +23,7 @@ type Torch struct {
 var versionMacro = regexp.MustCompile(`#define TORCH_VERSION \\\n *"([0-9]+\.[0-9]+\.[0-9]+)([^"]*)"`)
 
 // OpenTorch finds the libtorch in dir, which is a folder that pip installed torch into, or the torch folder in it; an
-// empty dir stands for the root's libtorch-dev.
+// empty dir means the root's libtorch-dev.
 func OpenTorch(root *Root, dir string) (*Torch, error) {
 	var t *Torch
 	header := ""

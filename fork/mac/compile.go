@@ -34,7 +34,8 @@ func (k *Kit) flags(language string) []string {
 	} else {
 		flags = append(flags, "-fno-objc-arc", "-fobjc-exceptions")
 	}
-	return slices.Concat(flags, commonFlags, []string{"-Iaten/src", "-I."}, k.headers)
+	// A header's name in a message must not be that of somebody's folder.
+	return slices.Concat(flags, commonFlags, []string{"-ffile-prefix-map=" + k.cache + "/=", "-Iaten/src", "-I."}, k.headers)
 }
 
 // Build is what was compiled of a checkout.
@@ -55,12 +56,15 @@ type Tree struct {
 	Dir       string
 	Sources   []string // by path in it
 	Generated []string // paths of what torchgen made of it
+	// Flags are more than the others' for some of Sources, and Added are the paths of sources that are not the checkout's.
+	Flags map[string][]string
+	Added []string
 }
 
 // Count is how many sources that is.
-func (t Tree) Count() int64 { return int64(len(t.Sources) + len(t.Generated)) }
+func (t Tree) Count() int64 { return int64(len(t.Sources) + len(t.Generated) + len(t.Added)) }
 
-// Compile compiles sources of a checkout. The caller holds the lock of the cache's Folder.
+// Compile compiles sources of a checkout.
 func (k *Kit) Compile(ctx context.Context, tree Tree, facts patches.MacFacts, jobs int, sink events.Sink) (*Build, error) {
 	step := "compile " + tree.Subject + " for macOS"
 	finish := events.Step(events.OrDiscard(sink), step)
@@ -82,9 +86,14 @@ func (k *Kit) Compile(ctx context.Context, tree Tree, facts patches.MacFacts, jo
 	for _, source := range tree.Sources {
 		if slices.Contains(facts.PythonSources, source) {
 			job.Sources[source] = k.flags("c++")
+		} else if more := tree.Flags[source]; more != nil {
+			job.Sources[source] = slices.Concat(objc, more)
 		} else {
 			job.Sources[source] = nil
 		}
+	}
+	for _, path := range tree.Added {
+		job.Sources[path] = objc
 	}
 	for _, path := range tree.Generated {
 		text, err := os.ReadFile(path)

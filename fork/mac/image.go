@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // What debug/macho does not name of a symbol's entry.
 const (
 	typeExternal = 0x01 // N_EXT
+	typePrivate  = 0x10 // N_PEXT
 	typeMask     = 0x0e // N_TYPE
 	typeAbsolute = 0x02
 	typeSection  = 0x0e
@@ -68,7 +70,7 @@ func readImage(file *macho.File) (*Image, error) {
 		switch {
 		case symbol.Type&0xe0 != 0: // for debuggers
 		case kind == typeSection || kind == typeAbsolute:
-			if symbol.Type&typeExternal != 0 {
+			if symbol.Type&(typeExternal|typePrivate) == typeExternal {
 				image.Defined[symbol.Name] = symbol.Desc&weakDefined != 0
 			}
 			image.names[symbol.Value] = append(image.names[symbol.Value], symbol.Name)
@@ -108,16 +110,25 @@ func readImage(file *macho.File) (*Image, error) {
 	return image, nil
 }
 
-// librariesOf names the libraries that a file is linked with, in the order that symbols count them: debug/macho leaves out those that
-// may be missing when it is loaded.
+// loadWeak is LC_LOAD_WEAK_DYLIB, of a library that may be missing when the file is loaded.
+const loadWeak = 0x80000018
+
+// loadAgain is LC_REEXPORT_DYLIB, of a library whose symbols the file exports as its own.
+const loadAgain = 0x8000001f
+
+// librariesOf names the libraries that a file is linked with, in the order that symbols count them: debug/macho leaves out weak ones.
 func librariesOf(file *macho.File) (names []string) {
+	return loadsOf(file, 0xc, loadWeak, loadAgain, 0x20, 0x80000023) // LC_LOAD_DYLIB, and LAZY and UPWARD ones
+}
+
+// loadsOf gives the texts of load commands.
+func loadsOf(file *macho.File, kinds ...uint32) (names []string) {
 	for _, load := range file.Loads {
 		raw := load.Raw()
 		if len(raw) < 16 {
 			continue
 		}
-		switch file.ByteOrder.Uint32(raw) {
-		case 0xc, 0x80000018, 0x8000001f, 0x20, 0x80000023: // LC_LOAD_DYLIB, WEAK, REEXPORT, LAZY, UPWARD
+		if slices.Contains(kinds, file.ByteOrder.Uint32(raw)) {
 			if offset := file.ByteOrder.Uint32(raw[8:]); int(offset) < len(raw) {
 				name, _, _ := bytes.Cut(raw[offset:], []byte{0})
 				names = append(names, string(name))
@@ -244,7 +255,7 @@ func virtualName(symbol string) string {
 	last := ""
 	for rest != "" {
 		length, digits := 0, 0
-		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+		for digits < len(rest) && length < len(symbol) && rest[digits] >= '0' && rest[digits] <= '9' {
 			length, digits = 10*length+int(rest[digits]-'0'), digits+1
 		}
 		if digits == 0 || digits+length > len(rest) {

@@ -43,25 +43,41 @@ type Kit struct {
 	cache, torch, zig string // folders
 	headers           []string
 	python            string
-	files             []string // the libraries' paths
+	files             []string               // the libraries' paths
+	stock             *machineCode           // libtorch_cpu, once wheelCode was asked
+	types             []map[string]*typeInfo // of Libraries, then
+	unlock            func()
 }
+
+// Close lets others use the cache's Folder again.
+func (k *Kit) Close() { k.unlock() }
+
+// Stock is the path of the wheel's library with the backend.
+func (k *Kit) Stock() string { return k.files[0] }
 
 // Folder is the part of the cache that compilations for macOS have for themselves, with a lock of its own (host.Lock): host builds and
 // they do not wait for each other.
 func Folder(cache string) string { return filepath.Join(cache, "mac") }
 
-// Have tells whether the cache has what is downloaded.
+// Have reports whether the cache has what is downloaded.
 func Have(cache string, facts patches.MacFacts) bool {
 	return ziglang.Have(cache, zigParts) && wheels.Wheel(facts.Wheel).Have(cache, wheels.TorchParts)
 }
 
-// Open gets the wheels and lays out headers. The caller holds the lock of the cache's Folder.
-func Open(ctx context.Context, root *host.Root, cache string, facts patches.MacFacts, sink events.Sink) (*Kit, error) {
-	cache, err := filepath.Abs(cache)
-	if err != nil {
+// Open waits for the lock of the cache's Folder, which the kit holds until Close, gets the wheels and lays out headers.
+func Open(ctx context.Context, root *host.Root, cache string, facts patches.MacFacts, sink events.Sink) (kit *Kit, err error) {
+	if cache, err = filepath.Abs(cache); err != nil {
 		return nil, err
 	}
 	k := &Kit{Root: root, cache: cache}
+	if k.unlock, err = host.Lock(ctx, Folder(cache), sink); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			k.Close()
+		}
+	}()
 	if k.zig, err = ziglang.Get(ctx, cache, zigParts, sink); err != nil {
 		return nil, err
 	}

@@ -78,9 +78,9 @@ func (s stubSymbols) stub(library string) []byte {
 
 const classPrefix = "_OBJC_CLASS_$_"
 
-// stubs writes a stub for each library of the system: what the wheel binds to, the classes of Apple's table, and for libSystem Apple's own
-// list. Python's functions are in the program that loads libtorch_python.
-func (k *Kit) stubs(dir string, python []string) (files []string, err error) {
+// systemSymbols are what libraries of the system have: what the wheel binds to and the classes of Apple's table. libSystem has a list of
+// its own, libSystem().
+func (k *Kit) systemSymbols() (stubSymbols, error) {
 	table, err := apple.Load()
 	if err != nil {
 		return nil, err
@@ -88,13 +88,29 @@ func (k *Kit) stubs(dir string, python []string) (files []string, err error) {
 	symbols := stubSymbols{}
 	for _, image := range k.Libraries {
 		for name, library := range image.Undefined {
-			if path.IsAbs(library) && path.Base(library) != "libSystem.B.dylib" {
+			if path.IsAbs(library) && library != libSystemName {
 				symbols.add(library, name)
 			}
 		}
 	}
 	symbols.addAll(alsoThere)
 	symbols.addClasses(table)
+	return symbols, nil
+}
+
+const libSystemName = "/usr/lib/libSystem.B.dylib"
+
+// libSystem is Apple's own stub of it.
+func (k *Kit) libSystem() string {
+	return filepath.Join(k.zig, "ziglang/lib/libc/darwin/libSystem.tbd")
+}
+
+// stubs writes a stub for each library of the system. Python's functions are in the program that loads libtorch_python.
+func (k *Kit) stubs(dir string, python []string) (files []string, err error) {
+	symbols, err := k.systemSymbols()
+	if err != nil {
+		return nil, err
+	}
 	symbols.addAll(map[string][]string{"@executable_path/python": python})
 	for _, library := range slices.Sorted(maps.Keys(symbols)) {
 		file := filepath.Join(dir, path.Base(library)+".tbd")
@@ -103,7 +119,7 @@ func (k *Kit) stubs(dir string, python []string) (files []string, err error) {
 		}
 		files = append(files, file)
 	}
-	return append(files, filepath.Join(k.zig, "ziglang/lib/libc/darwin/libSystem.tbd")), nil
+	return append(files, k.libSystem()), nil
 }
 
 // UndefinedError names what no object, no library of the wheel and no stub has.
@@ -135,8 +151,15 @@ func (k *Kit) Link(ctx context.Context, subject string, objects map[string]strin
 		return nil, err
 	}
 	output := filepath.Join(dir, "libmps.dylib")
-	args := slices.Concat([]string{"-arch", "arm64", "-platform_version", "macos", k.Minimum, k.SDK, "-dylib", "--error-limit=0", "-install_name", "@rpath/libmps.dylib", "-o", output},
-		slices.Sorted(maps.Values(objects)), k.files, stubs)
+	if err := k.link(ctx, dir, output, slices.Concat([]string{"-install_name", "@rpath/libmps.dylib"}, slices.Sorted(maps.Values(objects)), k.files, stubs)); err != nil {
+		return nil, err
+	}
+	return OpenImage(output)
+}
+
+// link makes a library.
+func (k *Kit) link(ctx context.Context, dir, output string, more []string) error {
+	args := append([]string{"-arch", "arm64", "-platform_version", "macos", k.Minimum, k.SDK, "-dylib", "--error-limit=0", "-o", output}, more...)
 	if _, err := (run.Command{Name: k.Root.Tool("ld64.lld"), Args: args, Dir: dir}).Run(ctx); err != nil {
 		if failure := (*run.Error)(nil); errors.As(err, &failure) {
 			undefined := &UndefinedError{}
@@ -144,12 +167,12 @@ func (k *Kit) Link(ctx context.Context, subject string, objects map[string]strin
 				undefined.Symbols = append(undefined.Symbols, match[1])
 			}
 			if len(undefined.Symbols) > 0 {
-				return nil, undefined
+				return undefined
 			}
 		}
-		return nil, fmt.Errorf("link for macOS: %w", err)
+		return fmt.Errorf("link for macOS: %w", err)
 	}
-	return OpenImage(output)
+	return nil
 }
 
 // versions are the oldest macOS that a library is for and the SDK that it was made with.
@@ -161,7 +184,7 @@ func (i *Image) versions() (minimum, sdk string, err error) {
 			return version(binary.LittleEndian.Uint32(raw[12:])), version(binary.LittleEndian.Uint32(raw[16:])), nil
 		}
 	}
-	return "", "", errors.New("the library does not say for which macOS it is")
+	return "", "", errors.New("the library does not name the macOS that it is for")
 }
 
 // Demangle gives names as C++ writes them. The system's leading underscore is no part of them.

@@ -46,10 +46,10 @@ func checkLinked(data []byte, arch string) error {
 		}
 	}
 	if want := map[string]macho.Cpu{"arm64": macho.CpuArm64, "amd64": macho.CpuAmd64}[arch]; program.Cpu != want {
-		add(fmt.Errorf("it is for %v, and is to be for %v", program.Cpu, want))
+		add(fmt.Errorf("it is for %v, not %v", program.Cpu, want))
 	}
 	if minimum, _, err := (&Image{file: program}).versions(); err != nil || minimum != oldestMacOS.String() {
-		add(errors.Join(err, fmt.Errorf("it is for macOS %q, and is to be for %s", minimum, oldestMacOS)))
+		add(errors.Join(err, fmt.Errorf("it is for macOS %q, not %s", minimum, oldestMacOS)))
 	}
 	linked := librariesOf(program)
 	for _, library := range linked {
@@ -75,24 +75,43 @@ const (
 	hashSHA256         = 2          // CS_HASHTYPE_SHA256
 )
 
-// checkSignature compares each page with the hash that the program's ad hoc signature has of it.
-func checkSignature(program *macho.File, data []byte) error {
-	for _, load := range program.Loads {
+// checkSignature compares each page with the hash that the file's ad hoc signature has of it.
+func checkSignature(file *macho.File, data []byte) error {
+	return eachPage(file, data, func(i int, page, hash []byte) error {
+		if sum := sha256.Sum256(page); !bytes.Equal(sum[:], hash) {
+			return fmt.Errorf("page %d is not as it was signed", i)
+		}
+		return nil
+	})
+}
+
+// sign writes into a file's ad hoc signature the hashes of its pages as they are now.
+func sign(file *macho.File, data []byte) error {
+	return eachPage(file, data, func(_ int, page, hash []byte) error {
+		sum := sha256.Sum256(page)
+		copy(hash, sum[:])
+		return nil
+	})
+}
+
+// eachPage visits the pages that a file's ad hoc signature has hashes of.
+func eachPage(file *macho.File, data []byte, visit func(i int, page, hash []byte) error) error {
+	for _, load := range file.Loads {
 		raw := load.Raw()
-		if len(raw) < 16 || program.ByteOrder.Uint32(raw) != loadSignature {
+		if len(raw) < 16 || file.ByteOrder.Uint32(raw) != loadSignature {
 			continue
 		}
-		start, size := int(program.ByteOrder.Uint32(raw[8:])), int(program.ByteOrder.Uint32(raw[12:]))
+		start, size := int(file.ByteOrder.Uint32(raw[8:])), int(file.ByteOrder.Uint32(raw[12:]))
 		if start+size > len(data) {
 			return errors.New("its signature is cut off")
 		}
-		return checkPages(data[:start], data[start:start+size])
+		return eachSignedPage(data[:start], data[start:start+size], visit)
 	}
 	return errors.New("it is not signed")
 }
 
-func checkPages(code, signature []byte) error {
-	broken := errors.New("its signature has another form than an ad hoc one")
+func eachSignedPage(code, signature []byte, visit func(i int, page, hash []byte) error) error {
+	broken := errors.New("its signature is not an ad hoc one")
 	number := binary.BigEndian.Uint32
 	if len(signature) < 20 || number(signature) != magicSignature || int(number(signature[16:])) > len(signature)-44 {
 		return broken
@@ -110,9 +129,8 @@ func checkPages(code, signature []byte) error {
 		return broken
 	}
 	for i := range slots {
-		hash := sha256.Sum256(code[i*page : min((i+1)*page, limit)])
-		if !bytes.Equal(hash[:], directory[hashes+i*sha256.Size:][:sha256.Size]) {
-			return fmt.Errorf("page %d is not as it was signed", i)
+		if err := visit(i, code[i*page:min((i+1)*page, limit)], directory[hashes+i*sha256.Size:][:sha256.Size]); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -37,8 +37,8 @@ type WheelFacts struct {
 	Bindings []string `json:"bindings"`
 }
 
-// ErrWheel is returned, wrapped, for a file that is not a whole wheel of torch for macOS.
-var ErrWheel = errors.New("not a whole wheel of torch for macOS")
+// ErrWheel is returned, wrapped, for a file that is not a complete wheel of torch for macOS.
+var ErrWheel = errors.New("not a complete wheel of torch for macOS")
 
 const libtorchPython = "torch/lib/libtorch_python.dylib"
 

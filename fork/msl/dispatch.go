@@ -282,7 +282,7 @@ func (a bound) results(data, bits []byte, d Dispatch, result *Result) {
 	}
 	result.Written = append(result.Written, written)
 	if wrong > 0 {
-		result.Findings = append(result.Findings, Finding{Kind: KindNaN, Argument: a.Name, Text: fmt.Sprintf("it wrote what is not a number to %s: %d of %d values, the first is [%d]", a.Name, wrong, len(written.Values), first)})
+		result.Findings = append(result.Findings, Finding{Kind: KindNaN, Argument: a.Name, Text: fmt.Sprintf("it wrote NaN to %s: %d of %d values, the first is [%d]", a.Name, wrong, len(written.Values), first)})
 	}
 }
 
@@ -306,7 +306,7 @@ func does(access int) string {
 // finding makes sentences of the numbers of mpsforge::shaders::Refused.
 func (l *Library) finding(ctx context.Context, fields []string, arguments []bound) (Finding, error) {
 	if len(fields) < 12 {
-		return Finding{}, fmt.Errorf("%q is short", fields)
+		return Finding{}, fmt.Errorf("%q is too short", fields)
 	}
 	n, err := atoi(fields[:12])
 	if err != nil {
@@ -321,7 +321,7 @@ func (l *Library) finding(ctx context.Context, fields []string, arguments []boun
 		f.Kind, f.Text = KindBarrier, "not all threads of a threadgroup reach the same barrier"
 		return f, nil
 	}
-	memory := "memory that is none of its arguments"
+	memory := "memory outside of its arguments"
 	switch {
 	case slot > 0 && slot <= len(arguments):
 		a := arguments[slot-1]

@@ -19,7 +19,7 @@ import (
 
 var (
 	// ErrRequest is returned, wrapped, for a dispatch that the kernel or these checks do not allow.
-	ErrRequest = errors.New("the kernel cannot be run so")
+	ErrRequest = errors.New("the kernel cannot be run this way")
 	// ErrSource is returned, wrapped, for a file that does not compile; the text has its lines.
 	ErrSource = errors.New("does not compile")
 )
@@ -152,11 +152,11 @@ func parseKernels(text string) ([]Kernel, error) {
 func atoi(words []string) ([]int, error) {
 	var numbers []int
 	for _, word := range words {
-		number, err := strconv.Atoi(word)
+		number, err := strconv.ParseUint(word, 10, 31)
 		if err != nil {
 			return nil, err
 		}
-		numbers = append(numbers, number)
+		numbers = append(numbers, int(number))
 	}
 	return numbers, nil
 }
@@ -202,7 +202,7 @@ func (l *Library) start(ctx context.Context, what string, request []byte, most i
 	switch {
 	case err == nil:
 	case errors.Is(context.Cause(flooded), errFlood):
-		result.finding = &Finding{Kind: KindOutput, Text: fmt.Sprintf("the kernel's process wrote more than %d MiB, and was ended", mostWritten>>20)}
+		result.finding = &Finding{Kind: KindOutput, Text: fmt.Sprintf("the kernel's process wrote more than %d MiB, and was stopped", mostWritten>>20)}
 	case bounded.Err() != nil:
 		result.finding = &Finding{Kind: KindTime, Text: timeText(limit)}
 	case errors.As(err, &failure) && failure.ExitCode == exitAnswered: // the answer ends with the signal

@@ -177,7 +177,7 @@ func (m Memory) bytesOf(a Argument) (data []byte, e element, set bool, err error
 	case m.Type != "" && !known:
 		return wrong("there is no type %q", m.Type)
 	case !known && m.File == "":
-		return wrong("its type is none of numbers; name one: --type %s=float", a.Name)
+		return wrong("its type is not numeric; name one: --type %s=float", a.Name)
 	case !known:
 		e = element{"uchar", 1, 1}
 	}
@@ -200,7 +200,7 @@ func (m Memory) bytesOf(a Argument) (data []byte, e element, set bool, err error
 			return wrong("%w", err)
 		}
 		if len(given)%e.count != 0 {
-			return wrong("%d values are no whole number of %s", len(given), name)
+			return wrong("%d values do not make a whole number of %s", len(given), name)
 		}
 	}
 	length := m.Length

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,8 +39,8 @@ type installed struct {
 	root         *host.Root
 }
 
-// install makes the wheel of the series and unpacks it.
-func install(t *testing.T) installed {
+// install makes the wheel of the series, or of the patches before one of it, and unpacks it.
+func install(t *testing.T, before string) installed {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIP overlay: it goes over a host build, which is made on Linux")
@@ -66,7 +67,9 @@ func install(t *testing.T) installed {
 		o := host.Options{Checkout: source.Dir, Facts: facts, Root: root, Torch: torch, Flavour: builds.Plain, Cache: cache, Native: own, Glue: glue,
 			Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}}
 		if len(source.Patches) > 0 {
-			o.Overlay, o.Identity.Series = sources, series.Digest()
+			part := *series
+			part.Patches = series.Patches[:len(source.Patches)]
+			o.Overlay, o.Identity.Series = sources, part.Digest()
 		}
 		built, err := host.Make(t.Context(), o, events.Discard)
 		if err != nil {
@@ -74,7 +77,7 @@ func install(t *testing.T) installed {
 		}
 		return built
 	}
-	patched, err := checkout.Patched(t.Context(), series, cache)
+	patched, err := checkout.Before(t.Context(), series, before, cache)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,13 +140,16 @@ func (p python) status(t *testing.T) overlay.Status {
 // leftStock prints whether the process has the series, and what device mps computes.
 const leftStock = "import torch; print(hasattr(torch.mps, 'Stream'), torch.ones(2, device='mps').sum().item())"
 
+// staticRuntime makes a module of Static Runtime.
+const staticRuntime = "import torch; torch._C._jit_to_static_module(torch.jit.script(torch.nn.ReLU())._c)"
+
 // One wheel serves all of these, since making it compiles.
 func TestOverlayOverAHostBuild(t *testing.T) {
-	p := install(t)
+	p := install(t, "")
 
 	t.Run("status names the overlay for every part", func(t *testing.T) {
 		s := p.status(t)
-		if !s.Active || s.Why() != "" || s.Kernels["MPS"][s.Library] < 700 || s.Symbols < 1000 || len(s.Rebound) == 0 {
+		if !s.Active || s.Why() != "" || s.Kernels["MPS"][s.Library] < 700 || s.Symbols < 1000 || len(s.Rebound) == 0 || !slices.Contains(s.Patches, "stream-slots") {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -170,6 +176,14 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		}
 	})
 	t.Run("torch.mps of the series, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "ok", "testdata/api.py") })
+	t.Run("torch's handlers of exceptions see the types that the overlay throws", func(t *testing.T) { p.trapped.must(t, "ok", "testdata/errors.py") })
+	t.Run("other layouts' copies do not reach torch's copy of the backend", func(t *testing.T) { p.trapped.must(t, "ok", "testdata/copies.py") })
+	t.Run("Static Runtime is refused, by name", func(t *testing.T) {
+		output, err := p.run(t, nil, "-c", staticRuntime)
+		if err == nil || !strings.Contains(output, "Static Runtime is refused under mpsforge_overlay") {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
 	t.Run("an extension built with stock headers runs, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "wrong: []", "testdata/extension.py") })
 	t.Run("children have the overlay", func(t *testing.T) { p.must(t, "ok", "testdata/processes.py") })
 	t.Run("a late import is refused", func(t *testing.T) {
@@ -222,12 +236,49 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 	})
 	t.Run("pip", p.pipInEnvironments)
 	t.Run("transformers and accelerate, with all of stock trapped", p.models)
+	t.Run("torchvision, with all of stock trapped", p.vision)
 	t.Run("another torch in the place of this one stays stock, with one warning", func(t *testing.T) {
 		output, err := python{p.other, p.site}.run(t, nil, "-c", "import torch, mpsforge_overlay; print(mpsforge_overlay.reason)")
 		if err != nil || !strings.HasSuffix(output, "is another file than the one that it was built for\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
+}
+
+// oneStream prints whether torch.mps has streams, and the streams that four threads use.
+const oneStream = `
+import threading, torch
+streams = set()
+def work():
+    torch.ones(2, device="mps").add(1)
+    streams.add(torch.accelerator.current_stream().stream_id)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(hasattr(torch.mps, "Stream"), streams)`
+
+// The overlay of the patches up to event-streams.
+func TestOverlayWithoutStreams(t *testing.T) {
+	if os.Getenv("MPSFORGE_OVERLAY_WITHOUT_STREAMS") == "" {
+		t.Skip("SKIP overlay without streams: compiles the backend once more, for minutes; asked for by MPSFORGE_OVERLAY_WITHOUT_STREAMS=1")
+	}
+	p := install(t, "stream-pool")
+	t.Run("status names its patches", func(t *testing.T) {
+		if s := p.status(t); !s.Active || s.Why() != "" || len(s.Patches) != 7 || s.Patches[6] != "event-streams" {
+			t.Errorf("%+v", s)
+		}
+	})
+	for _, threads := range []string{"2", "8"} { // by fewer iterations than these stock sometimes lives
+		t.Run(threads+" threads that end stock compute right values, with all of stock trapped", func(t *testing.T) {
+			p.trapped.must(t, "wrong: []", "testdata/threads.py", threads, "300")
+		})
+		t.Run("the same "+threads+" threads end stock", func(t *testing.T) {
+			if output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, "testdata/threads.py", threads, "300"); err == nil {
+				t.Errorf("stock lives: %s", output)
+			}
+		})
+	}
+	t.Run("one stream serves all threads, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "False {0}\n", "-c", oneStream) })
 }
 
 // withStamp changes stamp.json for one test.

@@ -12,6 +12,8 @@ type Status struct {
 	Active bool   `json:"active"` // the overlay answers, and nothing of torch's copy
 	Reason string `json:"reason"` // why the overlay was not loaded
 	Stamp  *Stamp `json:"stamp"`
+	// Patches of the series that the overlay has.
+	Patches []string `json:"patches,omitempty"`
 	// Paths of libraries; of an overlay that was not loaded there are none.
 	Stock     string                    `json:"stock,omitempty"`
 	Library   string                    `json:"library,omitempty"`

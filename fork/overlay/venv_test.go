@@ -10,9 +10,12 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/fork/overlay"
 	"mpsforge/fork/wheels"
+	"mpsforge/internal/apt"
 	"mpsforge/internal/events"
+	"mpsforge/internal/run"
 )
 
 // pip is its own wheel, since Debian's Python brings none.
@@ -98,30 +101,69 @@ func (p installed) pipInEnvironments(t *testing.T) {
 
 // models runs a model of transformers with random weights on threads, and trains it through accelerate, with all of stock trapped.
 func (p installed) models(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
-		t.Skip("SKIP transformers: testdata/models.txt has the checksums of x86-64's wheels")
+	python{p.trapped.interpreter, p.packages(t, "models", nil)}.must(t, "wrong: []", "testdata/models.py")
+}
+
+// vision runs torchvision on threads, with all of stock trapped: its compiled operators are refused by name, or fall back to the CPU.
+func (p installed) vision(t *testing.T) {
+	folder := p.packages(t, "vision", func(folder string) {
+		// Debian's is for the libtorch of host builds; PyPI's is for PyPI's.
+		suite, err := apt.Open(t.Context(), filepath.Join(p.cache, "debian", host.DebianSuite+"-binary"), host.DebianSuite)
+		if err == nil {
+			err = suite.Update(t.Context())
+		}
+		if err != nil {
+			t.Skipf("SKIP torchvision: %v", err)
+		}
+		file, err := suite.Package(t.Context(), "python3-torchvision", t.TempDir())
+		if err == nil {
+			_, err = run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, folder}, Dir: folder}.Run(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	over := python{p.trapped.interpreter, folder + ":" + filepath.Join(folder, "usr/lib/python3/dist-packages")}
+	for _, fallback := range []string{"0", "1"} {
+		output, err := over.run(t, []string{"PYTORCH_ENABLE_MPS_FALLBACK=" + fallback}, "testdata/vision.py")
+		if err != nil || !strings.HasSuffix(output, "wrong: []\n") {
+			t.Errorf("with PYTORCH_ENABLE_MPS_FALLBACK=%s: %v: %s", fallback, err, output)
+		}
 	}
-	key, err := builds.FilesDigest(nil, "testdata/models.txt")
+}
+
+// packages is a folder of the cache with what pip installs by testdata/NAME.txt, and with what more adds.
+func (p installed) packages(t *testing.T, name string, more func(folder string)) string {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skipf("SKIP %s: testdata/%s.txt has the checksums of x86-64's wheels", name, name)
+	}
+	list := "testdata/" + name + ".txt"
+	key, err := builds.FilesDigest(nil, list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(p.cache, "wheels", "models-"+key[:16])
-	if !builds.Exists(folder) {
-		temporary, err := os.MkdirTemp(filepath.Dir(folder), "making-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(temporary)
-		output, err := p.runPip(t, p.interpreter, "install", "--target", temporary, "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes", "-r", "testdata/models.txt")
-		if err != nil && strings.Contains(output, "Could not find a version") { // PyPI cannot be reached; another checksum is a failure
-			t.Skipf("SKIP transformers: %s", output)
-		}
-		if err != nil {
-			t.Fatalf("%v: %s", err, output)
-		}
-		if err := os.Rename(temporary, folder); err != nil && !builds.Exists(folder) {
-			t.Fatal(err)
-		}
+	folder := filepath.Join(p.cache, "wheels", name+"-"+key[:16])
+	if builds.Exists(folder) {
+		return folder
 	}
-	python{p.trapped.interpreter, folder}.must(t, "wrong: []", "testdata/models.py")
+	temporary, err := os.MkdirTemp(filepath.Dir(folder), "making-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(temporary)
+	output, err := p.runPip(t, p.interpreter, "install", "--target", temporary, "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes", "-r", list)
+	if err != nil && strings.Contains(output, "Could not find a version") { // PyPI cannot be reached; another checksum is a failure
+		t.Skipf("SKIP %s: %s", name, output)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if more != nil {
+		more(temporary)
+	}
+	if err := os.Rename(temporary, folder); err != nil && !builds.Exists(folder) {
+		t.Fatal(err)
+	}
+	return folder
 }

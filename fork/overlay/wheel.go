@@ -32,10 +32,10 @@ const Module = "mpsforge_overlay"
 // Stamp is the wheel's stamp.json: from what the library was built, and the torch that it goes over. The Python side holds the torch that
 // imports it against it (native/overlay/python/mpsforge_overlay/_loading.py).
 type Stamp struct {
-	Torch         string `json:"torch"` // torch.__version__
-	Git           string `json:"git"`   // torch.version.git_version
-	Stock         string `json:"stock"` // file name of the library with torch's copy of the backend
-	StockSHA256   string `json:"stock_sha256"`
+	Torch         string `json:"torch"`        // torch.__version__
+	Git           string `json:"git"`          // torch.version.git_version
+	Stock         string `json:"stock"`        // file name of the library with torch's copy of the backend
+	StockSHA256   string `json:"stock_sha256"` // several, with spaces between them, where wheels of one torch differ in what is no code
 	Library       string `json:"library"`
 	LibrarySHA256 string `json:"library_sha256"`
 	ModulesSHA256 string `json:"modules_sha256"` // of the lines "SHA-256, name" of the package's Python files
@@ -43,7 +43,7 @@ type Stamp struct {
 	Build         string `json:"stamp"`          // builds.Stamp's text, which the library holds, too
 }
 
-// Options say what goes into a wheel.
+// Options say what goes into a wheel over a host build.
 type Options struct {
 	Patched *host.Build // with an overlay
 	Stock   *host.Build // what the wheel goes over
@@ -71,21 +71,34 @@ func Write(o Options) (file string, stamp Stamp, err error) {
 	if stamp.Torch == "" || stamp.Git == "" {
 		return "", stamp, fmt.Errorf("%s names no __version__ and git_version", o.TorchVersion)
 	}
-	library, err := os.ReadFile(o.Patched.Overlay.Library)
+	if stamp.StockSHA256, err = builds.FileSHA256(o.Stock.Library); err != nil {
+		return "", stamp, fmt.Errorf("the library to go over: %w", err)
+	}
+	stamp.Stock = filepath.Base(o.Stock.Library)
+	return contents{stamp, o.Patched.Overlay.Stamp, o.Patched.Overlay.Library, platform(), "", o.Checkout}.write(o.Dir)
+}
+
+// contents are what goes into a wheel.
+type contents struct {
+	torch    Stamp // as far as it says what the wheel goes over
+	build    builds.Stamp
+	library  string
+	platform string // as in a wheel's name
+	note     string // of its description
+	checkout string
+}
+
+// write makes the wheel in a folder.
+func (c contents) write(dir string) (file string, stamp Stamp, err error) {
+	stamp = c.torch
+	if stamp.Build, err = c.build.Text(); err != nil {
+		return "", stamp, err
+	}
+	library, err := os.ReadFile(c.library)
 	if err != nil {
 		return "", stamp, fmt.Errorf("the overlay's library: %w", err)
 	}
-	stock, err := os.ReadFile(o.Stock.Library)
-	if err != nil {
-		return "", stamp, fmt.Errorf("the library to go over: %w", err)
-	}
-	built, err := o.Patched.Overlay.Stamp.Text()
-	if err != nil {
-		return "", stamp, err
-	}
-	stamp.Stock, stamp.StockSHA256 = filepath.Base(o.Stock.Library), digest(stock)
-	stamp.Library, stamp.LibrarySHA256 = filepath.Base(o.Patched.Overlay.Library), digest(library)
-	stamp.Series, stamp.Build = o.Patched.Stamp.Series, built
+	stamp.Library, stamp.LibrarySHA256, stamp.Series = filepath.Base(c.library), digest(library), c.build.Series
 	files := map[string][]byte{}
 	python, err := fs.Sub(native.Overlay, "overlay/python/"+Module)
 	if err != nil {
@@ -94,10 +107,10 @@ func Write(o Options) (file string, stamp Stamp, err error) {
 	if err := addTree(files, Module, python); err != nil {
 		return "", stamp, err
 	}
-	if err := addTree(files, Module+"/"+builds.PythonPackage, os.DirFS(filepath.Join(o.Checkout, builds.PythonPackage))); err != nil {
+	if err := addTree(files, Module+"/"+builds.PythonPackage, os.DirFS(filepath.Join(c.checkout, builds.PythonPackage))); err != nil {
 		return "", stamp, err
 	}
-	if files[Module+"/"+builds.PythonLibrary], err = os.ReadFile(filepath.Join(o.Checkout, builds.PythonLibrary)); err != nil {
+	if files[Module+"/"+builds.PythonLibrary], err = os.ReadFile(filepath.Join(c.checkout, builds.PythonLibrary)); err != nil {
 		return "", stamp, err
 	}
 	stamp.ModulesSHA256 = modulesDigest(files)
@@ -113,7 +126,7 @@ func Write(o Options) (file string, stamp Stamp, err error) {
 	if files[information+"/licenses/pytorch/LICENSE"], err = fs.ReadFile(patches.Embedded(), "LICENSE"); err != nil {
 		return "", stamp, err
 	}
-	tag := "py3-none-" + platform()
+	tag := "py3-none-" + c.platform
 	files[information+"/METADATA"] = fmt.Appendf(nil, `Metadata-Version: 2.1
 Name: mpsforge-overlay
 Version: %s
@@ -122,16 +135,16 @@ License: BSD-3-Clause
 Requires-Python: >=3.9
 Requires-Dist: torch (==%s)
 
-Series %s of mpsforge. "python -m %s" says which copy of the backend answers; %s=0 in the environment leaves torch's own.
-`, version, stamp.Torch, stamp.Torch, stamp.Series, Module, "MPSFORGE_OVERLAY")
+%sSeries %s of mpsforge: %s. "python -m %s" says which copy of the backend answers; %s=0 in the environment leaves torch's own.
+`, version, stamp.Torch, stamp.Torch, c.note, stamp.Series, strings.Join(c.build.Patches, ", "), Module, "MPSFORGE_OVERLAY")
 	files[information+"/WHEEL"] = fmt.Appendf(nil, "Wheel-Version: 1.0\nGenerator: mpsforge\nRoot-Is-Purelib: false\nTag: %s\n", tag)
 	files[information+"/entry_points.txt"] = fmt.Appendf(nil, "[torch.backends]\nmps_overlay = %s:load\n", Module)
 	files[information+"/RECORD"] = record(files, information+"/RECORD")
 
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", stamp, err
 	}
-	file = filepath.Join(o.Dir, fmt.Sprintf("%s-%s-%s.whl", Module, version, tag))
+	file = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.whl", Module, version, tag))
 	packed, err := pack(files)
 	if err != nil {
 		return "", stamp, err
@@ -204,7 +217,7 @@ func pack(files map[string][]byte) ([]byte, error) {
 	for _, name := range names {
 		header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 		header.SetMode(0o644)
-		if path.Ext(name) == ".so" {
+		if extension := path.Ext(name); extension == ".so" || extension == ".dylib" {
 			header.SetMode(0o755)
 		}
 		to, err := archive.CreateHeader(header)
@@ -230,7 +243,7 @@ func Unpack(wheel, dir string) error {
 	defer archive.Close()
 	for _, entry := range archive.File {
 		if !filepath.IsLocal(entry.Name) {
-			return fmt.Errorf("wheel %s: %q leads out of the folder", wheel, entry.Name)
+			return fmt.Errorf("wheel %s: %q is outside of the folder", wheel, entry.Name)
 		}
 		from, err := entry.Open()
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// waits tells whether a function of Metal has threads wait for others; it is given the run and the place of the call.
+// waits reports whether a function of Metal has threads wait for others; it is given the run and the place of the call.
 func waits(name string) bool {
-	for _, prefix := range []string{"@air.wg.barrier", "@air.simdgroup.barrier", "@air.simd_", "@air.quad_", "@air.simdgroup_matrix_8x8_load", "@air.simdgroup_matrix_8x8_store"} {
+	for _, prefix := range []string{"@air.wg.barrier", "@air.simdgroup.barrier", "@air.simd_", "@air.quad_", "@air.simdgroup_matrix_8x8_load", "@air.simdgroup_matrix_8x8_store", "@air.simdgroup_matrix_8x8_multiply"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -21,8 +21,10 @@ func waits(name string) bool {
 	return false
 }
 
-// touches tells whether it reaches memory; it is given the run.
-func touches(name string) bool { return strings.HasPrefix(name, "@air.atomic.") }
+// asks reports whether it needs the run without waiting: it reaches memory, or depends on the thread.
+func asks(name string) bool {
+	return strings.HasPrefix(name, "@air.atomic.") || strings.HasPrefix(name, "@air.simdgroup_matrix_8x8_init_diag")
+}
 
 // intrinsics are LLVM's functions that do the same, by the name in air. LLVM calls libm where the processor has no instruction.
 var intrinsics = map[string]string{
@@ -34,9 +36,10 @@ var intrinsics = map[string]string{
 // libraryFunctions are C's, of float.
 var libraryFunctions = map[string]string{
 	"nextafter": "nextafterf", "asinh": "asinhf", "acosh": "acoshf", "atanh": "atanhf", "atan2": "atan2f", "fmod": "fmodf",
+	"sinpi": "mpsforge_shader_sinpi",
 }
 
-// wholeIntrinsics are those of whole numbers, which air tells apart as s and u.
+// wholeIntrinsics are those of whole numbers, which air marks with s and u.
 var wholeIntrinsics = map[string]string{"min.s": "smin", "min.u": "umin", "max.s": "smax", "max.u": "umax"}
 
 var (
@@ -44,8 +47,9 @@ var (
 	wholeMath  = regexp.MustCompile(`^@air\.(min|max)\.([su])\.\w+$`)
 	realMath   = regexp.MustCompile(`^@air\.(?:fast_)?([a-z]+\d*)\.(v\d+)?(f32|f16|bf16)$`)
 	atomic     = regexp.MustCompile(`^@air\.atomic\.global\.(\w+?)(?:\.(s|u|weak))?\.(i32|f32)$`)
-	shuffle    = regexp.MustCompile(`^@air\.simd_shuffle_(down|up)\.`)
-	matrix     = regexp.MustCompile(`^@air\.simdgroup_matrix_8x8_(load|store|init_filled|multiply_accumulate)\.`)
+	lanesMath  = regexp.MustCompile(`^@air\.simd_(sum|max)\.f32$`)
+	shuffle    = regexp.MustCompile(`^@air\.simd_shuffle(|_down|_up|_and_fill_up)\.`)
+	matrix     = regexp.MustCompile(`^@air\.simdgroup_matrix_8x8_(load|store|init_filled|init_diag|multiply_accumulate)\.`)
 )
 
 // air writes the body of one function of Metal.
@@ -77,13 +81,16 @@ func airFunction(declaration string) (string, error) {
 	switch {
 	case waits(s.name):
 		parameters = []string{"ptr %run", "i32 %place"}
-	case touches(s.name):
+	case asks(s.name):
 		parameters = []string{"ptr %run"}
 	}
 	for i, p := range s.parameters {
 		name, _ := cutType(addressSpace.ReplaceAllString(p, ""))
 		a.types = append(a.types, name)
 		parameters = append(parameters, fmt.Sprintf("%s %%%c", name, 'a'+i))
+	}
+	if len(a.types) == 0 && !strings.Contains(s.name, ".barrier") && s.name != "@air.get_simdgroup_size.i16" {
+		return "", fmt.Errorf("%s without an argument", strings.TrimPrefix(s.name, "@"))
 	}
 	result, err := a.body()
 	if err != nil {
@@ -109,9 +116,19 @@ func (a *air) body() (string, error) {
 	case wholeMath.MatchString(a.name):
 		found := wholeMath.FindStringSubmatch(a.name)
 		return a.value("call %s @llvm.%s.%s(%s %%a, %s %%b)", a.result, wholeIntrinsics[found[1]+"."+found[2]], mangled(a.result), a.result, a.result), nil
-	case strings.HasPrefix(a.name, "@air.dot.") && elementType(a.types[0]) == "float":
-		product := a.value("fmul %s %%a, %%b", a.types[0])
-		return a.value("call float @llvm.vector.reduce.fadd.%s(float 0.0, %s %s)", mangled(a.types[0]), a.types[0], product), nil
+	case strings.HasPrefix(a.name, "@air.dot.") && elementType(a.types[0]) == a.result:
+		wide := withElement(a.types[0], "float")
+		product := a.value("fmul %s %s, %s", wide, a.resize("%a", a.types[0], wide), a.resize("%b", a.types[0], wide))
+		return a.resize(a.value("call float @llvm.vector.reduce.fadd.%s(float 0.0, %s %s)", mangled(wide), wide, product), "float", a.result), nil
+	case a.name == "@air.abs.s.i32":
+		return a.value("call i32 @llvm.abs.i32(i32 %%a, i1 false)"), nil
+	case a.name == "@air.ldexp.f32":
+		return a.value("call float @llvm.ldexp.f32.i32(float %%a, i32 %%b)"), nil
+	case a.name == "@air.sincos.f32":
+		a.emit("store float %s, ptr %%b", a.value("call float @llvm.cos.f32(float %%a)"))
+		return a.value("call float @llvm.sin.f32(float %%a)"), nil
+	case a.name == "@air.get_simdgroup_size.i16":
+		return "32", nil
 	case realMath.MatchString(a.name):
 		if result := a.real(realMath.FindStringSubmatch(a.name)[1]); result != "" {
 			return result, nil
@@ -124,17 +141,10 @@ func (a *air) body() (string, error) {
 	case strings.HasPrefix(a.name, "@air.simdgroup.barrier"):
 		a.emit("call void @mpsforge_shader_simd_barrier(ptr %%run, i32 %%place, i32 %%a)")
 		return "", nil
-	case a.name == "@air.simd_sum.f32":
-		return a.value("call float @mpsforge_shader_simd_sum_f32(ptr %%run, i32 %%place, float %%a)"), nil
+	case lanesMath.MatchString(a.name):
+		return a.value("call float @mpsforge_shader_simd_%s_f32(ptr %%run, i32 %%place, float %%a)", lanesMath.FindStringSubmatch(a.name)[1]), nil
 	case shuffle.MatchString(a.name):
-		distance := a.value("zext i16 %%b to i32")
-		if shuffle.FindStringSubmatch(a.name)[1] == "up" {
-			distance = a.value("sub i32 0, %s", distance)
-		}
-		from, to := a.value("alloca %s", a.result), a.value("alloca %s", a.result)
-		a.emit("store %s %%a, ptr %s", a.result, from)
-		a.emit("call void @mpsforge_shader_simd_shuffle(ptr %%run, i32 %%place, ptr %s, ptr %s, i64 %d, i32 %s)", from, to, typeSize(a.result), distance)
-		return a.value("load %s, ptr %s", a.result, to), nil
+		return a.shuffle(shuffle.FindStringSubmatch(a.name)[1]), nil
 	case matrix.MatchString(a.name):
 		return a.matrix(matrix.FindStringSubmatch(a.name)[1])
 	}
@@ -166,6 +176,8 @@ func (a *air) convert(value, from, to, fromKind, toKind string) string {
 	switch {
 	case fromKind == "f" && toKind == "f":
 		return a.resize(value, from, to)
+	case fromKind == "f" && elementType(to) == "i1":
+		return a.value("fcmp une %s %s, zeroinitializer", from, value) // as C++ has it: all but 0 is true
 	case fromKind == "f":
 		if elementType(from) != "float" {
 			value, from = a.resize(value, from, withElement(from, "float")), withElement(from, "float")
@@ -205,6 +217,16 @@ func (a *air) real(function string) string {
 	var arguments []string
 	for i, typeName := range a.types {
 		arguments = append(arguments, wide+" "+a.resize(fmt.Sprintf("%%%c", 'a'+i), typeName, wide))
+	}
+	switch function {
+	case "rsqrt":
+		root := a.value("call %s @llvm.sqrt.%s(%s)", wide, mangled(wide), arguments[0])
+		return a.resize(a.value("fdiv %s %s, %s", wide, splat(wide, "1.0"), root), wide, a.result)
+	case "fract":
+		below := a.value("call %s @llvm.floor.%s(%s)", wide, mangled(wide), arguments[0])
+		rest := a.value("fsub %s, %s", arguments[0], below)
+		// The largest number below 1, which Metal names.
+		return a.resize(a.value("call %s @llvm.minnum.%s(%s %s, %s %s)", wide, mangled(wide), wide, rest, wide, splat(wide, "0x3FEFFFFFE0000000")), wide, a.result)
 	}
 	if name := intrinsics[function]; name != "" {
 		return a.resize(a.value("call %s @llvm.%s.%s(%s)", wide, name, mangled(wide), strings.Join(arguments, ", ")), wide, a.result)
@@ -276,35 +298,83 @@ func (a *air) atomic(found []string) (string, error) {
 	return a.value("atomicrmw %s ptr %s, %s %%b monotonic, align 4", name, reach(reads|writes), typeName), nil
 }
 
-// matrix is a function of the SIMD group's 8 x 8 matrices. Every lane has the whole matrix, in memory of its own.
+// shuffle gives a lane another one's value.
+func (a *air) shuffle(how string) string {
+	value, filling, result := a.value("alloca %s", a.result), "null", a.value("alloca %s", a.result)
+	a.emit("store %s %%a, ptr %s", a.result, value)
+	switch how {
+	case "":
+		lane := a.value("zext i16 %%b to i32")
+		a.emit("call void @mpsforge_shader_simd_take(ptr %%run, i32 %%place, ptr %s, ptr %s, i64 %d, i32 %s)", value, result, typeSize(a.result), lane)
+		return a.value("load %s, ptr %s", a.result, result)
+	case "_and_fill_up":
+		filling = a.value("alloca %s", a.result)
+		a.emit("store %s %%b, ptr %s", a.result, filling)
+		distance, modulo := a.value("zext i16 %%c to i32"), a.value("zext i16 %%d to i32")
+		a.emit("call void @mpsforge_shader_simd_fill_up(ptr %%run, i32 %%place, ptr %s, ptr %s, ptr %s, i64 %d, i32 %s, i32 %s)", value, filling, result, typeSize(a.result), distance, modulo)
+		return a.value("load %s, ptr %s", a.result, result)
+	}
+	distance := a.value("zext i16 %%b to i32")
+	if how == "_up" {
+		distance = a.value("sub i32 0, %s", distance)
+	}
+	a.emit("call void @mpsforge_shader_simd_shuffle(ptr %%run, i32 %%place, ptr %s, ptr %s, i64 %d, i32 %s)", value, result, typeSize(a.result), distance)
+	return a.value("load %s, ptr %s", a.result, result)
+}
+
+// matrix is a function of the SIMD group's 8 x 8 matrices. A lane has two elements of one, the first two of the 64 that its type
+// has: kernels change those (thread_elements). Which they are: native/shaders/runtime.cc.
 func (a *air) matrix(function string) (string, error) {
-	move := func(matrix, address, element string, argument int, store int) {
+	whole := func(typeName, two string) string {
+		element := elementType(typeName)
+		return a.value("shufflevector <2 x %s> %s, <2 x %s> poison, <64 x i32> <i32 0, i32 1%s>", element, two, element, strings.Repeat(", i32 poison", 62))
+	}
+	two := func(typeName, value string) string {
+		return a.value("shufflevector %s %s, %s poison, <2 x i32> <i32 0, i32 1>", typeName, value, typeName)
+	}
+	inMemory := func(element, value string) string {
+		memory := a.value("alloca <2 x %s>", element)
+		if value != "" {
+			a.emit("store <2 x %s> %s, ptr %s", element, value, memory)
+		}
+		return memory
+	}
+	move := func(memory, address, element string, argument int, store int) {
 		name := func(i int) string { return fmt.Sprintf("%%%c", 'a'+argument+i) }
 		place := a.value("ptrtoint ptr %s to i64", address)
 		column, line := a.value("extractelement <2 x i64> %s, i32 0", name(1)), a.value("extractelement <2 x i64> %s, i32 1", name(1))
 		transposed := a.value("zext i1 %s to i32", name(2))
-		a.emit("call void @mpsforge_shader_matrix_move(ptr %%run, i32 %%place, ptr %s, i64 %s, i64 %d, i64 %s, i64 %s, i64 %s, i32 %s, i32 %d)", matrix, place, typeSize(element), name(0), column, line, transposed, store)
+		a.emit("call void @mpsforge_shader_matrix_move(ptr %%run, i32 %%place, ptr %s, i64 %s, i64 %d, i64 %s, i64 %s, i64 %s, i32 %s, i32 %d)", memory, place, typeSize(element), name(0), column, line, transposed, store)
 	}
+	element := elementType(a.types[0])
 	switch function {
 	case "load":
-		memory := a.value("alloca %s", a.result)
-		move(memory, "%a", elementType(a.result), 1, 0)
-		return a.value("load %s, ptr %s", a.result, memory), nil
+		element = elementType(a.result)
+		memory := inMemory(element, "")
+		move(memory, "%a", element, 1, 0)
+		return whole(a.result, a.value("load <2 x %s>, ptr %s", element, memory)), nil
 	case "store":
-		memory := a.value("alloca %s", a.types[0])
-		a.emit("store %s %%a, ptr %s", a.types[0], memory)
-		move(memory, "%b", elementType(a.types[0]), 2, 1)
+		move(inMemory(element, two(a.types[0], "%a")), "%b", element, 2, 1)
 		return "", nil
-	case "init_filled":
-		one := a.value("insertelement %s poison, %s %%a, i32 0", a.result, a.types[0])
-		return a.value("shufflevector %s %s, %s poison, <64 x i32> zeroinitializer", a.result, one, a.result), nil
+	case "init_filled", "init_diag":
+		filled := a.value("insertelement <2 x %s> poison, %s %%a, i32 0", element, element)
+		filled = a.value("shufflevector <2 x %s> %s, <2 x %s> poison, <2 x i32> zeroinitializer", element, filled, element)
+		if function == "init_diag" {
+			bits := a.value("call i32 @mpsforge_shader_matrix_diagonal(ptr %%run)")
+			bits = a.value("trunc i32 %s to i2", bits)
+			filled = a.value("select <2 x i1> %s, <2 x %s> %s, <2 x %s> zeroinitializer", a.value("bitcast i2 %s to <2 x i1>", bits), element, filled, element)
+		}
+		return whole(a.result, filled), nil
 	}
-	var memory []string
+	if len(a.types) != 3 {
+		return "", fmt.Errorf("%s of %d matrices", function, len(a.types))
+	}
+	var memory []any
 	for i, typeName := range a.types {
-		m := a.value("alloca <64 x float>")
-		a.emit("store <64 x float> %s, ptr %s", a.resize(fmt.Sprintf("%%%c", 'a'+i), typeName, "<64 x float>"), m)
-		memory = append(memory, m)
+		value := two(typeName, fmt.Sprintf("%%%c", 'a'+i))
+		memory = append(memory, inMemory("float", a.resize(value, fmt.Sprintf("<2 x %s>", elementType(typeName)), "<2 x float>")))
 	}
-	a.emit("call void @mpsforge_shader_matrix_multiply(ptr %s, ptr %s, ptr %s, ptr %s)", memory[0], memory[0], memory[1], memory[2])
-	return a.resize(a.value("load <64 x float>, ptr %s", memory[0]), "<64 x float>", a.result), nil
+	a.emit("call void @mpsforge_shader_matrix_multiply(ptr %%run, i32 %%place, ptr %s, ptr %s, ptr %s)", memory...)
+	sum := a.value("load <2 x float>, ptr %s", memory[2])
+	return whole(a.result, a.resize(sum, "<2 x float>", fmt.Sprintf("<2 x %s>", elementType(a.result)))), nil
 }

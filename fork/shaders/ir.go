@@ -48,6 +48,9 @@ func typeSize(name string) int {
 	return 0
 }
 
+// mostLanes are those of a vector: a matrix of 8 x 8.
+const mostLanes = 64
+
 // vectorType takes <4 x float> apart; 0 for what is no vector.
 func vectorType(name string) (count int, element string) {
 	if !strings.HasPrefix(name, "<") || !strings.HasSuffix(name, ">") {
@@ -55,7 +58,7 @@ func vectorType(name string) (count int, element string) {
 	}
 	number, element, ok := strings.Cut(name[1:len(name)-1], " x ")
 	n, err := strconv.Atoi(number)
-	if !ok || err != nil {
+	if !ok || err != nil || n > mostLanes {
 		return 0, name
 	}
 	return n, element
@@ -73,6 +76,14 @@ func withElement(name, element string) string {
 		return fmt.Sprintf("<%d x %s>", count, element)
 	}
 	return element
+}
+
+// splat is a constant of the type with the number in each element.
+func splat(typeName, number string) string {
+	if count, element := vectorType(typeName); count > 0 {
+		return fmt.Sprintf("splat (%s %s)", element, number)
+	}
+	return number
 }
 
 // cutType reads the type that a text begins with.

@@ -33,7 +33,7 @@ func (m metadata) add(line string) {
 func (m metadata) arguments(node string) (function string, all []argument, err error) {
 	entry := m[node]
 	if len(entry) < 3 {
-		return "", nil, fmt.Errorf("metadata %s is no kernel's", node)
+		return "", nil, fmt.Errorf("metadata %s belongs to no kernel", node)
 	}
 	function = strings.TrimPrefix(entry[0], "ptr ")
 	for place, reference := range m[entry[2]] {

@@ -98,6 +98,9 @@ func parseLibrary(section string, data []byte) (Library, error) {
 	if err != nil {
 		return library, err
 	}
+	if len(list) < 4 { // the sum was beyond the largest number
+		return library, errShort
+	}
 	bitcode, err := part(word(72), word(80))
 	if err != nil {
 		return library, err

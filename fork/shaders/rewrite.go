@@ -33,6 +33,11 @@ var (
 	division       = regexp.MustCompile(`^  (%[\w.]+) = ([su])(div|rem)( exact)? ((?:i\d+)|(?:<\d+ x i\d+>)) (\S+), (%\S+)$`)
 	sameBuffer     = regexp.MustCompile(`^  (%[\w.]+) = (?:getelementptr|bitcast) .*?ptr addrspace\(\d\) (%[\w.]+)(?:,| to ptr)`)
 	castOfSpace    = regexp.MustCompile(`= addrspacecast (.*) to ptr`)
+	// Variables in threadgroup memory: what such memory holds at first is not defined.
+	variable      = regexp.MustCompile(`^(@(?:"[^"]+"|[-\w$.]+)) = internal unnamed_addr addrspace\(3\) global (.*) (?:undef|zeroinitializer), align \d+$`)
+	variableUsed  = regexp.MustCompile(`ptr addrspace\(3\) (?:[^@,%]* )?(@(?:"[^"]+"|[-\w$.]+))`)
+	constantPlace = regexp.MustCompile(`getelementptr inbounds \((.*?, ptr addrspace\(3\) @(?:"[^"]+"|[-\w$.]+), [^()]*)\)`)
+	copyOfMemory  = regexp.MustCompile(`^  (?:tail )?call void @llvm\.memcpy\.p([03])\.p([03])\.i64\(ptr (.*?)(\S+), ptr (.*?)(\S+), i64 (\d+), i1 false\)`)
 )
 
 // rewriter goes over a library's text once to learn its functions, and once to change them.
@@ -44,17 +49,24 @@ type rewriter struct {
 	nodes   metadata
 	place   int               // number of the last call that waits, or store
 	roots   map[string]string // of the function: the pointer that one was made from by arithmetic
+	// variables in threadgroup memory, with their numbers and types.
+	variables map[string]int
+	types     []string
 }
 
+// mostVariables of the kernels that are compiled together have slots of their own (kOwnMemory in native/shaders/run.h).
+const mostVariables = 512
+
 type function struct {
-	calls []string
-	waits bool
+	calls     []string
+	variables []int // that it uses itself
+	waits     bool
 }
 
 // translate makes code for this machine of what llvm-dis wrote of a library: every access is checked, every function gets the run
 // as its first argument, and each kernel gets a function that runs threads of a threadgroup.
 func translate(section, text string) (*translated, error) {
-	r := rewriter{section: section, defined: map[string]*function{}, needed: map[string]string{}, nodes: metadata{}}
+	r := rewriter{section: section, defined: map[string]*function{}, needed: map[string]string{}, nodes: metadata{}, variables: map[string]int{}}
 	lines := strings.Split(text, "\n")
 	var kernels []string
 	current := ""
@@ -80,14 +92,29 @@ func translate(section, text string) (*translated, error) {
 			kernels = splitList(strings.TrimSuffix(strings.TrimPrefix(line, "!air.kernel = !{"), "}"))
 		case strings.HasPrefix(line, "!"):
 			r.nodes.add(line)
+		case variable.MatchString(line):
+			found := variable.FindStringSubmatch(line)
+			r.variables[found[1]] = len(r.types)
+			r.types = append(r.types, found[2])
 		case strings.HasPrefix(line, "  "):
+			f := r.defined[current]
+			if f == nil {
+				return nil, fmt.Errorf("%s: code outside of a function: %.100s", section, line)
+			}
+			for _, found := range variableUsed.FindAllStringSubmatch(line, -1) {
+				if number, ok := r.variables[found[1]]; ok && !slices.Contains(f.variables, number) {
+					f.variables = append(f.variables, number)
+				}
+			}
 			if found := called.FindStringSubmatch(line); found != nil {
-				f := r.defined[current]
 				f.calls = append(f.calls, found[1])
 			}
 		}
 	}
 	r.findWaits()
+	if len(r.types) > mostVariables {
+		return nil, fmt.Errorf("%s: %d variables in threadgroup memory", section, len(r.types))
+	}
 
 	var out strings.Builder
 	out.WriteString(interfaceOfRuns)
@@ -170,9 +197,14 @@ func (r *rewriter) line(line string) (string, error) {
 		}
 		r.roots = map[string]string{}
 		group := regexp.MustCompile(`#\d+`).FindString(s.attributes)
-		return fmt.Sprintf("define internal %s%s %s(%s) %s {", calling, s.result, s.name, strings.Join(parameters, ", "), group), nil
+		text := fmt.Sprintf("define internal %s%s %s(%s) %s {", calling, s.result, s.name, strings.Join(parameters, ", "), group)
+		for _, number := range r.defined[s.name].variables {
+			text += fmt.Sprintf("\n  %%mpsforge.variable.%d = call ptr @mpsforge_shader_variable(ptr %%mpsforge.run, i32 %d, i64 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i64))", number, number, r.types[number])
+		}
+		return text, nil
 	case strings.HasPrefix(line, "declare "):
-		if strings.HasPrefix(strings.TrimPrefix(line[strings.IndexByte(line, '@'):], "@"), "air.") {
+		name := line[strings.IndexByte(line, '@'):]
+		if strings.HasPrefix(name, "@air.") || strings.HasPrefix(name, "@llvm.memcpy.") {
 			return "", nil
 		}
 		return addressSpace.ReplaceAllString(line, ""), nil
@@ -189,12 +221,38 @@ func (r *rewriter) line(line string) (string, error) {
 			kept += " convergent"
 		}
 		return fmt.Sprintf("attributes %s = { %s }", found[1], kept), nil
+	case variable.MatchString(line):
+		return "", nil
 	case strings.HasPrefix(line, "@"):
 		return "", fmt.Errorf("a global is not supported: %.100s", line)
 	case !strings.HasPrefix(line, "  "):
 		return line, nil
 	}
 	line = attachments.ReplaceAllString(line, "")
+	if found := constantPlace.FindStringSubmatchIndex(line); found != nil {
+		// As an instruction of its own, which is before the line: that must not be one of a block's first.
+		if strings.Contains(line, " = phi ") {
+			return "", fmt.Errorf("not understood: %s", line)
+		}
+		r.place++
+		name := fmt.Sprintf("%%mpsforge.c%d", r.place)
+		place, err := r.line(fmt.Sprintf("  %s = getelementptr inbounds %s", name, line[found[2]:found[3]]))
+		if err != nil {
+			return "", err
+		}
+		rest, err := r.line(line[:found[0]] + name + line[found[1]:])
+		return place + "\n" + rest, err
+	}
+	line = variableUsed.ReplaceAllStringFunc(line, func(used string) string {
+		at := strings.IndexByte(used, '@')
+		if number, ok := r.variables[used[at:]]; ok {
+			return fmt.Sprintf("%s%%mpsforge.variable.%d", used[:at], number)
+		}
+		return used
+	})
+	if found := copyOfMemory.FindStringSubmatch(line); found != nil {
+		return r.copy(found)
+	}
 	if found := checkedLoad.FindStringSubmatch(line); found != nil {
 		return r.load(found[1], addressSpace.ReplaceAllString(found[2], ""), found[3], found[4])
 	}
@@ -216,11 +274,14 @@ func (r *rewriter) line(line string) (string, error) {
 	// A pointer is no place in an object for LLVM, so it must not believe so.
 	line = strings.Replace(line, "= getelementptr inbounds ", "= getelementptr ", 1)
 	if found := called.FindStringSubmatchIndex(line); found != nil {
+		if found[1] == len(line) {
+			return "", fmt.Errorf("not understood: %s", line)
+		}
 		name := line[found[2]:found[3]]
 		line = line[:found[1]] + argumentMarks.ReplaceAllString(line[found[1]:], "")
 		first := ""
 		switch {
-		case r.defined[name] != nil || touches(name):
+		case r.defined[name] != nil || asks(name):
 			first = "ptr %mpsforge.run"
 		case waits(name):
 			r.place++
@@ -260,7 +321,7 @@ func (r *rewriter) load(name, typeName, address, alignment string) (string, erro
 		return "", fmt.Errorf("a load of type %s is not supported", typeName)
 	}
 	// A vector of 3 has the size of one of 4, unless it is packed. PyTorch does not always give the last one, but elements of an array
-	// are told to the checker as one range.
+	// are reported to the checker as one range.
 	touched := size
 	if count, element := vectorType(typeName); count == 3 && alignment == strconv.Itoa(4*typeSize(element)) {
 		touched = 4 * typeSize(element)
@@ -277,12 +338,7 @@ func (r *rewriter) load(name, typeName, address, alignment string) (string, erro
 // leaves open, it is by 1.
 func divide(name, sign, operation, typeName, left, right string) string {
 	own := "%mpsforge." + strings.TrimPrefix(name, "%")
-	one := func(number string) string {
-		if count, element := vectorType(typeName); count > 0 {
-			return fmt.Sprintf("splat (%s %s)", element, number)
-		}
-		return number
-	}
+	one := func(number string) string { return splat(typeName, number) }
 	text := fmt.Sprintf("  %s.0 = icmp eq %s %s, %s\n", own, typeName, right, one("0"))
 	wrong := own + ".0"
 	if sign == "s" {
@@ -305,6 +361,26 @@ func (r *rewriter) store(value, address string) (string, error) {
 	return r.reach(own, "write", address, size) + fmt.Sprintf("  store %s, ptr %s.p, align 1", value, own), nil
 }
 
+// copy checks those ends of a copy that are in a buffer or in threadgroup memory.
+func (r *rewriter) copy(found []string) (string, error) {
+	size, err := strconv.Atoi(found[7])
+	if err != nil {
+		return "", err
+	}
+	r.place++
+	own := "%mpsforge.m" + strconv.Itoa(r.place)
+	text, to, from := "", found[4], found[6]
+	if found[1] != "0" {
+		text += r.reach(own+"w", "write", to, size)
+		to = own + "w.p"
+	}
+	if found[2] != "0" {
+		text += r.reach(own+"r", "read", from, size, size)
+		from = own + "r.p"
+	}
+	return text + fmt.Sprintf("  call void @llvm.memcpy.p0.p0.i64(ptr %s, ptr %s, i64 %d, i1 false)", to, from, size), nil
+}
+
 // interfaceOfRuns declares what native/shaders has, access.cc and runtime.cc.
 const interfaceOfRuns = `declare ptr @mpsforge_shader_read(ptr nocapture, i64, i64, i64, i64)
 declare ptr @mpsforge_shader_write(ptr nocapture, i64, i64, i64)
@@ -319,10 +395,16 @@ declare i32 @mpsforge_shader_groups(ptr nocapture, i32)
 declare i32 @mpsforge_shader_position(ptr nocapture, i32)
 declare void @mpsforge_shader_group_barrier(ptr nocapture, i32, i32) nounwind convergent
 declare void @mpsforge_shader_simd_barrier(ptr nocapture, i32, i32) nounwind convergent
+declare ptr @mpsforge_shader_variable(ptr nocapture, i32, i64)
 declare float @mpsforge_shader_simd_sum_f32(ptr nocapture, i32, float) nounwind convergent
+declare float @mpsforge_shader_simd_max_f32(ptr nocapture, i32, float) nounwind convergent
+declare void @mpsforge_shader_simd_take(ptr nocapture, i32, ptr, ptr, i64, i32) nounwind convergent
+declare void @mpsforge_shader_simd_fill_up(ptr nocapture, i32, ptr, ptr, ptr, i64, i32, i32) nounwind convergent
 declare void @mpsforge_shader_simd_shuffle(ptr nocapture, i32, ptr, ptr, i64, i32) nounwind convergent
 declare void @mpsforge_shader_matrix_move(ptr nocapture, i32, ptr, i64, i64, i64, i64, i64, i32, i32) nounwind convergent
-declare void @mpsforge_shader_matrix_multiply(ptr, ptr, ptr, ptr)
+declare void @mpsforge_shader_matrix_multiply(ptr nocapture, i32, ptr, ptr, ptr) nounwind convergent
+declare i32 @mpsforge_shader_matrix_diagonal(ptr nocapture)
+declare float @mpsforge_shader_sinpi(float)
 declare float @nextafterf(float, float)
 declare float @asinhf(float)
 declare float @acoshf(float)

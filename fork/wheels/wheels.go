@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func (w Wheel) folder(cache string, parts []string) string {
 	return filepath.Join(cache, "wheels", w.SHA256[:min(16, len(w.SHA256))]+"-"+builds.Digest(parts...)[:8])
 }
 
-// Have tells whether the cache has the parts.
+// Have reports whether the cache has the parts.
 func (w Wheel) Have(cache string, parts []string) bool { return builds.Exists(w.folder(cache, parts)) }
 
 // Get gives a folder with those files of the wheel whose paths begin with one of parts. An address that cannot be reached is
@@ -47,12 +48,12 @@ func (w Wheel) Get(ctx context.Context, cache string, parts []string, sink event
 	if builds.Exists(dir) {
 		return dir, nil
 	}
-	step := "download " + w.Name()
-	finish := events.Step(events.OrDiscard(sink), step)
+	sink = events.OrDiscard(sink)
+	finish := events.Step(sink, w.step())
 	defer finish(events.Failed, "")
 	err = builds.MakeFolder(dir, func(made string) error {
 		file := filepath.Join(filepath.Dir(made), "wheel")
-		if err := w.download(ctx, file); err != nil {
+		if err := w.download(ctx, file, sink); err != nil {
 			return fmt.Errorf("get %s: %w", w.URL, err)
 		}
 		if err := Unpack(file, made, parts); err != nil {
@@ -70,7 +71,25 @@ func (w Wheel) Get(ctx context.Context, cache string, parts []string, sink event
 // downloadTime is for the largest wheel over a slow line; a line that has stalled must not hold a run for ever.
 const downloadTime = 20 * time.Minute
 
-func (w Wheel) download(ctx context.Context, file string) error {
+// step is the download's in the event stream.
+func (w Wheel) step() string { return "download " + w.Name() }
+
+// arriving counts what comes and shows it at each hundredth.
+type arriving struct {
+	sink        events.Sink
+	step        string
+	done, total int64
+}
+
+func (a *arriving) Write(part []byte) (int, error) {
+	before := a.done
+	if a.done += int64(len(part)); a.total > 0 && a.done*100/a.total > before*100/a.total {
+		a.sink.Emit(events.StepProgress{Step: a.step, Done: a.done, Total: a.total, Unit: "bytes"})
+	}
+	return len(part), nil
+}
+
+func (w Wheel) download(ctx context.Context, file string, sink events.Sink) error {
 	ctx, stop := context.WithTimeoutCause(ctx, downloadTime, fmt.Errorf("it took more than %v", downloadTime))
 	defer stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL, nil)
@@ -85,17 +104,22 @@ func (w Wheel) download(ctx context.Context, file string) error {
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%w: the server answers %s", builds.ErrEnvironment, response.Status)
 	}
+	if response.ContentLength > 0 { // PyPI says it
+		if err := builds.Downloading(sink, filepath.Dir(file), w.Name(), response.ContentLength, 0); err != nil {
+			return err
+		}
+	}
 	out, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(out, sum), response.Body); err != nil {
+	if _, err := io.Copy(io.MultiWriter(out, sum, &arriving{sink: sink, step: w.step(), total: response.ContentLength}), response.Body); err != nil {
 		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
 	}
 	if have := hex.EncodeToString(sum.Sum(nil)); have != w.SHA256 {
-		return fmt.Errorf("its SHA-256 is %s, and must be %s", have, w.SHA256)
+		return fmt.Errorf("its SHA-256 is %s, not %s", have, w.SHA256)
 	}
 	return out.Close()
 }
@@ -129,7 +153,7 @@ func Unpack(file, dir string, parts []string) error {
 }
 
 func unpackOne(entry *zip.File, dir string) error {
-	if !filepath.IsLocal(entry.Name) {
+	if !filepath.IsLocal(entry.Name) || slices.Contains(strings.Split(entry.Name, "/"), "..") {
 		return fmt.Errorf("it has a file %q, which is outside of its folder", entry.Name)
 	}
 	target := filepath.Join(dir, entry.Name)

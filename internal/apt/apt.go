@@ -10,9 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 )
 
 // ErrMissing is returned, wrapped, when this machine lacks what apt needs.
@@ -95,6 +98,36 @@ func (s *Suite) Packaging(ctx context.Context, name, dir string) error {
 	return s.get(ctx, dir, "source", "--download-only", "--diff-only", "--only-source", name+"/"+s.Name)
 }
 
+// ErrSize is returned, wrapped, for an answer of apt-get that names no sizes.
+var ErrSize = errors.New("apt-get printed no sizes")
+
+// sizes are what apt-get says before a download, in decimal units.
+var sizes = regexp.MustCompile(`(?m)^(?:Need to get|After this operation,) ([\d.,]+) ([kMG]?)B`)
+
+// Size gives how many bytes Packages would download into dir, and to how many they unpack.
+func (s *Suite) Size(ctx context.Context, names []string, dir string) (download, unpacked int64, err error) {
+	said, err := s.command(s.dir, append([]string{"-o", "Dir::Cache::archives=" + dir, "install", "--print-uris"}, names...)...).Run(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return readSizes(string(said.Stdout))
+}
+
+func readSizes(text string) (download, unpacked int64, err error) {
+	var found []int64
+	for _, match := range sizes.FindAllStringSubmatch(text, -1) {
+		number, err := strconv.ParseFloat(strings.ReplaceAll(match[1], ",", ""), 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("%w: %q", ErrSize, match[0])
+		}
+		found = append(found, int64(number*map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2]]))
+	}
+	if len(found) != 2 {
+		return 0, 0, fmt.Errorf("%w: %s", ErrSize, words.LastLines(text, 3))
+	}
+	return found[0], found[1], nil
+}
+
 // Packages downloads the packages and all that they depend on into dir, which should be empty, and gives the files.
 func (s *Suite) Packages(ctx context.Context, names []string, dir string) ([]string, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "partial"), 0o755); err != nil {
@@ -105,6 +138,21 @@ func (s *Suite) Packages(ctx context.Context, names []string, dir string) ([]str
 		return nil, err
 	}
 	return filepath.Glob(filepath.Join(dir, "*.deb"))
+}
+
+// Package downloads one package, without what it depends on, into dir, which should be empty, and gives the file.
+func (s *Suite) Package(ctx context.Context, name, dir string) (string, error) {
+	if err := s.get(ctx, dir, "download", name); err != nil {
+		return "", err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err == nil && len(files) != 1 {
+		err = fmt.Errorf("apt-get download %s left %d packages", name, len(files))
+	}
+	if err != nil {
+		return "", err
+	}
+	return files[0], nil
 }
 
 func (s *Suite) get(ctx context.Context, dir string, args ...string) error {

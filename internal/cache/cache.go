@@ -1,6 +1,6 @@
-// Package cache knows the folders in which mpsforge keeps what it fetched and made, and cleans them.
+// Package cache lists and cleans the folders in which mpsforge keeps what it fetched and made.
 //
-// Others write there by themselves, each to a folder of its own; all that is known here is their names. What is not listed below
+// Other packages write there, each to a folder of its own; this one has only the names of the folders. A folder that is not listed below
 // is not removed.
 package cache
 
@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mpsforge/internal/fault"
 )
 
 // Kind is one folder of the cache.
@@ -35,21 +37,21 @@ func Kinds() []Kind {
 		{"logs", "logs of long commands"},
 		{"mac", "headers and objects of stage mac"},
 		{"msl", "Metal shaders that were compiled from source at run time"},
-		{"mypy", "what mypy keeps"},
+		{"mypy", "the cache of mypy"},
 		{"native", "compiled engines of mpsforge"},
-		{"operators", "results of unended long runs of stage operators"},
+		{"operators", "results of unfinished long runs of the stage operators"},
 		{"pycache", "compiled Python"},
 		{"reports", "reports of verify"},
 		{"roots", "Debian systems with the compilers of host builds"},
-		{"runners", "what runs kernels of Metal source files"},
+		{"runners", "the program that runs kernels of Metal source files"},
 		{"shaders", "PyTorch's Metal kernels, translated for this machine"},
 		{"snapshots", "PyTorch trees as git objects, for fetch"},
 		{"sources", "source packages of PyTorch"},
 		{"tools", "checkers of C++ and Python"},
 		{"trees", "checkouts that make demo and the tests use"},
-		{"unpacked", "scripts as they run"},
-		{"upstream", "results of unended long runs of stage upstream"},
-		{"wheels", "PyTorch's wheels for the Mac, in part"},
+		{"unpacked", "embedded sources and scripts, unpacked"},
+		{"upstream", "results of unfinished long runs of the stage upstream"},
+		{"wheels", "parts of PyTorch's wheels for macOS"},
 	}
 }
 
@@ -67,7 +69,7 @@ const (
 // else gets no mark.
 func Mark(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the cache folder: %w", err)
+		return fmt.Errorf("make the cache folder: %w; set MPSFORGE_CACHE to a folder that can be written", err)
 	}
 	if marked(dir) {
 		return nil
@@ -197,6 +199,7 @@ func Remove(ctx context.Context, dir string, entries []Entry) ([]Entry, error) {
 		if err := root.RemoveAll(entry.Path); err != nil {
 			return entries[:i], fmt.Errorf("remove from the cache: %w", err)
 		}
+		fault.Point()
 	}
 	return entries, nil
 }

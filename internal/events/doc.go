@@ -1,7 +1,7 @@
-// Package events defines what a running command reports, and the faces that show it.
+// Package events defines what a running command reports, and the renderers that show it.
 //
 // A command emits typed events into a Sink and knows nothing of terminals; a Feed puts the time on them and hands them to
-// one renderer: plain lines, JSON lines, one live line, or the terminal UI of package tui. All faces write to standard
+// one renderer: plain lines, JSON lines, one live line, or the terminal UI of package tui. All renderers write to standard
 // error: standard output holds data only.
 //
 // # The stream
@@ -22,9 +22,9 @@
 //	step-line       a line that a step's program wrote
 //	step-finished   how a step ended
 //	message         a line for the user: info, warning, or a status that SIGUSR1 (SIGINFO) asked for
-//	end             last of all: exit code and message
+//	end             last of all: exit code and message, and where the report is, if there is one
 //
-// A step is known by its name. A name can be used again once its step has finished; events speak of the newest. A part is
+// A step is known by its name. A name can be used again once its step has finished; events are about the newest. A part is
 // known by step, subject, name and column, and may run several times: each run starts and finishes. Parts that were planned
 // and never ran, because one like them had settled the question, stay pending. A stream without an end is of a command
 // that was killed.

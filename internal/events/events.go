@@ -6,7 +6,7 @@ import (
 )
 
 // Version of the stream, see the package's comment.
-const Version = 1
+const Version = 2
 
 // Event is one of the types below.
 type Event interface{ kind() string }
@@ -119,6 +119,7 @@ const (
 type End struct {
 	ExitCode int    `json:"exit_code"`
 	Message  string `json:"message,omitempty"`
+	Report   string `json:"report,omitempty"` // path of the HTML page, on the machine of the command
 }
 
 func (Stream) kind() string       { return "stream" }

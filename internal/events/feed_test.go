@@ -101,14 +101,14 @@ func TestStepEndsOnceAndKnowsItsParent(t *testing.T) {
 func TestStatus(t *testing.T) {
 	state := events.NewState()
 	for _, record := range at(
-		0.0, events.Stream{Version: 1, Command: "verify"},
+		0.0, events.Stream{Version: events.Version, Command: "verify"},
 		1.0, events.StepStarted{Step: "verify runtime"},
 		2.0, events.StepStarted{Step: "build", Parent: "verify runtime"},
 		3.0, events.StepProgress{Step: "build", Done: 3, Total: 9, Note: "a.mm"},
 	) {
 		state.Apply(record)
 	}
-	if got, want := state.Status(start.Add(75*time.Second)), "build for 1:13: 3/9 a.mm; verify began 1:15 ago"; got != want {
+	if got, want := state.Status(start.Add(75*time.Second)), "build for 1:13: 3/9 a.mm, 2:26 left; verify began 1:15 ago"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/schemas/schematest"
 )
 
 func asJSON(records []events.Record) string {
@@ -47,6 +49,22 @@ func TestStreamComesBack(t *testing.T) {
 	}
 }
 
+// Every kind of event is as the schema says, which names the same fields as the Go types.
+func TestEventsKeepTheSchema(t *testing.T) {
+	types := map[string]reflect.Type{}
+	for i, line := range strings.Split(strings.TrimSpace(asJSON(small())), "\n") {
+		if err := schematest.Validate("event", []byte(line)); err != nil {
+			t.Errorf("%v: %s", err, line)
+		}
+		var head struct{ Kind string }
+		if err := json.Unmarshal([]byte(line), &head); err != nil {
+			t.Fatal(err)
+		}
+		types[head.Kind] = reflect.TypeOf(small()[i].Event)
+	}
+	schematest.SameFields(t, "event", types)
+}
+
 // Whatever is wrong with a stream, the error says in which line.
 func TestReaderNamesTheBadLine(t *testing.T) {
 	good := strings.SplitAfter(asJSON(small()), "\n")
@@ -54,7 +72,7 @@ func TestReaderNamesTheBadLine(t *testing.T) {
 		"empty":             {"", "it is empty"},
 		"text":              {"hello\n", "line 1: "},
 		"no beginning":      {good[3], "line 1: not a stream of events that this mpsforge reads: the first event should be stream, not parts-planned"},
-		"another version":   {strings.Replace(good[0], `"version":1`, `"version":9,"new":true`, 1), "line 1: not a stream of events that this mpsforge reads: it has version 9, and this mpsforge reads version 1"},
+		"another version":   {strings.Replace(good[0], `"version":2`, `"version":9,"new":true`, 1), "line 1: not a stream of events that this mpsforge reads: it has version 9, and this mpsforge reads version 2"},
 		"unknown kind":      {good[0] + strings.Replace(good[2], "step-started", "step-begun", 1), `line 2: not a stream of events that this mpsforge reads: there is no kind of event called "step-begun"`},
 		"unknown field":     {good[0] + strings.Replace(good[2], `"step":`, `"steps":`, 1), `line 2: not a stream of events that this mpsforge reads: json: unknown field "steps"`},
 		"cut off":           {good[0] + good[1] + good[2][:20], "line 3: not a stream of events that this mpsforge reads: the line is cut off"},

@@ -27,16 +27,17 @@ type lines struct {
 	started  time.Time
 	written  time.Time            // when there was a line last
 	shown    map[string]time.Time // by step
+	state    *State
 }
 
 // NewPlain makes the renderer of plain lines. Quiet keeps warnings only.
 func NewPlain(w io.Writer, quiet bool) Renderer {
-	return &lines{w: w, quiet: quiet, shown: map[string]time.Time{}}
+	return &lines{w: w, quiet: quiet, shown: map[string]time.Time{}, state: NewState()}
 }
 
 // NewLive makes the renderer of plain lines with a live line, for a terminal.
 func NewLive(w io.Writer) Renderer {
-	return &lines{w: w, live: true, shown: map[string]time.Time{}}
+	return &lines{w: w, live: true, shown: map[string]time.Time{}, state: NewState()}
 }
 
 func (l *lines) Show(records []Record) {
@@ -49,6 +50,7 @@ func (l *lines) show(record Record) {
 	if l.started.IsZero() {
 		l.started, l.written = record.Time, record.Time
 	}
+	l.state.Apply(record)
 	switch e := record.Event.(type) {
 	case StepStarted:
 		l.shown[e.Step] = record.Time
@@ -79,6 +81,7 @@ func (l *lines) progress(at time.Time, p StepProgress) {
 		return
 	}
 	l.shown[p.Step] = at
+	p.Left, _ = l.state.newest[p.Step].LeftAt(at)
 	if text := p.Step + ": " + ProgressText(p); l.live {
 		l.status(text)
 	} else {

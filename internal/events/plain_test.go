@@ -79,6 +79,17 @@ func TestPlainProgressIsThinnedOut(t *testing.T) {
 	}
 }
 
+// A step with a total has the time left, at the speed so far, where it does not reckon it itself.
+func TestPlainProgressHasTheTimeLeft(t *testing.T) {
+	var out bytes.Buffer
+	records := at(0.0, events.StepStarted{Step: "verify python"}, 30.0, events.StepProgress{Step: "verify python", Done: 10, Total: 40, Unit: "processes"},
+		60.0, events.StepProgress{Step: "never started", Done: 1, Total: 2})
+	want := " 0:30.0 verify python: 10/40 processes, 1:30 left\n 1:00.0 never started: 1/2\n"
+	if got := show(events.NewPlain(&out, false), &out, records); got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
 func TestQuietKeepsWarnings(t *testing.T) {
 	var out bytes.Buffer
 	if got, want := show(events.NewPlain(&out, true), &out, small()), "warning: mind this\n"; got != want {

@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,8 +42,7 @@ type StepState struct {
 	Elapsed  time.Duration // when it is done
 	Progress StepProgress
 	Parts    []*PartState // in the order of their plan, or of their start
-	Subjects []string     // of parts, in order
-	Columns  []string     // of parts, in order
+	Columns  []string     // of parts, by their leading numbers
 
 	parts map[Part]*PartState
 }
@@ -60,7 +60,7 @@ type PartState struct {
 	Elapsed   time.Duration // of all runs
 }
 
-// LogLine is a line of the log: output of a step, a message, or the end of a step or part.
+// LogLine is a line of the log: output of a step, a message, the end of a step or part, or what a step without parts does.
 type LogLine struct {
 	Time  time.Time
 	Step  string // empty: none
@@ -69,7 +69,7 @@ type LogLine struct {
 	Asked bool // a status
 }
 
-// logLimit bounds the log. The newest are kept.
+// logLimit bounds the log: of the newest lines so many are kept, and of the bad news and answers before them half as many.
 const logLimit = 5000
 
 // NewState gives the state before any event.
@@ -95,6 +95,9 @@ func (s *State) Apply(record Record) {
 	case StepProgress:
 		step := s.step(e.Step, record.Time)
 		e.Note = Clean(e.Note)
+		if len(step.Parts) == 0 && e.Note != "" && e.Note != step.Progress.Note {
+			s.log(LogLine{Time: record.Time, Step: e.Step, Text: e.Step + ": " + e.Note})
+		}
 		step.Progress = e
 	case PartsPlanned:
 		step := s.step(e.Step, record.Time)
@@ -184,13 +187,17 @@ func (s *StepState) part(key Part) *PartState {
 	part = &PartState{Part: shown}
 	s.parts[key] = part
 	s.Parts = append(s.Parts, part)
-	if !slices.Contains(s.Subjects, shown.Subject) {
-		s.Subjects = append(s.Subjects, shown.Subject)
-	}
 	if shown.Column != "" && !slices.Contains(s.Columns, shown.Column) {
 		s.Columns = append(s.Columns, shown.Column)
+		slices.SortStableFunc(s.Columns, func(a, b string) int { return leadingNumber(a) - leadingNumber(b) })
 	}
 	return part
+}
+
+// leadingNumber is the 4 of "4 threads".
+func leadingNumber(column string) int {
+	number, _ := strconv.Atoi(column[:len(column)-len(strings.TrimLeft(column, "0123456789"))])
+	return number
 }
 
 func (s *State) finishPart(e PartFinished, at time.Time) {
@@ -201,9 +208,7 @@ func (s *State) finishPart(e PartFinished, at time.Time) {
 		part.Outcome, part.Expected, part.Signature, part.Detail = e.Outcome, e.Expected, Clean(e.Signature), Clean(e.Detail)
 	}
 	part.Runs++
-	if e.Bad() {
-		s.log(LogLine{Time: at, Step: e.Step, Bad: true, Text: partText(e)})
-	}
+	s.log(LogLine{Time: at, Step: e.Step, Bad: e.Bad(), Text: partText(e)})
 }
 
 // badness orders ends: what is worst is shown of several runs.
@@ -235,7 +240,9 @@ func (s *StepState) Bad() int {
 func (s *State) log(line LogLine) {
 	line.Text = Clean(line.Text)
 	if s.Log = append(s.Log, line); len(s.Log) >= 2*logLimit {
-		s.Log = append([]LogLine(nil), s.Log[len(s.Log)-logLimit:]...)
+		old, recent := s.Log[:len(s.Log)-logLimit], s.Log[len(s.Log)-logLimit:]
+		old = slices.DeleteFunc(slices.Clone(old), func(l LogLine) bool { return !l.Bad && !l.Asked })
+		s.Log = slices.Concat(old[max(0, len(old)-logLimit/2):], recent)
 	}
 }
 
@@ -250,18 +257,24 @@ func (s *StepState) ElapsedAt(now time.Time) time.Duration {
 	return max(0, now.Sub(s.Started))
 }
 
-// LeftAt is how long the step will take, as it says itself or, once it has done some of a known total, at the speed so far.
+// LeftAt is how long the step will take, as it says itself or, once it has done some of a known total, at the speed so far. The time
+// of steps inside it, such as builds, does not count: it says nothing of the speed.
 func (s *StepState) LeftAt(now time.Time) (time.Duration, bool) {
-	p, elapsed := s.Progress, s.ElapsedAt(now)
-	switch {
-	case s.Phase != Running:
-		return 0, false
-	case p.Left > 0:
-		return p.Left, true
-	case p.Done <= 0 || p.Total <= p.Done || elapsed < 3*time.Second:
+	if s.Phase != Running {
 		return 0, false
 	}
-	return time.Duration(float64(elapsed) / float64(p.Done) * float64(p.Total-p.Done)), true
+	own := s.ElapsedAt(now)
+	for _, child := range s.Children {
+		own -= child.ElapsedAt(now)
+	}
+	switch p := s.Progress; {
+	case p.Left > 0:
+		return p.Left, true
+	case p.Done <= 0 || p.Total <= p.Done || own < 3*time.Second:
+		return 0, false
+	default:
+		return time.Duration(float64(own) / float64(p.Done) * float64(p.Total-p.Done)), true
+	}
 }
 
 // ElapsedAt is how long the command has run, or ran.
@@ -300,7 +313,9 @@ func (s *State) Status(now time.Time) string {
 	var parts []string
 	for _, step := range s.Active() {
 		text := fmt.Sprintf("%s for %s", step.Name, Clock(step.ElapsedAt(now)))
-		if progress := ProgressText(step.Progress); progress != "" {
+		shown := step.Progress
+		shown.Left, _ = step.LeftAt(now)
+		if progress := ProgressText(shown); progress != "" {
 			text += ": " + progress
 		}
 		parts = append(parts, text)

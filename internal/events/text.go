@@ -78,6 +78,9 @@ func (p Part) Label() string {
 
 func partText(e PartFinished) string {
 	text := fmt.Sprintf("%s: %s", e.Label(), e.Outcome)
+	if e.Expected && badness(e.Outcome, false) >= 10 {
+		text += ", as expected"
+	}
 	if e.Signature != "" {
 		text += ", signature " + e.Signature
 	}

@@ -15,11 +15,19 @@ import (
 	"syscall"
 	"time"
 
+	"mpsforge/internal/fault"
 	"mpsforge/internal/words"
 )
 
 // stderrLimit bounds what is kept of standard error, in bytes. The end is kept: that is where errors stand.
 const stderrLimit = 1 << 20
+
+// stdoutLimit bounds what is captured of standard output, in bytes: the largest file of a PyTorch tree fits many times. A program that
+// writes more is ended.
+const stdoutLimit = 256 << 20
+
+// ErrFlood is returned, wrapped, for a program that wrote more to standard output than can be kept.
+var ErrFlood = errors.New("it was stopped because it wrote too much")
 
 // graceAfterTerminate is how long a program that was asked to end may take before it is killed. git removes its lock
 // files on SIGTERM, so a kill at once would leave them behind.
@@ -72,13 +80,16 @@ func (e *Error) Unwrap() error { return e.Err }
 // Run starts the program and waits for its end. A non-zero exit is an *Error; so is a program that is not there, for
 // which errors.Is(err, exec.ErrNotFound) holds.
 func (c Command) Run(ctx context.Context) (Result, error) {
+	ctx, flooded := context.WithCancelCause(ctx)
+	defer flooded(nil)
 	command := exec.CommandContext(ctx, c.Name, c.Args...)
 	command.Dir, command.Env, command.Stdin = c.Dir, c.Env, c.Stdin
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(command.SysProcAttr)
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	command.WaitDelay = graceAfterTerminate
 
-	var stdout bytes.Buffer
+	stdout := capture{full: func() { flooded(ErrFlood) }}
 	var stderr tail
 	command.Stdout = &stdout
 	if c.Stdout != nil {
@@ -89,6 +100,7 @@ func (c Command) Run(ctx context.Context) (Result, error) {
 		command.Stderr = io.MultiWriter(&stderr, c.Stderr)
 	}
 	command.ExtraFiles = c.Files
+	fault.Point()
 	err := command.Start()
 	if err == nil {
 		if c.Started != nil {
@@ -96,19 +108,24 @@ func (c Command) Run(ctx context.Context) (Result, error) {
 		}
 		err = command.Wait()
 	}
-	if ctx.Err() != nil && command.Process != nil {
+	fault.Point()
+	if command.Process != nil && (ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay)) {
 		// What the program started itself may outlive it; nothing of the group may.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 	}
-	result := Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
-	if err == nil {
+	result := Result{Stdout: stdout.kept.Bytes(), Stderr: stderr.Bytes()}
+	isFlood := errors.Is(context.Cause(ctx), ErrFlood) // it may have ended well before it was ended
+	if err == nil && !isFlood {
 		return result, nil
 	}
 	failure := &Error{Command: c.String(), ExitCode: -1, Stderr: string(result.Stderr), Err: err}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		failure.ExitCode = exit.ExitCode()
 	}
-	if ctx.Err() != nil {
+	switch {
+	case isFlood:
+		failure.Err = ErrFlood
+	case ctx.Err() != nil:
 		failure.Err = ctx.Err()
 	}
 	return result, failure
@@ -139,12 +156,26 @@ var userInfo = regexp.MustCompile(`://[^/@\s]+@`)
 // WithoutPasswords is text that others may see: streams, logs, records and error messages are passed on.
 func WithoutPasswords(text string) string { return userInfo.ReplaceAllString(text, "://***@") }
 
-// ExitCode returns the exit status of the program that err speaks of, or -1.
+// ExitCode returns the exit status of the program that err is about, or -1.
 func ExitCode(err error) int {
 	if failure := (*Error)(nil); errors.As(err, &failure) {
 		return failure.ExitCode
 	}
 	return -1
+}
+
+// capture keeps what is written up to stdoutLimit, and then calls full.
+type capture struct {
+	kept bytes.Buffer // not embedded: copying into it must not go past Write
+	full func()
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	if c.kept.Len()+len(p) > stdoutLimit {
+		c.full()
+		return len(p), nil
+	}
+	return c.kept.Write(p)
 }
 
 // tail keeps the last stderrLimit bytes written to it.
@@ -174,7 +205,7 @@ func Environment(set []string, drop func(name string) bool) []string {
 	return append(env, set...)
 }
 
-// Signalled returns the signal that ended the program that err speaks of, or 0: it exited, or the context ended it.
+// Signalled returns the signal that ended the program that err is about, or 0: it exited, or the context ended it.
 func Signalled(err error) syscall.Signal {
 	exit := (*exec.ExitError)(nil)
 	if !errors.As(err, &exit) {

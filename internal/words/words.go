@@ -1,7 +1,22 @@
-// Package words cuts texts of other programs so that they fit into a message.
+// Package words fits texts into a message or a screen, colours them, and writes numbers of bytes.
 package words
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Size is a number of bytes for people.
+func Size(bytes int64) string {
+	switch {
+	case bytes >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
+	case bytes >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+	}
+	return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
+}
 
 // FirstLine returns what is before the first end of a line.
 func FirstLine(text string) string {
@@ -24,4 +39,21 @@ func Shorten(text string, most int, mark string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + mark
+}
+
+// Wrap breaks a text at blanks into lines of so many characters; a longer word stays whole.
+func Wrap(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }

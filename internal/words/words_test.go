@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"slices"
 	"testing"
 
 	"mpsforge/internal/words"
@@ -16,9 +17,19 @@ func TestWords(t *testing.T) {
 		{words.Shorten("12345", 5, " …"), "12345"},
 		{words.Shorten("123456", 5, " …"), "12345 …"},
 		{words.Shorten("123äb", 4, "…"), "123…"}, // ä has two bytes
+		{words.Size(1_234), "1.2 kB"},
+		{words.Size(330_000_000), "330.0 MB"},
+		{words.Size(1_700_000_000), "1.7 GB"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
 		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	got := words.Wrap(" one two  three\nfour-which-is-longer five", 8)
+	if want := []string{"one two", "three", "four-which-is-longer", "five"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

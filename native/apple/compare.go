@@ -109,7 +109,7 @@ func Unexplained(found, reasons map[string]string) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(reasons)) {
 		if !used[name] {
-			all = append(all, name+": listed in own.tsv, and no difference any more")
+			all = append(all, name+": listed in own.tsv, but there is no difference any more")
 		}
 	}
 	return all
@@ -128,7 +128,7 @@ func WrongMarks(headers *Headers, apple *Table) []string {
 	for name, t := range apple.Types {
 		for selector, m := range t.Methods {
 			if declared := selectors[selector[1:]]; declared == m.Undeclared {
-				all = append(all, fmt.Sprintf("%s %s: declared in our headers: %v; the table's mark u says otherwise", name, selector, declared))
+				all = append(all, fmt.Sprintf("%s %s: declared in our headers: %v; the mark u in the table contradicts that", name, selector, declared))
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func plain(text string) string {
 	return strings.ReplaceAll(text, "CFTypeRef", "^v")
 }
 
-// signature compares results and arguments. self stands for the class itself.
+// signature compares results and arguments. self means the class itself.
 func signature(class, result string, args []string, theirResult string, theirArgs []string) string {
 	ours, theirs := append([]string{result}, args...), append([]string{theirResult}, theirArgs...)
 	if len(ours) != len(theirs) {

@@ -79,7 +79,7 @@ func (p *typeParser) skipQualifiers() {
 	}
 }
 
-// base reads what stands before the declarator.
+// base reads what comes before the declarator.
 func (p *typeParser) base() (ctype, error) {
 	p.skipQualifiers()
 	var found []string

@@ -69,7 +69,13 @@ func ParseHeaders(printed string, base *Headers) (*Headers, error) {
 			}
 			continue
 		}
-		block := func() []string { // what stands up to the closing brace
+		last := func() string { // the line that ended a block
+			if i < len(lines) {
+				return strings.TrimSpace(lines[i])
+			}
+			return ""
+		}
+		block := func() []string { // what comes before the closing brace
 			begin, depth := i+1, 1
 			for i++; i < len(lines); i++ {
 				plain := literals.ReplaceAllString(lines[i], "")
@@ -96,7 +102,7 @@ func ParseHeaders(printed string, base *Headers) (*Headers, error) {
 		case strings.HasPrefix(line, "@interface"), strings.HasPrefix(line, "@protocol"):
 			head := interface_.FindStringSubmatch(line)
 			if head == nil {
-				return nil, fmt.Errorf("no declaration of a class or protocol: %q", line)
+				return nil, fmt.Errorf("not a declaration of a class or protocol: %q", line)
 			}
 			t := h.addType(head)
 			if head[7] != "" {
@@ -115,7 +121,11 @@ func ParseHeaders(printed string, base *Headers) (*Headers, error) {
 			constants := block()
 			name := head[1]
 			if name == "" {
-				name = closing.FindStringSubmatch(strings.TrimSpace(lines[i]))[1]
+				end := closing.FindStringSubmatch(last())
+				if end == nil {
+					return nil, fmt.Errorf("line %d ends no enumeration: %q", i+1, last())
+				}
+				name = end[1]
 			}
 			if options := optionsType.FindStringSubmatch(before); name == "" && options != nil && options[1] == head[2] {
 				name = options[2]
@@ -129,7 +139,7 @@ func ParseHeaders(printed string, base *Headers) (*Headers, error) {
 			names := []string{head[1]}
 			if strings.HasPrefix(line, "typedef ") {
 				// "} one, *pointer;"
-				for _, name := range strings.Split(strings.Trim(strings.TrimSpace(lines[i]), "}; "), ",") {
+				for _, name := range strings.Split(strings.Trim(last(), "}; "), ",") {
 					if pointed, found := strings.CutPrefix(strings.TrimSpace(name), "*"); found {
 						h.typedefs[pointed] = "struct " + names[0] + " *"
 					} else {
@@ -146,7 +156,7 @@ func ParseHeaders(printed string, base *Headers) (*Headers, error) {
 			}
 		case strings.HasPrefix(line, "typedef ") && strings.HasSuffix(line, "{"): // a union
 			block()
-			if end := closing.FindStringSubmatch(strings.TrimSpace(lines[i])); end != nil {
+			if end := closing.FindStringSubmatch(last()); end != nil {
 				h.typedefs[end[1]] = "struct " + end[1]
 			}
 		case strings.HasPrefix(line, "typedef "):
@@ -387,7 +397,7 @@ func (h *Headers) addMember(t *Type, text string) error {
 		return h.addProperty(t, rest)
 	}
 	if text[0] != '-' && text[0] != '+' {
-		return fmt.Errorf("%s: no method: %q", t.Name, text)
+		return fmt.Errorf("%s: not a method: %q", t.Name, text)
 	}
 	sign, rest := text[:1], strings.TrimSpace(text[1:])
 	result, rest, err := h.parenthesised(rest)
@@ -401,7 +411,7 @@ func (h *Headers) addMember(t *Type, text string) error {
 		for rest = strings.TrimSpace(rest); rest != "" && !strings.HasPrefix(rest, ","); {
 			part := methodPart.FindStringSubmatchIndex(rest)
 			if part == nil {
-				return fmt.Errorf("%s: no part of a selector: %q", t.Name, rest)
+				return fmt.Errorf("%s: not a part of a selector: %q", t.Name, rest)
 			}
 			selector += rest[part[2]:part[3]] + ":"
 			var arg string
@@ -420,8 +430,11 @@ func (h *Headers) addMember(t *Type, text string) error {
 	return nil
 }
 
-// parenthesised reads a type in parentheses and gives what stands behind it.
+// parenthesised reads a type in parentheses and gives what comes after it.
 func (h *Headers) parenthesised(text string) (made, rest string, err error) {
+	if !strings.HasPrefix(text, "(") {
+		return "", "", fmt.Errorf("no ( begins %q", text)
+	}
 	depth := 0
 	for i, c := range text {
 		switch c {

@@ -159,7 +159,7 @@ func ParseVersion(text string) (Version, error) {
 		return v, nil
 	}
 	if count, err := fmt.Sscanf(text+" ", "%d.%d ", &v.Major, &v.Minor); count != 2 || err != nil {
-		return v, fmt.Errorf("%q is no version of macOS", text)
+		return v, fmt.Errorf("%q is not a version of macOS", text)
 	}
 	return v, nil
 }

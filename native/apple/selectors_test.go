@@ -13,7 +13,7 @@ import (
 )
 
 // library is a Mach-O library with one section.
-func library(t *testing.T, section, data string) []byte {
+func library(t testing.TB, section, data string) []byte {
 	t.Helper()
 	var made bytes.Buffer
 	name := func(text string) (padded [16]byte) { copy(padded[:], text); return padded }

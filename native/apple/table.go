@@ -1,4 +1,4 @@
-// Package apple holds Apple's API as a table, so far as native/objc/include declares it, and compares the two: a method that
+// Package apple holds Apple's API as a table, as far as native/objc/include declares it, and compares the two: a method that
 // Apple does not have, or has with other types, would let PyTorch's sources compile here and not on a Mac.
 package apple
 

@@ -19,7 +19,7 @@ func (t *Table) Versions() (string, error) {
 			}
 			var major, minor int
 			if count, err := fmt.Sscanf(since+" ", "%d.%d ", &major, &minor); count != 2 || err != nil {
-				return fmt.Errorf("%s %s: %q is no version of macOS", name, selector, since)
+				return fmt.Errorf("%s %s: %q is not a version of macOS", name, selector, since)
 			}
 			fmt.Fprintf(&text, "{%q, %q, %d},\n", name, selector, 100*major+minor)
 			return nil

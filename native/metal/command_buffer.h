@@ -42,7 +42,7 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   mpsforge_metal_times times(const CpuThread& thread);
   bool keep(void* object, mpsforge_metal_function give_back, bool after_handlers);
 
-  // For encoders. The pointer only tells one from another.
+  // For encoders. The pointer is only an identity.
   bool open(const void* encoder, bool compute, const ThreadPointer& thread, const char* call);
   void close() { open_ = nullptr; }
   // Whether an object is of this device, whose mutex and checker are no others'; a finding if not.
@@ -78,7 +78,7 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   uint64_t will_wait(const Event& event) const;
   Call call(const char* what, const ThreadPointer& thread) const;
   std::string describe() const;
-  // Where it stands, for reports of deadlocks.
+  // Where it waits, for reports of deadlocks.
   std::string describe_state() const;
 
   const std::shared_ptr<Queue> queue;

@@ -71,7 +71,7 @@ class Device : public std::enable_shared_from_this<Device> {
   uint64_t next_buffer() { return ++buffers_; }
   uint64_t next_object() { return ++objects_; }
 
-  // Tell the observer of metal.h, if there is one, with the mutex held or not.
+  // Notify the observer of metal.h, if there is one, with the mutex held or not.
   void observe(const mpsforge_metal_observer& observer) { observer_ = observer; }
   void thread_begins() const {
     if (observer_.thread_begins) observer_.thread_begins();

@@ -74,7 +74,8 @@ bool Queue::wait_for_event(sync::Lock& lock, const CommandBuffer& buffer, Event&
 
 // The mutex is let go of for the work itself and for delays alone.
 void Queue::execute(sync::Lock& lock, const std::shared_ptr<CommandBuffer>& front) {
-  const std::shared_ptr<CommandBuffer> buffer = front;  // end() takes it from the queue
+  // end() takes it from the queue
+  const std::shared_ptr<CommandBuffer> buffer = front;  // NOLINT(performance-unnecessary-copy-initialization)
   std::string error = hold(lock, *buffer);
   if (!error.empty()) {
     end(buffer, error);

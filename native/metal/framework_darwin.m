@@ -4,8 +4,8 @@
 //
 // Calls go to Metal as they are, so what Metal forbids ends the process with Metal's own assertion, and no violation,
 // race or deadlock is ever among the findings: those hold only what was left behind at the device's end. What a program
-// tells the checker (order_release, order_acquire, cpu_access, buffer_note) is not needed here, and a real queue can
-// not be told to fail (inject, resume): these functions do nothing.
+// informs the checker (order_release, order_acquire, cpu_access, buffer_note) is not needed here, and a real queue
+// cannot be made to fail (inject, resume): these functions do nothing.
 #import "framework_darwin.h"
 
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>
@@ -462,7 +462,7 @@ static int event_wait(mpsforge_metal_event* event, uint64_t value, int64_t timeo
     id<MTLSharedEvent> metal = event_of(event).metal;
     if (!metal) return 0;
     if (timeout_ms >= 0) return [metal waitUntilSignaledValue:value timeoutMS:(uint64_t)timeout_ms];
-    // Apple's page names no time that stands for ever; any time does, again and again.
+    // Apple's page names no time that means for ever; any time does, again and again.
     while (![metal waitUntilSignaledValue:value timeoutMS:60000]) {
     }
     return 1;

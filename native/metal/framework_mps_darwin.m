@@ -70,7 +70,7 @@ static const NSUInteger kSide = 16;
     // "commitAndContinue might be called" (Apple's page on the method).
     if (buffer.root != before) [buffer continuedAfter:before];
   } else if (_matrix && encoder) {
-    // Before macOS 15 it can not be encoded on an open encoder: then only the dispatch is.
+    // Before macOS 15 it cannot be encoded on an open encoder: then only the dispatch is.
     if (@available(macOS 15.0, *)) {
       [(id<ForgeEncodesOnEncoder>)_matrix encodeToCommandEncoder:encoder.compute
                                                    commandBuffer:buffer.metal

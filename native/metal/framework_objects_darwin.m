@@ -149,7 +149,7 @@ static const NSUInteger kCommitted = 64;
       if (!each.done) [left addObject:each];
     }
     [_committed setArray:left];
-    // So a long list of buffers that are not done is not gone through at every commit.
+    // So a long list of buffers that are not done is not searched at every commit.
     _limit = MAX(kCommitted, 2 * _committed.count);
   }
 }

@@ -54,12 +54,12 @@ enum {
   MPSFORGE_METAL_ABORT = 1    // it is printed to standard error as Metal prints it, and the process aborts
 };
 
-// Models of what Apple's kernels do not bear; bits. Each is an observation from outside, its source in models.cc.
+// Models of what Apple's kernels do not tolerate; bits. Each is an observation from outside, its source in models.cc.
 enum {
   MPSFORGE_METAL_MODEL_MATRIX = 1,  // MPSNDArrayMatrixMultiplication encoded by two threads at once: signature 10
   MPSFORGE_METAL_MODEL_GRAPH = 2,   // one MPSGraph encoded by two threads: signature 11
   MPSFORGE_METAL_MODEL_KERNEL_OBJECT = 4,  // one MPSKernel encoded by two threads at once
-  // One buffer written by the CPU and by the GPU with nothing in between that orders them, in whatever ranges.
+  // One buffer written by the CPU and by the GPU in no order, in any ranges.
   MPSFORGE_METAL_MODEL_MIXED_WRITES = 8,
   // One MPSKernel encoded by two threads that nothing orders, even if this run's encodes did not meet.
   MPSFORGE_METAL_MODEL_KERNEL_ORDER = 16,
@@ -129,7 +129,7 @@ enum {
   MPSFORGE_METAL_INJECT_HANG = 2    // executes nothing until resume
 };
 
-// Classes of MPSKernel and MPSGraph that the models tell apart.
+// Classes of MPSKernel and MPSGraph that the models distinguish.
 enum { MPSFORGE_METAL_MPS_MATRIX = 0, MPSFORGE_METAL_MPS_GRAPH = 1, MPSFORGE_METAL_MPS_OTHER = 2 };
 
 typedef struct {
@@ -166,7 +166,7 @@ typedef struct {
   double gpu_start, gpu_end;
 } mpsforge_metal_times;
 
-// Who else wants to know of the order between threads, as ThreadSanitizer does when the engine is compiled without it.
+// An observer of the order between threads, such as ThreadSanitizer when the engine is compiled without it.
 // Whatever happened before a release of an object happens before what follows an acquire of it. The functions run on
 // the thread concerned, often with the engine's locks held, and must not call the engine.
 typedef struct {
@@ -210,7 +210,7 @@ typedef struct {
   void (*cpu_access)(mpsforge_metal_buffer* buffer, size_t offset, size_t length, uint32_t access);
   void (*cpu_read)(mpsforge_metal_buffer* buffer, size_t offset, size_t length, void* to);
   void (*cpu_write)(mpsforge_metal_buffer* buffer, size_t offset, size_t length, const void* from);
-  // Tells what an allocator did with a range ("freed by ...", "reused by ..."), for the reports of races.
+  // Notes what an allocator did with a range ("freed by ...", "reused by ..."), for the reports of races.
   void (*buffer_note)(mpsforge_metal_buffer* buffer, size_t offset, size_t length, const char* what);
 
   // --- queues. A queue holds max_uncompleted command buffers that have not completed; then creation blocks.

@@ -289,8 +289,8 @@ uint64_t Order::ranges() const {
 uint64_t Order::bytes() const {
   uint64_t total = sizeof(State) + state_->shadows.capacity() * sizeof(std::weak_ptr<Shadow>);
   for (const auto& member : state_->actors) total += sizeof(member) + member.clock.capacity() * sizeof(uint64_t);
-  for (const auto& text : state_->texts) total += sizeof(text) + text.size();
-  // A kept race stands in the list and, by its texts, in the set of known ones.
+  for (const auto& text : state_->texts) total += sizeof(std::string) + text.size();
+  // A kept race is in the list and, by its texts, in the set of known ones.
   for (const auto& race : state_->races) total += sizeof(race) + sizeof(Key) + race.buffer.size() + race.history.size();
   state_->for_shadows([&](const Shadow& shadow) { total += shadow.bytes(); });
   return total;

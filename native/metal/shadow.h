@@ -137,7 +137,7 @@ class Shadow {
   IntervalMap<Notes> notes;
   bool object = false;       // see Order::object
   LastWrite last_writes[2];  // by the CPU, by the GPU
-  bool mixed = false;        // both wrote, and it was told
+  bool mixed = false;        // both wrote, and it was reported
 
   void note(size_t begin, size_t end, std::shared_ptr<const Note> note);
   // The newest notes of the range, newest last, or an empty text.

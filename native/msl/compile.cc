@@ -119,7 +119,7 @@ std::string run(const std::vector<std::string>& args, const std::string& input, 
     if (done == 0) std::this_thread::sleep_for(kPoll);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
-  const std::string said = read_file(errors);
+  std::string said = read_file(errors);
   if (!said.empty()) return said;
   return WIFSIGNALED(status) ? "the compiler was stopped by signal " + std::to_string(WTERMSIG(status)) +
                                    "; it may use a minute and 4 GiB\n"

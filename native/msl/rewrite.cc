@@ -1,8 +1,11 @@
 #include "rewrite.h"
 
+#include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace mpsforge::msl {
@@ -66,9 +69,9 @@ class Rewriter {
     }
     std::string out;
     size_t done = 0;
-    for (const auto& [begin, edit] : edits_) {
-      if (begin < done) continue;
-      out.append(text_, done, begin - done);
+    for (const auto& [place, edit] : edits_) {
+      if (place.first < done) continue;
+      out.append(text_, done, place.first - done);
       out += edit.second;
       done = edit.first;
     }
@@ -99,7 +102,7 @@ class Rewriter {
         if (marker.size() > 2 && marker[1] == ' ' && std::isdigit(static_cast<unsigned char>(marker[2])) &&
             quote != std::string::npos) {
           const std::string file = marker.substr(quote + 1, marker.find('"', quote + 1) - quote - 1);
-          line = std::stoul(marker.substr(2)) - 1;
+          line = std::strtoul(marker.c_str() + 2, nullptr, 10) - 1;
           own = file == "program_source";
           if (!own && file[0] != '<' && file.compare(0, headers_.size(), headers_) != 0) {
             fail(1, "the file " + file + " is not one of Metal's headers, and cannot be included");
@@ -120,9 +123,9 @@ class Rewriter {
       const size_t begin = i;
       if (c == '"' || c == '\'') {
         for (++i; i < text_.size() && text_[i] != c && text_[i] != '\n'; ++i) {
-          if (text_[i] == '\\') ++i;
+          if (text_[i] == '\\' && i + 1 < text_.size() && text_[i + 1] != '\n') ++i;
         }
-        ++i;
+        if (i < text_.size() && text_[i] == c) ++i;  // one that does not end has its line for itself
       } else if (is_word(c)) {
         while (i < text_.size() && is_word(text_[i])) ++i;
       } else {
@@ -141,17 +144,25 @@ class Rewriter {
   bool next_to(size_t token) const {
     return token + 1 < tokens_.size() && tokens_[token].end == tokens_[token + 1].begin;
   }
-  std::string between(size_t first, size_t last) const {  // without last
-    return first < last ? text_.substr(tokens_[first].begin, tokens_[last - 1].end - tokens_[first].begin) : "";
+  // Without last; on one line, whatever lines it is on.
+  std::string between(size_t first, size_t last) const {
+    std::string text;
+    for (size_t i = first; i < last; ++i) {
+      if (i > first && !next_to(i - 1)) text += ' ';
+      text += word(i);
+    }
+    return text;
   }
 
-  void replace(size_t token, const std::string& with) { edits_[tokens_[token].begin] = {tokens_[token].end, with}; }
+  void replace(size_t token, const std::string& with) {
+    edits_[{tokens_[token].begin, Edit::Replaced}] = {tokens_[token].end, with};
+  }
   void erase(size_t first, size_t last) {  // without last
     for (size_t i = first; i < last; ++i) replace(i, std::string(tokens_[i].end - tokens_[i].begin, ' '));
   }
   void insert_after(size_t token, const std::string& what) {
     const size_t place = tokens_[token].end;
-    auto& edit = edits_[place];
+    auto& edit = edits_[{place, Edit::Inserted}];
     edit = {place, edit.second + what};
   }
 
@@ -365,8 +376,10 @@ class Rewriter {
   const std::string& text_;
   const std::string& headers_;
   std::vector<Token> tokens_;
-  std::map<size_t, std::pair<size_t, std::string>>
-      edits_;  // by where they begin: where they end, and what is there then
+  // What is inserted behind a token comes before what the next one is replaced by.
+  enum class Edit { Inserted, Replaced };
+  // By where they begin: where they end, and what is there then.
+  std::map<std::pair<size_t, Edit>, std::pair<size_t, std::string>> edits_;
   std::map<std::string, std::vector<Parameter>> definitions_;
   Failure failure_{0, ""};
   size_t at_ = 0, start_ = 0, count_ = 0;

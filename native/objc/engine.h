@@ -75,7 +75,7 @@ bool inside_engine();
 void came_back_undone(const char* call);
 
 // An edge for ThreadSanitizer and for the engine's checker: what happened before a release of the object happens before
-// what follows an acquire of it. May be called inside or outside of the engine, but the engine's own checker is told
+// what follows an acquire of it. May be called inside or outside of the engine, but the engine's own checker learns
 // only outside of it.
 void order_release(const void* object);
 void order_acquire(const void* object);

@@ -2,7 +2,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSHooks.h>
-#include <ATen/mps/MPSOpGuard.h>
 #include <c10/util/Exception.h>
 
 #include <new>
@@ -10,6 +9,7 @@
 #include "attempt.h"
 #include "rebind.h"
 #include "state.h"
+#include "streams.h"
 
 namespace mpsforge::overlay {
 
@@ -26,6 +26,7 @@ using ThreadState = void* (*)();
 ThreadState get_unchecked = nullptr, get_of_thread = nullptr, save = nullptr;
 void (*restore)(void*) = nullptr;
 
+#if MPSFORGE_OVERLAY_STREAMS
 // PyGILState_Check() holds always once there is a sub-interpreter.
 void* release_interpreter() {
   void* const own = get_of_thread();
@@ -33,6 +34,7 @@ void* release_interpreter() {
 }
 
 void acquire_interpreter(void* released) { restore(released); }
+#endif
 
 // Access is not checked in an explicit instantiation.
 void deregister_fallback(c10::Dispatcher& dispatcher, c10::DispatchKey key);
@@ -66,11 +68,13 @@ void replace(const Rebinding& rebinding, const at::MPSHooksInterface& hooks) noe
   c10::WarningUtils::set_warning_handler(&silence);
   // The dispatcher keeps one boxed fallback for a key and refuses a second one.
   deregister_fallback(c10::Dispatcher::singleton(), c10::DispatchKey::MPS);
-  run_initializers();
+  rebinding.run_initializers();
   c10::WarningUtils::set_warning_handler(before);
   rebinding.apply();
   new (const_cast<at::MPSHooksInterface*>(&hooks)) at::mps::MPSHooks(at::MPSHooksArgs{});
+#if MPSFORGE_OVERLAY_STREAMS
   at::mps::setMPSInterpreterLock(release_interpreter, acquire_interpreter);
+#endif
 }
 
 }  // namespace
@@ -84,10 +88,10 @@ extern "C" int mpsforge_overlay_attach(const char* stock, void* unchecked, void*
     get_of_thread = reinterpret_cast<ThreadState>(of_thread);
     save = reinterpret_cast<ThreadState>(save_thread);
     restore = reinterpret_cast<void (*)(void*)>(restore_thread);
-    const Rebinding rebinding(stock);
+    auto rebinding = std::make_unique<const Rebinding>(stock);
     const auto& hooks = hooks_of(stock);
     state().stock = stock;
-    state().rebound = rebinding.result();
-    replace(rebinding, hooks);
+    state().rebinding = std::move(rebinding);
+    replace(*state().rebinding, hooks);
   });
 }

@@ -1,7 +1,6 @@
 // torch/csrc/mps/Module.cpp of the series, as a C interface.
 #include <ATen/core/Tensor.h>
 #include <ATen/detail/MPSHooksInterface.h>
-#include <ATen/mps/MPSOpGuard.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -9,6 +8,7 @@
 #include <sstream>
 
 #include "attempt.h"
+#include "streams.h"
 
 using at::native::mps::DynamicMetalShaderLibrary;
 using at::native::mps::MetalKernelFunction;
@@ -20,12 +20,14 @@ thread_local std::string failure, kept;
 
 const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
 
+#if MPSFORGE_OVERLAY_STREAMS
 const c10::impl::VirtualGuardImpl& guard() {
   static const auto& one = *new c10::impl::VirtualGuardImpl(at::kMPS);
   return one;
 }
 
 c10::Stream stream_of(int64_t id) { return c10::Stream(c10::Stream::UNSAFE, guard().getDevice(), id); }
+#endif
 
 using Library = std::shared_ptr<DynamicMetalShaderLibrary>;
 using Kernel = std::shared_ptr<MetalKernelFunction>;
@@ -99,6 +101,7 @@ int mpsforge_overlay_event_elapsed(uint32_t from, uint32_t to, double* milliseco
   return attempt([&] { *milliseconds = hooks().elapsedTimeOfEvents(from, to); });
 }
 
+#if MPSFORGE_OVERLAY_STREAMS
 int mpsforge_overlay_stream_current(int64_t* stream) {
   return attempt([&] {
     hooks().leaseStreamSlot(true);  // what the next operator will use
@@ -138,6 +141,14 @@ int mpsforge_overlay_stream_statistics(const char** text) {
   });
 }
 
+int mpsforge_overlay_external_begin(const void* expected, void** queue) {
+  return attempt([&] { *queue = reinterpret_cast<void*>(at::mps::beginMPSExternalWork(expected)); });
+}
+
+int mpsforge_overlay_external_end() {
+  return attempt([] { at::mps::endMPSExternalWork(); });
+}
+
 int mpsforge_overlay_suspend(void** suspension) {
   return attempt([&] { *suspension = new at::mps::MPSOpSuspension; });
 }
@@ -145,6 +156,7 @@ int mpsforge_overlay_suspend(void** suspension) {
 int mpsforge_overlay_resume(void* suspension) {
   return attempt([&] { delete static_cast<at::mps::MPSOpSuspension*>(suspension); });
 }
+#endif
 
 int mpsforge_overlay_library_new(const char* source, void** library) {
   return attempt([&] { *library = new Library(std::make_shared<DynamicMetalShaderLibrary>(source)); });
@@ -185,8 +197,10 @@ int mpsforge_overlay_kernel_call(void* kernel, const mpsforge_overlay_argument* 
       auto* const held = static_cast<c10::TensorImpl*>(arguments[i].tensor);
       tensors.emplace_back(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(held));
     }
+#if MPSFORGE_OVERLAY_STREAMS
     // Nothing says which of them the kernel writes.
     const at::mps::MPSOpGuard around({{at::TensorList(tensors), /*writes=*/true}});
+#endif
     function.runCommandBlock([&] {
       function.startEncoding();
       size_t next = 0;

@@ -40,13 +40,16 @@ int mpsforge_overlay_event_record(uint32_t event);
 int mpsforge_overlay_event_wait(uint32_t event);
 int mpsforge_overlay_event_synchronize(uint32_t event);
 int mpsforge_overlay_event_elapsed(uint32_t from, uint32_t to, double* milliseconds);
+// These an overlay without streams, of the patches up to event-streams, does not have.
 int mpsforge_overlay_stream_current(int64_t* stream);
 int mpsforge_overlay_stream_default(int64_t* stream);
 int mpsforge_overlay_stream_new(int64_t* stream);
 int mpsforge_overlay_stream_exchange(int64_t stream, int64_t* before);
 int mpsforge_overlay_stream_query(int64_t stream, int* complete);
 int mpsforge_overlay_stream_release(void);
-int mpsforge_overlay_stream_statistics(const char** text);  // a counter a line: name, tab, number
+int mpsforge_overlay_stream_statistics(const char** text);                // a counter a line: name, tab, number
+int mpsforge_overlay_external_begin(const void* expected, void** queue);  // MTLCommandQueue, not owned
+int mpsforge_overlay_external_end(void);
 int mpsforge_overlay_suspend(void** suspension);
 int mpsforge_overlay_resume(void* suspension);
 

@@ -1,4 +1,4 @@
-// Symbol pointers of the images in this process. An ELF process has rebind_elf.cc.
+// Symbol pointers of the images in this process: rebind_elf.cc on Linux, macho/dyld.cc on macOS.
 #ifndef MPSFORGE_OVERLAY_REBIND_H
 #define MPSFORGE_OVERLAY_REBIND_H
 
@@ -22,19 +22,19 @@ class Rebinding {
   // does not have.
   explicit Rebinding(const std::string& stock);
   ~Rebinding();
+  // Runs this library's initializers, which register this copy: the loader does not run them (fork/host/overlay.go).
+  void run_initializers() const;
+  // Changes what was found, and on macOS from then on each image that is loaded: the object stays until the process
+  // ends.
   void apply() const;
-  const Rebound& result() const;
+  Rebound result() const;
+  // Pointers into torch's copy in the data of the other images, as "image: symbol -> symbol".
+  std::vector<std::string> left() const;
 
  private:
   struct Plan;
   std::unique_ptr<Plan> plan_;
 };
-
-// Runs this library's initializers, which register this copy: the loader does not run them (fork/host/overlay.go).
-void run_initializers();
-
-// Pointers into the image of that path in the data of the other images, as "image: symbol -> symbol".
-std::vector<std::string> pointers_into(const std::string& stock);
 
 // The path of the image that an address is in, or "" if it is in none.
 std::string image_of(const void* address);

@@ -244,7 +244,7 @@ Rebinding::Rebinding(const std::string& stock) : plan_(new Plan) {
 
 Rebinding::~Rebinding() = default;
 
-const Rebound& Rebinding::result() const { return plan_->result; }
+Rebound Rebinding::result() const { return plan_->result; }
 
 void Rebinding::apply() const {
   const Plan& p = *plan_;
@@ -264,23 +264,22 @@ void Rebinding::apply() const {
   }
 }
 
-void run_initializers() {
-  const auto all = images();
-  const Image& own = own_of(all);
+void Rebinding::run_initializers() const {
+  const Image& own = *plan_->own;
   const auto* first = reinterpret_cast<void (*const*)()>(own.initializers);
   for (size_t i = 0; i < own.initializers_size / sizeof *first; ++i) first[i]();
 }
 
-std::vector<std::string> pointers_into(const std::string& stock) {
+std::vector<std::string> Rebinding::left() const {
   const auto all = images();
-  const Image& old = find(all, [&](const Image& image) { return image.path == stock; }, stock);
+  const Image& old = *plan_->old;
   const auto name = [](uintptr_t address) -> std::string {
     Dl_info info{};
     return dladdr(reinterpret_cast<void*>(address), &info) && info.dli_sname ? info.dli_sname : "?";
   };
   std::vector<std::string> found;
   for (const auto& image : all) {
-    if (&image == &old) continue;
+    if (image.base == old.base) continue;
     for (const auto& segment : image.segments) {
       if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_W)) continue;
       const uintptr_t start = (image.base + segment.p_vaddr + 7) & ~uintptr_t{7};

@@ -2,6 +2,7 @@
 #ifndef MPSFORGE_OVERLAY_STATE_H
 #define MPSFORGE_OVERLAY_STATE_H
 
+#include <memory>
 #include <string>
 
 #include "rebind.h"
@@ -10,7 +11,7 @@ namespace mpsforge::overlay {
 
 struct State {
   std::string stock;  // path of torch's copy
-  Rebound rebound;
+  std::unique_ptr<const Rebinding> rebinding;
 };
 
 State& state();

@@ -70,11 +70,11 @@ std::string status() {
             << image_of_kernel(entry_of(*op)->lookup(c10::DispatchKeySet(key))) << '\n';
     }
   }
-  const auto& rebound = state().rebound;
+  const Rebound rebound = state().rebinding->result();
   lines << "symbols\t" << rebound.symbols << '\n';
   for (const auto& [image, count] : rebound.pointers) lines << "rebound\t" << image << '\t' << count << '\n';
   for (const auto& name : rebound.gone) lines << "gone\t" << name << '\n';
-  for (const auto& pointer : pointers_into(state().stock)) lines << "left\t" << pointer << '\n';
+  for (const auto& pointer : state().rebinding->left()) lines << "left\t" << pointer << '\n';
   return lines.str();
 }
 

@@ -11,7 +11,7 @@
 
 namespace mpsforge::pool {
 
-// An implementation has a slot a thread; here a set stands for all slots, and its changes for their stores.
+// An implementation has a slot a thread; here a set is for all slots, and its changes for their stores.
 class Announcements {
  public:
   // A guard begins, or goes on after it was suspended: a store, then a load, in this order for everybody. Returns the

@@ -13,7 +13,7 @@ void Event::Time::note() {
 uint64_t Event::Time::wait() {
   sync::Lock lock(mutex_);
   noted_.wait(lock, [&] { return value_.has_value(); });
-  return *value_;
+  return *value_;  // NOLINT(bugprone-unchecked-optional-access): waited for
 }
 
 void Event::record(Stream& stream) {

@@ -50,7 +50,7 @@ class Guards {
 };
 
 // Lives on its thread's stack, inside of the guards that the thread has entered before. A guard is active from its
-// beginning to its end, but for where it is suspended. On a queue it takes no part.
+// beginning to its end, but for where it is suspended. On a queue it has no effect.
 class Guard {
  public:
   // Lets the GIL go, decides the stream (a lease, a birth), and enters. Throws Failure if there is no stream.

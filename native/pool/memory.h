@@ -34,7 +34,7 @@ struct Block {
   std::shared_ptr<mpsforge_metal_buffer> buffer;  // nullptr once it has gone back to Metal
   const size_t bytes;
   const uint32_t storage;
-  const uint64_t address;  // stands for the buffer's: no two are equal, and a run's are those of its repetition
+  const uint64_t address;  // replaces the buffer's: no two are equal, and a run's are those of its repetition
   uint32_t owner;          // the stream that it was last given to; constant while it is in use
   // Of a block in use the rest is guarded by its shard, of a free one by Memory's mutex.
   // Of a block in use: nothing while it has no stamp, and it then counts as written and used by its owner up to now.

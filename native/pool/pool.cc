@@ -97,7 +97,7 @@ mpsforge_pool* create(const mpsforge_pool_config* config) noexcept {
 
 void destroy(mpsforge_pool* pool) noexcept {
   if (!pool || mpsforge::pool::in_forked_child()) return;
-  // An error of the GPU that nobody has asked for has no one left to be told.
+  // An error of the GPU that nobody has asked for is dropped.
   blocking(*pool, [&] { pool->streams.synchronize_device(); });
   delete pool;
 }

@@ -30,7 +30,7 @@ typedef struct {
   // Lines NAME=VALUE: the process's environment, as far as it is set.
   const char* environment;
   // Called around everything that may lock for long, lease or wait, with begins 1 and 0, in pairs that may be nested:
-  // the GIL is let go, if the thread holds it, and taken again if it was let go (rule 12). May be NULL.
+  // the GIL is released, if the thread holds it, and taken again if it was released (rule 12). May be NULL.
   void (*blocking)(void* context, int begins);
   void* context;
 } mpsforge_pool_config;
@@ -129,7 +129,7 @@ typedef struct {
   int (*query_stream)(mpsforge_pool* pool, uint32_t stream, int* complete);
   // Runs the function on the stream's serial queue, as PyTorch's blocks do; inside, mutators run inline (rule 10).
   int (*on_queue)(mpsforge_pool* pool, uint32_t stream, mpsforge_metal_function function, void* context);
-  // Out-of-tree use: ends the open encoder and gives the stream's command buffer, borrowed; off its queue it warns
+  // For extensions: ends the open encoder and gives the stream's command buffer, borrowed; off its queue it warns
   // once.
   mpsforge_metal_command_buffer* (*command_buffer)(mpsforge_pool* pool, uint32_t stream);
   mpsforge_metal_encoder* (*command_encoder)(mpsforge_pool* pool, uint32_t stream);

@@ -138,7 +138,9 @@ void Threads::give_up(ThreadState& state) {
   if (stream && (!here || here == stream)) {
     stream->run([&] { stream->close(); });
   }
-  leases_.release(*std::exchange(state.slot, std::nullopt));
+  const uint32_t slot = *state.slot;
+  state.slot.reset();
+  leases_.release(slot);
 }
 
 void Threads::end(const std::shared_ptr<ThreadState>& state) {

@@ -1,4 +1,5 @@
 // Tests how a shader's source becomes C++ (native/msl/rewrite.h). What the compiler makes of it, host builds test.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -60,6 +61,31 @@ void lines_stay() {
   CHECK(lines == wanted);
 }
 
+size_t lines_of(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
+void a_name_on_several_lines_is_on_one_in_its_entry() {
+  const std::string source =
+      "template <typename T, int N> kernel void f(device T* a) {}\ntemplate kernel void f<float,\n  2>(device "
+      "float*);\n";
+  CHECK(has(rewritten(source), "Registered<&f<float, 2>"));
+  CHECK(lines_of(rewritten(source).text) == lines_of(source) + 2);
+}
+
+void a_literal_without_end_keeps_its_line() {
+  const std::string source = "[[host_name(\"f)]]\n[[host_name(\"f\\\n)]]\n";
+  CHECK(lines_of(rewritten(source).text) == lines_of(source) + 2);
+}
+
+void an_entry_stays_where_the_next_word_is_taken_out() {
+  const auto result = rewritten("kernel void f() {}kernel void g() {}");
+  CHECK(has(result, "Registered<&f>"));
+  CHECK(has(result, "Registered<&g>"));
+}
+
+void a_line_may_have_any_number() {
+  CHECK(has(rewritten("# 99999999999999999999 \"program_source\"\nint a;"), "int a;"));
+}
+
 void threadgroup_memory_is_shared() {
   CHECK(has(rewritten("void f() { threadgroup float a[4]; }"), "{ static thread_local float a[4];"));
   CHECK(has(rewritten("void f() { threadgroup float* a = b; }"), "{             float* a = b;"));
@@ -93,6 +119,10 @@ int main() {
   a_parameter_may_have_its_attribute_s_name();
   a_template_has_an_entry_for_each_instantiation();
   lines_stay();
+  a_name_on_several_lines_is_on_one_in_its_entry();
+  a_literal_without_end_keeps_its_line();
+  an_entry_stays_where_the_next_word_is_taken_out();
+  a_line_may_have_any_number();
   threadgroup_memory_is_shared();
   comments_and_text_are_no_code();
   kernels_wait_where_a_barrier_is();

@@ -216,7 +216,7 @@ Result Program::compare() {
       result.wrong = "a race was reported with a wrong buffer, range or kind";
       return result;
     }
-    // One race stands for all ranges of one pair of accesses.
+    // One race is counted for all ranges of one pair of accesses.
     mark(reported, a, b);
   }
   result.races = order_.count();

@@ -2,7 +2,7 @@
 // oracle. Prints how many scenarios ran; exit status 1 if one failed.
 //
 // Usage: order_test [SEED]
-//        order_test measure [ACCESSES]   prints time and memory of random accesses (10 million unless told)
+//        order_test measure [ACCESSES]   prints time and memory of random accesses (default: 10 million)
 #include "../metal/order.h"
 
 #include <sys/resource.h>

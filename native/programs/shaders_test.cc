@@ -14,6 +14,14 @@ void mpsforge_shader_simd_barrier(const Run* run, uint32_t place, uint32_t memor
 float mpsforge_shader_simd_sum_f32(const Run* run, uint32_t place, float value);
 void mpsforge_shader_simd_shuffle(const Run* run, uint32_t place, void* value, void* result, uint64_t size,
                                   int32_t distance);
+float mpsforge_shader_simd_max_f32(const Run* run, uint32_t place, float value);
+void mpsforge_shader_simd_take(const Run* run, uint32_t place, void* value, void* result, uint64_t size, int32_t lane);
+void mpsforge_shader_simd_fill_up(const Run* run, uint32_t place, void* value, void* filling, void* result,
+                                  uint64_t size, int32_t distance, int32_t modulo);
+void mpsforge_shader_matrix_multiply(const Run* run, uint32_t place, const float* a, const float* b, float* sum);
+uint32_t mpsforge_shader_matrix_diagonal(const Run* run);
+void* mpsforge_shader_variable(Run* run, uint32_t number, uint64_t size);
+float mpsforge_shader_sinpi(float x);
 void* mpsforge_shader_read(const Run* run, uint64_t root, uint64_t address, uint64_t size, uint64_t touched);
 void* mpsforge_shader_write(const Run* run, uint64_t root, uint64_t address, uint64_t size);
 void* mpsforge_shader_atomic(const Run* run, uint64_t address, uint64_t size, uint32_t access);
@@ -96,6 +104,70 @@ void shuffle_keeps_what_comes_from_beyond() {
     mpsforge_shader_simd_shuffle(run, 1, &mine, &results[thread], sizeof mine, 4);
   });
   for (uint32_t i = 0; i < 64; ++i) CHECK(results[i] == static_cast<float>(i % 32 < 28 ? i + 4 : i));
+}
+
+void largest_is_of_the_simd_group() {
+  run([](Run* run, uint32_t thread) {
+    results[thread] = mpsforge_shader_simd_max_f32(run, 1, -static_cast<float>(thread) - 1);
+  });
+  for (uint32_t i = 0; i < kThreads; ++i) CHECK(results[i] == -static_cast<float>(i / 32 * 32) - 1);
+}
+
+void take_is_from_the_named_lane() {
+  run([](Run* run, uint32_t thread) {
+    auto mine = static_cast<float>(thread);
+    mpsforge_shader_simd_take(run, 1, &mine, &results[thread], sizeof mine, 5);
+  });
+  for (uint32_t i = 0; i < kThreads; ++i) CHECK(results[i] == static_cast<float>(i / 32 * 32 + 5));
+}
+
+// In parts of 16 lanes, the first 3 of which get the fillings of the last 3.
+void fill_up_takes_fillings_of_the_last_lanes() {
+  run([](Run* run, uint32_t thread) {
+    auto mine = static_cast<float>(thread), filling = mine + 1000;
+    mpsforge_shader_simd_fill_up(run, 1, &mine, &filling, &results[thread], sizeof mine, 3, 16);
+  });
+  for (uint32_t i = 0; i < 64; ++i) {
+    CHECK(results[i] == (i % 16 < 3 ? static_cast<float>(i + 1013) : static_cast<float>(i - 3)));
+  }
+}
+
+// Twice the unit matrix, times one of whose elements all differ, plus 1.
+void matrices_are_multiplied_over_lanes() {
+  run([](Run* run, uint32_t thread) {
+    if (thread >= kSimdWidth) return;
+    const uint32_t diagonal = mpsforge_shader_matrix_diagonal(run);
+    const float a[2] = {diagonal & 1 ? 2.0f : 0, diagonal & 2 ? 2.0f : 0};
+    const float b[2] = {static_cast<float>(2 * thread), static_cast<float>(2 * thread + 1)};
+    float sum[2] = {1, 1};
+    mpsforge_shader_matrix_multiply(run, 1, a, b, sum);
+    results[thread] = sum[0];
+    memory[thread] = sum[1];
+  });
+  for (uint32_t i = 0; i < kSimdWidth; ++i) {
+    CHECK(results[i] == static_cast<float>(4 * i + 1) && memory[i] == static_cast<float>(4 * i + 3));
+  }
+}
+
+void variables_are_checked_and_shared_by_the_group() {
+  run([](Run* run, uint32_t thread) {
+    const auto tile = reinterpret_cast<uint64_t>(mpsforge_shader_variable(run, 3, kThreads * 4));
+    CHECK(reinterpret_cast<uint64_t>(mpsforge_shader_variable(run, 4, 4)) >> kTagShift == kOwnMemory - 4);
+    auto* own = static_cast<float*>(mpsforge_shader_write(run, tile, tile + 4 * uint64_t{thread}, 4));
+    CHECK(*own != *own);  // nothing is there yet
+    *own = static_cast<float>(thread);
+    mpsforge_shader_group_barrier(run, 1, kGroup);
+    const uint64_t other = tile + 4 * uint64_t{kThreads - 1 - thread};
+    results[thread] = *static_cast<float*>(mpsforge_shader_read(run, tile, other, 4, 4));
+    if (thread == 0) mpsforge_shader_read(run, tile, tile + 4 * uint64_t{kThreads}, 4, 4);
+  });
+  for (uint32_t i = 0; i < kThreads; ++i) CHECK(results[i] == static_cast<float>(kThreads - 1 - i));
+  CHECK(refused.size() == 1 && refused[0].slot == kOwnMemory - 3 && refused[0].offset == uint64_t{4} * kThreads);
+}
+
+void sine_of_whole_numbers_is_zero() {
+  for (const float x : {-3.0f, 0.0f, 1.0f, 1000001.0f}) CHECK(mpsforge_shader_sinpi(x) == 0);
+  CHECK(mpsforge_shader_sinpi(0.5f) == 1 && mpsforge_shader_sinpi(1.5f) == -1 && mpsforge_shader_sinpi(-0.5f) == -1);
 }
 
 void read_beyond_a_buffer_gives_zeros() {
@@ -251,6 +323,12 @@ int main() {
   sum_is_of_the_simd_group();
   lanes_of_a_branch_are_active_alone();
   shuffle_keeps_what_comes_from_beyond();
+  largest_is_of_the_simd_group();
+  take_is_from_the_named_lane();
+  fill_up_takes_fillings_of_the_last_lanes();
+  matrices_are_multiplied_over_lanes();
+  variables_are_checked_and_shared_by_the_group();
+  sine_of_whole_numbers_is_zero();
   read_beyond_a_buffer_gives_zeros();
   races_of_threads_are_found();
   a_race_names_both_threads();

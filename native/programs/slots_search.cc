@@ -116,7 +116,7 @@ bool explained(const std::vector<Operation>& history, const Model& model, uint32
 }
 
 // First come, first served: who had queued before another came, or queued, has its turn first. With one slot the
-// generation tells whose turn was first.
+// generation shows whose turn was first.
 std::string check_order(const std::vector<Operation>& history) {
   for (const Operation& early : history) {
     for (const Operation& late : history) {

@@ -108,5 +108,6 @@ func decode(text []byte) (*Result, error) {
 	if result.Error != "" {
 		return nil, fmt.Errorf("%w: %s", ErrProgram, result.Error)
 	}
+	result.Language = Language
 	return &result.Result, nil
 }

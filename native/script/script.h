@@ -10,7 +10,7 @@
 //
 // All levels:
 // clang-format off
-//   device KEY=NUMBER...      the first line, if at all: abort, macos, models, cap, covers, split, order or watchdog,
+//   device KEY=NUMBER...      only as the first line: abort, macos, models, cap, covers, split, order or watchdog,
 //                             as mpsforge_metal_config explains them
 //   barrier NAME              waits for all threads that have this line; orders them
 //   post NAME                 counts up; orders
@@ -22,7 +22,7 @@
 //   release NAME              releases an object early
 //   leak NAME                 never releases an object
 //   gil                       in the set-up: a lock that threads hold but where the pool blocks
-//   no_python                 the thread is none of Python's: it lets that lock go for good
+//   no_python                 the thread is not one of Python's: it releases that lock for good
 //   with_gil BLOCK            runs the block with that lock, as a deleter of a Python object does
 //   await_with_gil NAME       waits with that lock held, as an extension in C may
 //   fork BLOCK                runs the block in a forked child, whose failures count

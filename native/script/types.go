@@ -26,7 +26,7 @@ const (
 	Replay Mode = 3 // one schedule
 )
 
-// Unbounded is the number of deviations that stands for any number.
+// Unbounded is the number of deviations that means any number.
 const Unbounded = -1
 
 // Backend is what runs a program.
@@ -120,8 +120,13 @@ type Statistics struct {
 	CheckerBytes   uint64 `json:"checker_bytes"`
 }
 
+// Language is the version of the language of programs. It rises whenever a line changes its meaning or is refused; new verbs do not
+// raise it.
+const Language = 1
+
 // Result is what the runs of a program came to.
 type Result struct {
+	Language   int             `json:"language"`
 	Runs       uint64          `json:"runs"`
 	Complete   bool            `json:"complete"`  // Search: there are no more schedules
 	Stuck      bool            `json:"stuck"`     // the last run could not end; its threads are left behind
@@ -133,5 +138,5 @@ type Result struct {
 	Records    []Record        `json:"records,omitempty"`
 }
 
-// Clean tells whether nothing was found and nothing failed.
+// Clean reports whether nothing was found and nothing failed.
 func (r *Result) Clean() bool { return !r.Stuck && len(r.Failures) == 0 && len(r.Findings) == 0 }

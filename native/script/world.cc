@@ -102,7 +102,7 @@ void World::make_pool(const std::string& environment) {
 }
 
 void World::put(const std::string& name, const Object& object) {
-  // NULL stands for what a violation refused; calls on it do nothing.
+  // NULL is what a violation refused; calls on it do nothing.
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto& [other, old] : objects_) {
     if (other == name) throw Wrong("a second object " + name);

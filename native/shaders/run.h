@@ -13,7 +13,8 @@
 namespace mpsforge::shaders {
 
 constexpr uint32_t kSlots = 1024;  // 0 is of no memory
-// Variables in the threadgroup's memory of a kernel that was compiled from source; a slot where races are looked for.
+// Variables in the threadgroup's memory: of a kernel that was compiled from source all in this slot, where races are
+// looked for; of a translated one a slot each, from this one downwards.
 constexpr uint32_t kOwnMemory = kSlots - 1;
 constexpr uint32_t kArguments = 40;
 constexpr uint32_t kSimdWidth = 32;  // as on Apple's GPUs
@@ -74,6 +75,7 @@ struct Races;
 struct Run {
   Slot slots[kSlots];
   uint32_t slot_count = 1;
+  uint32_t own = kOwnMemory;       // the first slot of variables in threadgroup memory
   uint64_t arguments[kArguments];  // by their place in the kernel's list: pointers, with their slots' numbers
   uint32_t threads[3];             // of the grid
   uint32_t group[3];               // threads of a whole threadgroup
@@ -125,7 +127,7 @@ struct Table {
   uint32_t library_count;
   const Library* libraries;
 };
-constexpr uint32_t kFormat = 3;
+constexpr uint32_t kFormat = 4;
 
 }  // namespace mpsforge::shaders
 

@@ -26,7 +26,7 @@ class Random {
   uint64_t state_;
 };
 
-// What stands for the stream behind a slot. The holder writes owner as plain memory: if the allocator hands a slot over
+// The stand-in for a slot's stream. The holder writes owner as plain memory: if the allocator hands a slot over
 // without ordering the holders, ThreadSanitizer sees it. holders is relaxed so that it orders nothing by itself.
 struct alignas(64) Stream {
   uint64_t owner = 0;

@@ -183,7 +183,7 @@ func (s *Subject) RunHistory(options HistoryOptions) (History, error) {
 		Statistics: goStatistics(result.statistics),
 	}
 	if result.stalled != 0 {
-		history.Stuck = "nothing moved any more: " + C.GoString(&result.stuck[0])
+		history.Stuck = "no progress: " + C.GoString(&result.stuck[0])
 	}
 	for i := range history.Records {
 		record := &records[i]

@@ -1,7 +1,7 @@
 // The C ABI of a slot allocator: what the reference and every subject under test implement.
 //
-// All strings are UTF-8 and end with a null byte. No function throws or keeps a pointer that it is given; memory that
-// runs short anywhere but in create ends the process. Functions on one mpsforge_slots may be called from any thread at
+// All strings are UTF-8 and end with a null byte. No function throws or keeps a pointer that it is given; running
+// out of memory ends the process, except in create. Functions on one mpsforge_slots may be called from any thread at
 // any time, except destroy.
 #ifndef MPSFORGE_NATIVE_SLOTS_H
 #define MPSFORGE_NATIVE_SLOTS_H
@@ -75,7 +75,7 @@ typedef struct {
   // Returns 1 if the lease was live and is now ended, 0 if it was refused. Never blocks on other threads' leases.
   int (*release)(mpsforge_slots* self, uint32_t slot, uint64_t generation);
 
-  // Fills *statistics: all of one moment during the call.
+  // Fills *statistics: one consistent moment during the call.
   void (*statistics)(mpsforge_slots* self, mpsforge_slots_statistics* statistics);
 
   // Writes one of the texts above to buffer, cut to size bytes with the null byte. Returns its full length in bytes

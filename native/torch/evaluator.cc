@@ -39,7 +39,7 @@ at::Tensor kept(const Node& node, size_t result, const at::Tensor& tensor) {
 // The memory of a reinterpreted tensor is that of its own type.
 bool needs_own_type(const Node& node) { return node.operation == "reinterpretCast"; }
 
-// What the recorder told the program must hold.
+// What the recorder promised the program must hold.
 void check(const Node& node, const Tensors& results) {
   if (results.size() != node.results.size()) throw std::logic_error("a wrong number of results");
   for (size_t i = 0; i < results.size(); ++i) {

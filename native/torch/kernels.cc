@@ -24,26 +24,6 @@ void renorm(const KernelCall& call) {
   });
 }
 
-// matmul_* of later versions than 2.6: strides of the three matrices in elements, then rows, inner and
-// columns.
-void matmul(const KernelCall& call) {
-  with_type(call, call.function().substr(call.function().find("matmul_") + 7), [&](auto type) {
-    using T = decltype(type);
-    const auto strides = call.values<uint64_t>(3, 6);
-    const auto sizes = call.values<uint32_t>(4, 3);
-    for (size_t row = 0; row < sizes[0]; ++row) {
-      for (size_t column = 0; column < sizes[2]; ++column) {
-        T sum = T(0);
-        for (size_t k = 0; k < sizes[1]; ++k) {
-          sum = sum + *call.read<T>(0, 1, row * strides[0] + k * strides[1]) *
-                          *call.read<T>(1, 1, k * strides[2] + column * strides[3]);
-        }
-        *call.write<T>(2, 1, row * strides[4] + column * strides[5]) = sum;
-      }
-    }
-  });
-}
-
 // The rows of layer_norm_single_row_* and layer_norm_looped_*, one to a threadgroup; also their means and reciprocal
 // deviations.
 void layer_norm(const KernelCall& call) {
@@ -79,7 +59,6 @@ const RegisterHostKernel registered[] = {
     {"renorm_float", renorm},
     {"renorm_half", renorm},
     {"renorm_bfloat", renorm},
-    {"matmul_*", matmul},
     {"layer_norm_single_row_float", layer_norm},
     {"layer_norm_single_row_half", layer_norm},
     {"layer_norm_single_row_bfloat", layer_norm},

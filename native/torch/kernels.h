@@ -17,7 +17,7 @@ namespace mpsforge::hostmps {
 using mpsforge::objc::KernelCall;
 using mpsforge::objc::RegisterHostKernel;
 
-// Calls use with a value of the type that a Metal name stands for.
+// Calls use with a value of the type that a Metal name means.
 template <class Use>
 void with_type(const KernelCall& call, const std::string& name, Use use) {
   if (name == "float") return use(float());

@@ -1,10 +1,10 @@
 // Host versions of the kernels that go over a TensorIterator: NAME_LAYOUT_OUTPUT_INPUT, or NAME_LAYOUT_cast_OUTPUT for
-// two inputs of different types, each with _SCALAR where the operation has one. Names and argument positions are those
-// of c10/metal/indexing.h and of exec_unary_kernel and exec_binary_kernel in OperationUtils.mm, from PyTorch 2.7 on.
+// two inputs of different types, with _SCALAR where an operation of two inputs has one. Names and argument positions
+// are those of c10/metal/indexing.h and of exec_unary_kernel and exec_binary_kernel in OperationUtils.mm, from
+// PyTorch 2.7 on.
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -14,14 +14,14 @@
 namespace mpsforge::hostmps {
 namespace {
 
-// An element, or a scalar argument: floating point is computed as float, everything else as whole numbers. The last
-// argument is the scalar.
+// Floating point is computed as float, everything else as whole numbers.
 struct Unary {
   const char* name;
-  float (*real)(float, float);
-  int64_t (*whole)(int64_t, int64_t);  // nullptr: the operation is not defined for them
+  float (*real)(float);
+  int64_t (*whole)(int64_t);  // nullptr: the operation is not defined for them
 };
 
+// The last argument is the kernel's scalar, where it has one.
 struct Binary {
   const char* name;
   float (*real)(float, float, float);
@@ -29,38 +29,15 @@ struct Binary {
 };
 
 const Unary kUnary[] = {
-    {"exp", [](float x, float) { return std::exp(x); }, nullptr},
-    {"exp2", [](float x, float) { return std::exp2(x); }, nullptr},
-    {"expm1", [](float x, float) { return std::expm1(x); }, nullptr},
-    {"log", [](float x, float) { return std::log(x); }, nullptr},
-    {"log2", [](float x, float) { return std::log2(x); }, nullptr},
-    {"log10", [](float x, float) { return std::log10(x); }, nullptr},
-    {"log1p", [](float x, float) { return std::log1p(x); }, nullptr},
-    {"erf", [](float x, float) { return std::erf(x); }, nullptr},
-    {"erfc", [](float x, float) { return std::erfc(x); }, nullptr},
-    {"sin", [](float x, float) { return std::sin(x); }, nullptr},
-    {"cos", [](float x, float) { return std::cos(x); }, nullptr},
-    {"tan", [](float x, float) { return std::tan(x); }, nullptr},
-    {"asin", [](float x, float) { return std::asin(x); }, nullptr},
-    {"acos", [](float x, float) { return std::acos(x); }, nullptr},
-    {"atan", [](float x, float) { return std::atan(x); }, nullptr},
-    {"sinh", [](float x, float) { return std::sinh(x); }, nullptr},
-    {"cosh", [](float x, float) { return std::cosh(x); }, nullptr},
-    {"tanh", [](float x, float) { return std::tanh(x); }, nullptr},
-    {"sqrt", [](float x, float) { return std::sqrt(x); }, nullptr},
-    {"rsqrt", [](float x, float) { return 1 / std::sqrt(x); }, nullptr},
-    {"sigmoid", [](float x, float) { return 1 / (1 + std::exp(-x)); }, nullptr},
-    {"abs", [](float x, float) { return std::abs(x); }, [](int64_t x, int64_t) { return x < 0 ? -x : x; }},
-    {"neg", [](float x, float) { return -x; }, [](int64_t x, int64_t) { return -x; }},
-    {"round", [](float x, float) { return std::rint(x); }, [](int64_t x, int64_t) { return x; }},
-    {"hardsigmoid", [](float x, float) { return std::clamp(x + 3, 0.0f, 6.0f) / 6; }, nullptr},
-    {"hardswish", [](float x, float) { return x * std::clamp(x + 3, 0.0f, 6.0f) / 6; }, nullptr},
-    {"leaky_relu", [](float x, float slope) { return x > 0 ? x : x * slope; }, nullptr},
+    {"exp", [](float x) { return std::exp(x); }, nullptr},
+    {"sin", [](float x) { return std::sin(x); }, nullptr},
+    {"cos", [](float x) { return std::cos(x); }, nullptr},
+    {"tanh", [](float x) { return std::tanh(x); }, nullptr},
+    {"sqrt", [](float x) { return std::sqrt(x); }, nullptr},
+    {"sigmoid", [](float x) { return 1 / (1 + std::exp(-x)); }, nullptr},
+    {"abs", [](float x) { return std::abs(x); }, [](int64_t x) { return x < 0 ? -x : x; }},
+    {"neg", [](float x) { return -x; }, [](int64_t x) { return -x; }},
 };
-
-int64_t quotient(int64_t a, int64_t b) { return b == 0 ? 0 : a / b; }  // not defined by Metal; here no signal
-
-int64_t floor_quotient(int64_t a, int64_t b) { return quotient(a, b) - (b != 0 && a % b != 0 && (a < 0) != (b < 0)); }
 
 const Binary kBinary[] = {
     {"add", [](float a, float b, float) { return a + b; }, [](int64_t a, int64_t b, int64_t) { return a + b; }},
@@ -68,20 +45,7 @@ const Binary kBinary[] = {
     {"mul", [](float a, float b, float) { return a * b; }, [](int64_t a, int64_t b, int64_t) { return a * b; }},
     {"add_alpha", [](float a, float b, float c) { return a + c * b; },
      [](int64_t a, int64_t b, int64_t c) { return a + c * b; }},
-    {"sub_alpha", [](float a, float b, float c) { return a - c * b; },
-     [](int64_t a, int64_t b, int64_t c) { return a - c * b; }},
-    {"lerp_alpha", [](float a, float b, float c) { return a + c * (b - a); }, nullptr},
     {"div_true", [](float a, float b, float) { return a / b; }, nullptr},
-    {"div_floor", [](float a, float b, float) { return std::floor(a / b); },
-     [](int64_t a, int64_t b, int64_t) { return floor_quotient(a, b); }},
-    {"div_trunc", [](float a, float b, float) { return std::trunc(a / b); },
-     [](int64_t a, int64_t b, int64_t) { return quotient(a, b); }},
-    {"remainder", [](float a, float b, float) { return a - b * std::floor(a / b); },
-     [](int64_t a, int64_t b, int64_t) { return a - b * floor_quotient(a, b); }},
-    {"fmod", [](float a, float b, float) { return std::fmod(a, b); },
-     [](int64_t a, int64_t b, int64_t) { return a - b * quotient(a, b); }},
-    {"fmax", [](float a, float b, float) { return std::fmax(a, b); }, nullptr},
-    {"fmin", [](float a, float b, float) { return std::fmin(a, b); }, nullptr},
 };
 
 // A kernel's name, taken apart.
@@ -210,11 +174,10 @@ void each_element(const KernelCall& call, const std::vector<int64_t>& sizes, con
 
 template <class Value, class Function>
 void run_unary(const KernelCall& call, Function function, const std::vector<int64_t>& sizes,
-               const std::vector<Operand>& operands, const Operand* scalar) {
+               const std::vector<Operand>& operands) {
   if (!function) call.fail("no host version for elements of type " + operands[0].type);
-  const Value alpha = scalar ? load<Value>(call, *scalar, 0) : Value{};
   each_element(call, sizes, operands, [&](const std::vector<size_t>& at) {
-    store(call, operands[0], at[0], function(load<Value>(call, operands[1], at[1]), alpha));
+    store(call, operands[0], at[0], function(load<Value>(call, operands[1], at[1])));
   });
 }
 
@@ -245,13 +208,10 @@ void unary(const KernelCall& call) {
       for (int64_t& stride : operand.strides) stride *= static_cast<int64_t>(operand.size);
     }
   }
-  Operand scalar{name.dense ? 2u : 6u, "", 0, {}};
-  if (name.types.size() > 2) scalar.type = name.types[2];
-  const Operand* given = scalar.type.empty() ? nullptr : &scalar;
   if (is_real(name.types[0])) {
-    run_unary<float>(call, operation.real, sizes, operands, given);
+    run_unary<float>(call, operation.real, sizes, operands);
   } else {
-    run_unary<int64_t>(call, operation.whole, sizes, operands, given);
+    run_unary<int64_t>(call, operation.whole, sizes, operands);
   }
 }
 

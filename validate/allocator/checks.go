@@ -20,6 +20,13 @@ import (
 // ProgramTimeout only detects a compiled check that hangs.
 const ProgramTimeout = 20 * time.Minute
 
+// How many checks there are of each kind.
+var (
+	InProcess  = len(slotScenarios) + len(historyShapes)
+	Sanitizers = 2
+	Schedules  = 1
+)
+
 // CheckInProcess runs the checks that call the subject from this process.
 func CheckInProcess(ctx context.Context, c *stage.Checker, subject *slots.Subject) []reports.Check {
 	return append(checkScenarios(ctx, c, subject), checkHistories(ctx, c, subject)...)

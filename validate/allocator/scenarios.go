@@ -59,7 +59,7 @@ func perform(ctx context.Context, scenario slotScenario, t *trial) []string {
 	case problems := <-done:
 		return problems
 	case <-time.After(4 * t.patience):
-		return []string{fmt.Sprintf("hangs: not over after %v", 4*t.patience)}
+		return []string{fmt.Sprintf("hangs: not finished after %v", 4*t.patience)}
 	case <-ctx.Done():
 		return []string{ctx.Err().Error()}
 	}

@@ -99,7 +99,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 			}
 		}
 	}
-	note := "Operations a second, median; efficiency is that of one thread times their number. There is no bound to pass."
+	note := "Operations a second, median; efficiency is that of one thread times their number. No bound is checked."
 	if !env.Machine.MetalRan {
 		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
 	}

@@ -155,10 +155,10 @@ func checkGuards(dir string, report *reports.Stage) error {
 	report.Count("functions covered by guards", int64(g.covered))
 	for _, f := range g.naked {
 		report.Add(reports.Check{Name: name, Subject: fmt.Sprintf("%s:%d", f.file, f.line), Verdict: reports.Failed,
-			Detail: f.name + " asks for a stream, or calls a function that does, and neither a wrapper, nor a guard, nor a caller with one is seen: add a guard"})
+			Detail: f.name + " asks for a stream, or calls a function that does, but no wrapper, no guard and no caller with a guard was found: add a guard"})
 	}
 	if len(g.naked) == 0 {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Passed, Detail: "every function of the operators that asks for a stream is reached through guards alone"})
+		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Passed, Detail: "every function of the operators that asks for a stream is reached through guards only"})
 	}
 	return nil
 }

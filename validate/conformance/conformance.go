@@ -1,4 +1,4 @@
-// Package conformance is the stage that compiles the slot allocator as it is in the checkout and holds it to the reference.
+// Package conformance is the stage that compiles the slot allocator as it is in the checkout and compares it with the reference.
 // The checks themselves are in package allocator, which the stage reference runs too.
 package conformance
 
@@ -70,6 +70,7 @@ func checkConformance(ctx context.Context, o stage.CheckOptions, report *reports
 		return err
 	}
 	c := stage.NewChecker(o, report, "checkout")
+	c.Total = allocator.Schedules + allocator.Sanitizers + allocator.InProcess
 	builder := cxx.Builder{Cache: o.Cache, Compiler: tools}
 	path, err := builder.Build(ctx, source.Library())
 	if err != nil {

@@ -12,10 +12,13 @@ import (
 
 func TestConformancePassesAndProvesIdentity(t *testing.T) {
 	report := reports.Stage{Name: "conformance"}
-	if err := checkConformance(t.Context(), stagetest.Options(t), &report); err != nil {
+	options, progress := stagetest.Options(t), &stagetest.Progress{}
+	options.Sink = progress
+	if err := checkConformance(t.Context(), options, &report); err != nil {
 		t.Fatal(err)
 	}
 	stagetest.NeedPassed(t, report)
+	progress.NeedTotal(t)
 	if len(report.Facts) == 0 || report.Facts[0].Name != "identity" || !strings.HasSuffix(report.Facts[0].Value, " test") {
 		t.Errorf("facts = %v, want the identity with the stamp first", report.Facts)
 	}

@@ -1,5 +1,5 @@
-// Package crash knows the texts and stacks by which Metal and PyTorch die: it explains one, and finds them in logs and in Apple's
-// crash reports. It reads text only; what a process under test did is package process's.
+// Package crash has the texts and stacks with which Metal and PyTorch crash: it explains one, and finds them in logs and in Apple's
+// crash reports. It reads text only; how a process under test ended is in package process.
 package crash
 
 import (

@@ -150,8 +150,8 @@ func TestClassifyRefuses(t *testing.T) {
 	tests := map[string]struct{ content, problem string }{
 		"empty":            {"", "its first line is missing or cut off"},
 		"text":             {"Process: python\n", "its first line is no JSON object"},
-		"header only":      {header + "\n", "the report behind its first line is missing or cut off"},
-		"cut off":          {whole[:len(whole)/2], "the report behind its first line is missing or cut off"},
+		"header only":      {header + "\n", "the report after its first line is missing or cut off"},
+		"cut off":          {whole[:len(whole)/2], "the report after its first line is missing or cut off"},
 		"another kind":     {`{"bug_type":"298"}` + "\n{}\n", "bug type 298"},
 		"wrong shape":      {header + "\n" + `{"threads":5}`, `"threads" is a JSON number`},
 		"thread not there": {strings.Replace(whole, `"faultingThread":1`, `"faultingThread":-7`, 1), "faultingThread is -7, but threads are 2"},
@@ -232,7 +232,7 @@ func TestExplain(t *testing.T) {
 // TestSignatures checks what the table promises.
 func TestSignatures(t *testing.T) {
 	planned := []string{"stream-slots", "stream-discipline", "shader-library-locks", "graph-and-kernel-cache", "matrix-kernel-locks", "profiler-streams",
-		"event-streams", "stream-pool", "allocator-streams", "hand-over", "thread-leases", "python-streams", "test-mps-parallel"}
+		"event-streams", "stream-pool", "allocator-streams", "hand-over", "thread-leases", "python-streams", "test-mps-parallel", "cpu-copies"}
 	slugs := map[string]bool{}
 	number := 0
 	for _, s := range Signatures() {

@@ -66,7 +66,7 @@ func parseIPS(content []byte) (crashReport, error) {
 	}
 	var body ipsBody
 	if err := decoder.Decode(&body); err != nil {
-		return crashReport{}, ipsError("the report behind its first line", err)
+		return crashReport{}, ipsError("the report after its first line", err)
 	}
 	return body.report()
 }

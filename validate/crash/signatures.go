@@ -109,7 +109,7 @@ var signatures = []*Signature{
 		Meaning: "An encoder was made on a command buffer that has one open; a command buffer has one active encoder at a time.",
 		Cause:   "Two threads encode into the command buffer that they share. One thread alone can do it too: an extension that makes an encoder of its own while PyTorch keeps one open.",
 		Patches: []string{"stream-discipline", "shader-library-locks", "thread-leases"},
-		Remains: "An extension that makes encoders directly instead of asking the stream for its one is not helped.",
+		Remains: "The patches do not help an extension that makes encoders itself instead of using the stream's.",
 		Sources: append(pytorch(197805, 163721), github("huggingface/kernels", 307)...),
 	},
 	{
@@ -212,15 +212,15 @@ var signatures = []*Signature{
 		Meaning: "A thread waits for something that does not come. A sample shows where threads were, not why: in waitUntilCompleted alone a thread may simply be waiting for a long kernel.",
 		Cause:   "The thread that runs a block of the queue has aborted or waits itself; or all 64 command buffers that a queue holds are open, and the next thread blocks in making one; or the GPU stopped at a fault.",
 		Patches: []string{"stream-discipline", "hand-over", "thread-leases"},
-		Remains: "A GPU that stopped at a fault is not helped.",
+		Remains: "The patches do not help when the GPU stopped at a fault.",
 		Sources: append(pytorch(197836, 144634), github("gfx-rs/wgpu", 8574)...),
 	},
 	{
 		Number: 18, Slug: "gpu-fault", Class: NotThreadClass,
 		Texts:   []string{"command buffer exited with error status"},
 		Meaning: "The GPU gave up a command buffer: a fault in a kernel, a time limit or no memory. What it should have computed was not computed.",
-		Cause:   "Not the order of calls, so not threads as such; the error's code in the lines below gives the kind.",
-		Remains: "Nothing in the series addresses it.",
+		Cause:   "Not the order of calls, so not threads; the error code in the next lines shows the kind of fault.",
+		Remains: "No patch of the series addresses it.",
 		Sources: pytorch(125442, 193571),
 	},
 	{
@@ -228,7 +228,7 @@ var signatures = []*Signature{
 		Texts:   []string{"MPSNDArray.mm…failed assertion", "NDArray init…Error: ", "NDArray, init…Error: "},
 		Meaning: "An array's shape or size is one that MPSNDArray does not take, such as more than 4 GB or a buffer that is too small.",
 		Cause:   "The operation and its shapes; it happens on one thread too.",
-		Remains: "Nothing in the series addresses it.",
+		Remains: "No patch of the series addresses it.",
 		Sources: pytorch(77851, 143859),
 	},
 	{
@@ -236,14 +236,15 @@ var signatures = []*Signature{
 		Texts:   []string{"LLVM ERROR"},
 		Meaning: "MPSGraph's compiler refused a graph, often for types or shapes that do not go together.",
 		Cause:   "The operation and its operands; it happens on one thread too.",
-		Remains: "Nothing in the series addresses it.",
+		Remains: "No patch of the series addresses it.",
 		Sources: github("vladmandic/sdnext", 413),
 	},
 	{
 		Slug: "async-copy-corruption", Class: NotThreadClass,
 		Meaning: "Weights copied with non_blocking=True arrive damaged. It prints nothing, so classify never finds it.",
 		Cause:   "The copy reads the source after its memory was freed; one thread is enough.",
-		Remains: "Nothing in the series addresses it. Copy without non_blocking, or keep the source until a synchronise.",
+		Patches: []string{"cpu-copies"},
+		Remains: "Without it: copy without non_blocking, or keep the source until a synchronise.",
 		Sources: pytorch(189690),
 	},
 }
@@ -294,11 +295,11 @@ func Find(query string) (*Signature, error) {
 			return signature, nil
 		}
 	}
-	var names, slugs []string
+	var slugs []string
 	for _, signature := range signatures {
-		names, slugs = append(names, signature.Name()), append(slugs, signature.Slug)
+		slugs = append(slugs, signature.Slug)
 	}
-	return nil, fmt.Errorf("%w: %q%s; there are: %s; or give a text that holds one of their phrases", ErrUnknownSignature, Shorten(query), suggest.Meant(query, slugs), strings.Join(names, ", "))
+	return nil, fmt.Errorf("%w: %q%s; mpsforge metal explain lists those that are known, and mpsforge metal classify FILE looks for them in a whole log or crash report", ErrUnknownSignature, Shorten(query), suggest.Meant(query, slugs))
 }
 
 // stackTexts are words of a stack or a report by which Explain knows a signature that has no message. They are too weak

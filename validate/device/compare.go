@@ -37,9 +37,9 @@ func ruleOf(program corpus.Program) rule {
 	choice := ownChoice.FindStringSubmatch(program.Text)
 	switch {
 	case choice != nil:
-		return rule{skip: fmt.Sprintf("%s is asked of the engine, and cannot be asked of a device", choice[1]+choice[2])}
+		return rule{skip: fmt.Sprintf("it sets %s, which only the software Metal has", choice[1]+choice[2])}
 	case expect.Kind == script.Model || models.MatchString(program.Text):
-		return rule{open: "it is about what was only observed from outside"}
+		return rule{open: "it checks behaviour that is observed, not documented"}
 	case expect.Kind == script.Violation && expect.Signature == 0:
 		return rule{open: "Metal's documentation forbids it, and does not say what follows"}
 	case expect.Kind == script.Violation && expect.Signature == syncOnOwnQueue:
@@ -125,7 +125,7 @@ func Compare(ctx context.Context, facts Facts, programs []corpus.Program, seed u
 		case at < 0:
 			c.Differences = []string{"it is not in the facts"}
 		case left[at].Digest != builds.Digest(program.Text):
-			c.NotCompared = "its text is another one here: the facts are of another version of mpsforge"
+			c.NotCompared = "its text differs here: the facts are from another version of mpsforge"
 		default:
 			if err := c.judge(ctx, left[at], seed); err != nil {
 				return nil, fmt.Errorf("program %q: %w", program.Name, err)

@@ -125,7 +125,7 @@ func linkBackend(ctx context.Context, env *stage.Env, report *reports.Stage) err
 	case err != nil:
 		check.Verdict, check.Detail, check.Output = reports.Failed, "it does not", err.Error()
 	default:
-		check.Detail = detail + "; not run: that takes a Mac"
+		check.Detail = detail + "; not run: this needs a Mac"
 	}
 	check.Seconds = time.Since(started).Seconds()
 	report.Add(check)

@@ -19,6 +19,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/mac"
 	"mpsforge/internal/events"
+	"mpsforge/internal/schemas/schematest"
 	"mpsforge/native"
 	"mpsforge/native/script"
 	"mpsforge/reports"
@@ -91,7 +92,15 @@ func TestStageWithoutADevice(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, verdicts[name], want)
 		}
 	}
-	facts, err := ReadFacts(filepath.Join(env.Artifacts, "facts-software.json"))
+	file := filepath.Join(env.Artifacts, "facts-software.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schematest.Validate("device-facts", text); err != nil {
+		t.Error(err)
+	}
+	facts, err := ReadFacts(file)
 	if err != nil || facts.Backend != "software Metal" || len(facts.Programs) != len(report.Checks)-2 {
 		t.Errorf("%d programs of %q: %v", len(facts.Programs), facts.Backend, err)
 	}
@@ -200,7 +209,7 @@ func TestReadFactsRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no JSON":        {"facts", "invalid character"},
 		"other JSON":     {`{"verdict": "passed"}`, "unknown field"},
-		"a newer schema": {`{"schema": 2, "programs": [{"name": "a"}]}`, "its schema is 2, and this mpsforge knows 1"},
+		"a newer schema": {`{"schema": 2, "programs": [{"name": "a"}]}`, "its schema is 2, and this mpsforge reads 1"},
 		"no programs":    {`{"schema": 1}`, "it has no programs"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,6 +283,10 @@ func TestDocumentedExample(t *testing.T) {
 	}
 	_, example, _ := strings.Cut(string(page), "```json\n")
 	example, _, _ = strings.Cut(example, "```")
+	schematest.SameFields(t, "device-facts", map[string]reflect.Type{"": reflect.TypeFor[Facts]()})
+	if err := schematest.Validate("device-facts", []byte(example)); err != nil {
+		t.Error(err)
+	}
 	file := filepath.Join(t.TempDir(), "facts.json")
 	if err := os.WriteFile(file, []byte(example), 0o644); err != nil {
 		t.Fatal(err)

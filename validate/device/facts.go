@@ -74,7 +74,7 @@ func ReadFacts(file string) (Facts, error) {
 	}
 	switch {
 	case facts.Schema != Schema:
-		return Facts{}, fmt.Errorf("%s: %w: its schema is %d, and this mpsforge knows %d", file, ErrFacts, facts.Schema, Schema)
+		return Facts{}, fmt.Errorf("%s: %w: its schema is %d, and this mpsforge reads %d", file, ErrFacts, facts.Schema, Schema)
 	case len(facts.Programs) == 0:
 		return Facts{}, fmt.Errorf("%s: %w: it has no programs", file, ErrFacts)
 	}

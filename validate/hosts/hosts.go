@@ -1,5 +1,5 @@
-// Package hosts makes the host builds that stages run: of stock sources, of patched ones, and with patches left out. It asks
-// package build for them; no compiler flag and no list of source files belongs in it.
+// Package hosts makes the host builds that stages run: of stock sources, of patched ones, and with patches left out. Package
+// host compiles them; no compiler flag and no list of source files belongs in it.
 package hosts
 
 import (
@@ -34,7 +34,7 @@ func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, 
 	}
 	asked := slices.Contains(env.Stages, report.Name) || slices.Contains(env.Require, report.Name)
 	if !asked && env.Host.Root == "" && !host.HaveRoot(env.Cache) {
-		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages %s", host.DebianSuite, report.Name)
+		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, downloaded only when this stage is requested: mpsforge verify --stages %s", host.DebianSuite, report.Name)
 	}
 	root, err := host.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
 	if err != nil {
@@ -57,12 +57,12 @@ func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour buil
 	if err != nil {
 		return nil, err
 	}
-	veneer, glue, err := native.HostBuildSources()
+	layer, glue, err := native.HostBuildSources()
 	if err != nil {
 		return nil, err
 	}
 	options := host.Options{Checkout: source.Dir, Identity: identity, Facts: facts, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
-		Cache: b.Env.Cache, Native: veneer, Glue: glue, Subject: b.Subject(source.Patches), Core: flavour != builds.Plain && !b.AllSources}
+		Cache: b.Env.Cache, Native: layer, Glue: glue, Subject: b.Subject(source.Patches), Core: flavour != builds.Plain && !b.AllSources}
 	if b.Overlay {
 		if options.Overlay, err = native.OverlaySources(); err != nil {
 			return nil, err

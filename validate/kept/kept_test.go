@@ -38,7 +38,7 @@ func TestResultsGoOn(t *testing.T) {
 	}
 }
 
-// A file that a kill left before its first line was whole is begun anew.
+// A file that a kill left before its first line was whole starts again.
 func TestHalfAFirstLineIsBegunAnew(t *testing.T) {
 	folder := t.TempDir()
 	first, _, err := Open[string](folder)

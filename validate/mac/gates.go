@@ -3,13 +3,11 @@ package mac
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	"mpsforge/fork/host"
 	"mpsforge/fork/mac"
-	"mpsforge/native/apple"
 	"mpsforge/patches"
 )
 
@@ -18,7 +16,7 @@ type built struct {
 	objects map[string]*mac.Image // by source
 }
 
-// defines tells whether one of the objects defines a symbol that others can bind to.
+// defines reports whether one of the objects defines a symbol that others can bind to.
 func (b built) defines(name string) bool {
 	for _, object := range b.objects {
 		if _, ok := object.Defined[name]; ok {
@@ -56,7 +54,7 @@ func unexplained(lost []string, facts patches.MacFacts, classes patches.HostFact
 	for name := range facts.Lost {
 		reasons[plainIntegers(name)] = true
 		if !slices.Contains(lost, name) {
-			problems = append(problems, name+" is in lost of mac.json, and is not lost")
+			problems = append(problems, name+" is listed under lost in mac.json, but is not lost")
 		}
 	}
 	for name := range classes.LostSymbols {
@@ -68,17 +66,6 @@ func unexplained(lost []string, facts patches.MacFacts, classes patches.HostFact
 		}
 	}
 	return problems
-}
-
-// boundToStock are the MPS backend's names that a linked library takes from the wheel's libtorch_cpu.
-func boundToStock(image *mac.Image) (names []string) {
-	for name, library := range image.Undefined {
-		if path.Base(library) == "libtorch_cpu.dylib" && strings.Contains(name, "3mps") {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // table is a comparison of one class's virtual functions.
@@ -115,38 +102,6 @@ func tables(b built, wheel *mac.Image) (all []table, err error) {
 	}
 	return all, nil
 }
-
-// newAPI are the selectors and classes that a build uses, the wheel does not, and Apple's table does not have.
-func newAPI(b built, wheel *mac.Image, api *apple.Table) (unknown []string, added int) {
-	known := map[string]bool{}
-	for name, found := range api.Types {
-		known[classPrefix+name] = true
-		for selector := range found.Methods {
-			known[selector[1:]] = true
-		}
-	}
-	names := map[string]bool{}
-	for _, object := range b.objects {
-		for _, selector := range object.Selectors {
-			if !slices.Contains(wheel.Selectors, selector) && !object.Own[selector] {
-				names[selector] = true
-			}
-		}
-		for name := range object.Undefined {
-			if _, bound := wheel.Undefined[name]; !bound && strings.HasPrefix(name, classPrefix) {
-				names[name] = true
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if !known[name] {
-			unknown = append(unknown, strings.TrimPrefix(name, classPrefix))
-		}
-	}
-	return unknown, len(names)
-}
-
-const classPrefix = "_OBJC_CLASS_$_"
 
 // layouts says how classes changed that extensions are built with.
 func layouts(stock, patched []host.Layout) (details []string, fits bool) {

@@ -1,12 +1,13 @@
 // Package mac is the stage that asks whether the patched sources compile for arm64 macOS and link with the libraries of PyTorch's own
-// wheel, what that wheel exports and lays out kept. It runs on Linux, and nothing that it makes is run: how the sources are compiled is
-// package fork/mac's, what is compared is here.
+// wheel, with the same exports and layouts. It runs on Linux, and nothing that it makes is run. How the sources are compiled is in
+// package fork/mac, what is compared is here.
 package mac
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -27,7 +28,7 @@ import (
 // Stage is the stage mac of the pipeline.
 func Stage() stage.Stage {
 	return stage.Stage{
-		Name: "mac", Question: "do the patched sources compile for arm64 macOS and link with the real wheel, its exports and layouts kept?",
+		Name: "mac", Question: "do the patched sources compile for arm64 macOS and link with the real wheel, with its exports and layouts?",
 		Needs: []stage.Need{stage.NeedsCache, stage.NeedsCheckout, stage.NeedsRoot},
 		Run:   runStage,
 	}
@@ -46,7 +47,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	r.report = report
-	defer r.close()
+	defer r.kit.Close()
 	return r.run(ctx)
 }
 
@@ -58,11 +59,10 @@ type stageRun struct {
 	classes patches.HostFacts
 	api     *apple.Table
 	report  *reports.Stage
-	close   func()
 	done    int64
 }
 
-// open gets what the stage needs. The caller calls close, which lets others use the cache's compiler again.
+// open gets what the stage needs. The caller closes the kit.
 func open(ctx context.Context, env *stage.Env, name string) (*stageRun, error) {
 	r := &stageRun{env: env}
 	var err error
@@ -77,20 +77,14 @@ func open(ctx context.Context, env *stage.Env, name string) (*stageRun, error) {
 	}
 	asked := slices.Contains(env.Stages, name) || slices.Contains(env.Require, name)
 	if !asked && (!mac.Have(env.Cache, r.facts) || env.Host.Root == "" && !host.HaveRoot(env.Cache)) {
-		return nil, stage.Skipf("needs two wheels of PyPI's, 150 MB, and packages of Debian %s, which only a run that asks for this stage downloads: mpsforge verify --stages %s", host.DebianSuite, name)
+		return nil, stage.Skipf("needs two wheels of PyPI's, 150 MB, and packages of Debian %s, downloaded only when this stage is requested: mpsforge verify --stages %s", host.DebianSuite, name)
 	}
 	root, err := host.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
 	if err != nil {
 		return nil, err
 	}
-	if r.close, err = host.Lock(ctx, mac.Folder(env.Cache), env.Sink); err != nil {
-		return nil, err
-	}
-	if r.kit, err = mac.Open(ctx, root, env.Cache, r.facts, env.Sink); err != nil {
-		r.close()
-		return nil, err
-	}
-	return r, nil
+	r.kit, err = mac.Open(ctx, root, env.Cache, r.facts, env.Sink)
+	return r, err
 }
 
 func (r *stageRun) run(ctx context.Context) error {
@@ -111,7 +105,7 @@ func (r *stageRun) run(ctx context.Context) error {
 		return err
 	}
 	r.report.Facts = append(r.report.Facts,
-		reports.Fact{Name: "what ran", Value: "compiled and linked on " + runtime.GOOS + "; not run: that takes a Mac"},
+		reports.Fact{Name: "what ran", Value: "compiled and linked on " + runtime.GOOS + "; not run: this needs a Mac"},
 		reports.Fact{Name: "stock tree", Value: stock.Tree}, reports.Fact{Name: "patched tree", Value: patched.Tree},
 		reports.Fact{Name: "wheel", Value: filepath.Base(r.facts.Wheel.URL)}, reports.Fact{Name: "deployment target", Value: "macOS " + r.kit.Minimum + ", as the wheel's"})
 	r.report.Count("sources compiled, stock", before.Count())
@@ -204,9 +198,12 @@ func load(b *mac.Build) (built, error) {
 	return result, nil
 }
 
+// checks is how many there are: each call of add and judge below, and one more for the control of the tables.
+const checks = 9
+
 func (r *stageRun) add(check reports.Check) {
 	r.done++
-	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: r.done, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: r.done, Total: checks, Unit: "checks", Note: check.Name + ", " + check.Subject})
 	r.report.Add(check)
 }
 
@@ -251,7 +248,7 @@ func (r *stageRun) link(ctx context.Context, objects map[string]string) error {
 		return err
 	}
 	r.judge("nothing undefined", "patched", nil, "", fmt.Sprintf("%d names bound to other libraries", len(image.Undefined)))
-	names, err := r.demangled(ctx, boundToStock(image))
+	names, err := r.demangled(ctx, mac.BoundToStock(image))
 	if err != nil {
 		return err
 	}
@@ -259,11 +256,11 @@ func (r *stageRun) link(ctx context.Context, objects map[string]string) error {
 	const bound = "bound to the wheel's backend"
 	if r.env.Quick && len(r.facts.Bound) == 0 {
 		r.add(reports.Check{Name: bound, Subject: "patched", Verdict: reports.NotRun, Output: strings.Join(names, "\n"),
-			Detail: fmt.Sprintf("%d names, and the baseline's mac.json has no list to compare them with; without --quick there may be none", len(names))})
+			Detail: fmt.Sprintf("%d names, and the baseline's mac.json has no list to compare them with; in the long form any such name fails", len(names))})
 		return nil
 	}
 	r.judge(bound, "patched", slices.DeleteFunc(slices.Clone(names), func(name string) bool { return r.env.Quick && slices.Contains(r.facts.Bound, name) }),
-		"names of MPS come from the wheel's unpatched libtorch_cpu; none is to, but in the quick form those in bound of mac.json", fmt.Sprintf("%d names, all in bound of mac.json", len(names)))
+		"names of MPS are bound to the wheel's unpatched libtorch_cpu; allowed are only, in the quick form, those under bound in mac.json", fmt.Sprintf("%d names, all in bound of mac.json", len(names)))
 	return nil
 }
 
@@ -275,7 +272,7 @@ func (r *stageRun) exports(ctx context.Context, stock, patched built) error {
 	}
 	problems := unexplained(names, r.facts, r.classes)
 	if kept == 0 {
-		problems = append(problems, "nothing that stock's sources define is in the wheel: the comparison says nothing")
+		problems = append(problems, "nothing that stock's sources define is in the wheel, so the comparison shows nothing")
 	}
 	r.judge("exports kept", "patched", problems, "symbols that the wheel exports are not defined any more, or listed as lost and are not", fmt.Sprintf("%d of the wheel's are defined; %d are lost with a reason", kept, len(names)))
 	return nil
@@ -306,13 +303,13 @@ func (r *stageRun) tables(ctx context.Context, stock, patched built) error {
 		if named == 0 {
 			problems = append(problems, "no function was found in any table")
 		}
-		r.judge("virtual functions", side.name, problems, "tables do not begin as the wheel's", fmt.Sprintf("%d classes; of the wheel's %d functions %d are in their place, the others another library's", len(found), slots, named))
+		r.judge("virtual functions", side.name, problems, "tables do not begin like the wheel's", fmt.Sprintf("%d classes; of the wheel's %d functions %d are in their place, the others another library's", len(found), slots, named))
 	}
 	return nil
 }
 
 func (r *stageRun) newAPI(patched built) {
-	unknown, added := newAPI(patched, r.kit.Libraries[0], r.api)
+	unknown, added := mac.NewAPI(slices.Collect(maps.Values(patched.objects)), r.kit.Libraries[0], r.api)
 	r.judge("Apple's API", "patched", unknown, "selectors or classes are neither the wheel's nor in native/apple/api.tsv", fmt.Sprintf("%d selectors and classes that the wheel does not use, all in the table", added))
 }
 

@@ -37,11 +37,6 @@ func opened(t *testing.T) *stageRun {
 	if r.api, err = apple.Load(); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := host.Lock(t.Context(), mac.Folder(cache), events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(unlock)
 	r.kit, err = mac.Open(t.Context(), root, cache, r.facts, events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP mac: %v", err)
@@ -49,6 +44,7 @@ func opened(t *testing.T) *stageRun {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(r.kit.Close)
 	r.facts.Bound, r.facts.PythonSources = []string{"at::mps::is_available()"}, nil
 	return r
 }
@@ -123,10 +119,9 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 	}
 }
 
-// The list of names that may come from the wheel's backend is the quick form's.
-func TestTheFullFormTakesNothingFromTheWheelsBackend(t *testing.T) {
-	r := opened(t)
-	r.env.Quick, r.report = false, &reports.Stage{Name: "mac"}
+// linkedStock compiles and links testdata/stock.mm, and gives the check of what comes from the wheel's backend.
+func linkedStock(t *testing.T, r *stageRun) reports.Check {
+	t.Helper()
 	text, err := os.ReadFile("testdata/stock.mm")
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +133,14 @@ func TestTheFullFormTakesNothingFromTheWheelsBackend(t *testing.T) {
 	if err := r.link(t.Context(), built.Objects); err != nil {
 		t.Fatal(err)
 	}
-	if last := r.report.Checks[len(r.report.Checks)-1]; last.Verdict != reports.Failed || last.Output != r.facts.Bound[0] {
+	return r.report.Checks[len(r.report.Checks)-1]
+}
+
+// The list of names that may come from the wheel's backend is the quick form's.
+func TestTheFullFormTakesNothingFromTheWheelsBackend(t *testing.T) {
+	r := opened(t)
+	r.env.Quick, r.report = false, &reports.Stage{Name: "mac"}
+	if last := linkedStock(t, r); last.Verdict != reports.Failed || last.Output != r.facts.Bound[0] {
 		t.Errorf("%s: %v, %q", last.Name, last.Verdict, last.Output)
 	}
 }
@@ -147,18 +149,7 @@ func TestTheFullFormTakesNothingFromTheWheelsBackend(t *testing.T) {
 func TestTheShortFormJudgesNoNamesWithoutAList(t *testing.T) {
 	r := opened(t)
 	r.facts.Bound, r.report = nil, &reports.Stage{Name: "mac"}
-	text, err := os.ReadFile("testdata/stock.mm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := compiled(t, r, string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.link(t.Context(), built.Objects); err != nil {
-		t.Fatal(err)
-	}
-	if last := r.report.Checks[len(r.report.Checks)-1]; last.Verdict != reports.NotRun || last.Output != "at::mps::is_available()" {
+	if last := linkedStock(t, r); last.Verdict != reports.NotRun || last.Output != "at::mps::is_available()" {
 		t.Errorf("%s: %v, %q", last.Name, last.Verdict, last.Output)
 	}
 }

@@ -136,7 +136,7 @@ func TestLineForAnyOperatorCoversItsForm(t *testing.T) {
 
 // An entry that no longer runs alone, and one that does again, are both news; what is listed, in another type or another form is none.
 func TestEntriesThatDoNotRunAloneAreListed(t *testing.T) {
-	known := patches.KnownOperators{NotAlone: map[string]string{"qr": "no kernel", "eig": "no kernel", "pool": patches.SomeSamples + "sizes"}}
+	known := patches.KnownOperators{NotAlone: map[string]string{"qr": "no kernel", "eig": "no kernel"}, SomeNotAlone: map[string]string{"pool": "sizes"}}
 	var report reports.Stage
 	judgeNotAlone("patched", known, []outcome{ended("add", "float32", "basic", right), ended("qr", "float32", "basic", notAlone), ended("pool", "float32", "basic", right), ended("add", "int64", "basic", notAlone), ended("add", "float32", "out", notAlone)}, &report)
 	if report.Verdict != reports.Passed || report.Checks[0].Detail != "yes: 2, no, as listed: 1" {

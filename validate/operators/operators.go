@@ -22,7 +22,7 @@ import (
 // Stage is the stage operators of the pipeline.
 func Stage() stage.Stage {
 	return stage.Stage{
-		Name: "operators", Question: "is every operator of PyTorch's own database right under threads?",
+		Name: "operators", Question: "does every operator of PyTorch's own database give right results under threads?",
 		Needs: []stage.Need{stage.NeedsTorch},
 		Run:   runStage,
 	}
@@ -109,7 +109,7 @@ func (r *stormRun) pool(s *pytests.Subject) *pool {
 func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests.Subject) error {
 	canBuild := r.env.Checkout != nil && r.env.Python.Interpreter == "" && patched.subject.Device == "mps"
 	if flavours := r.env.Host.Flavours; canBuild && len(flavours) > 0 && !slices.Contains(flavours, builds.Plain) {
-		r.skip("without a sanitizer", "--flavours names none that is plain")
+		r.skip("without a sanitizer", "--flavours has none without a sanitizer")
 		if !slices.Contains(flavours, builds.Thread) {
 			return nil
 		}
@@ -193,7 +193,9 @@ func (r *stormRun) run(ctx context.Context, p *pool, jobs []job) (ends []outcome
 		return ends, nil
 	}
 	done := len(ends)
+	r.planCells(p, left)
 	err = p.run(ctx, left, func(o outcome) error {
+		r.cell(p, o)
 		ends = append(ends, o)
 		done++
 		r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: int64(done), Total: int64(len(jobs)), Unit: "jobs", Note: fmt.Sprintf("%s, %s, %s, %s", p.subject.Name, o.Job.Operator, o.Job.DType, o.Job.Form)})

@@ -25,7 +25,7 @@ func listing(counts map[string]int) string {
 // coverage is the table of what ran, and how it ended, by type and form.
 func coverage(subject string, entries []entry, ends []outcome, known patches.KnownOperators) reports.Table {
 	table := reports.Table{Title: "coverage, " + subject,
-		Note: "Jobs: an entry of the operator database, a type and a form, by several threads at once, compared bit for bit with the same done alone. What does not run alone is not a pass. " +
+		Note: "A job is an entry of the operator database with a type and a form, run by several threads at once and compared bit for bit with the same run alone. A job that does not run alone is not a pass. " +
 			"Known failures are counted under what was seen. Not planned: types that Metal does not have, and forms of entries that do not run in the basic form.",
 		Columns: []string{"form", "types", "jobs", "right", "wrong values", "race", "other faults", "of these known", "does not apply", "does not run alone"}}
 	type row struct{ form, dtype string }

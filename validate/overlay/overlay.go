@@ -1,4 +1,4 @@
-// Package overlay is the stage that runs other stages' tests over an overlay: the stock host build plays the torch that pip installed, the
+// Package overlay is the stage that runs other stages' tests over an overlay: the stock host build takes the place of the torch that pip installed, the
 // wheel is on top, and each function of the old copy is overwritten by a trap. Those stages are given to it; none is imported.
 package overlay
 
@@ -27,7 +27,7 @@ const mostLeftOut = 20
 // Stage is the stage overlay of the pipeline; each of those given runs over the overlay, in its short form.
 func Stage(over ...stage.Stage) stage.Stage {
 	return stage.Stage{
-		Name: "overlay", Question: "does the overlay do over stock what the patched build does, with nothing of stock's copy in use?",
+		Name: "overlay", Question: "does the overlay behave like the patched build, with nothing of stock's backend in use?",
 		Needs: []stage.Need{stage.NeedsCheckout, stage.NeedsTorch},
 		Run: func(ctx context.Context, env *stage.Env, report *reports.Stage) error {
 			found, err := install(ctx, env, report)
@@ -120,7 +120,7 @@ func (i installed) answers(ctx context.Context, report *reports.Stage) error {
 			kernels += by[status.Library]
 		}
 		check.Verdict = reports.Passed
-		check.Detail = fmt.Sprintf("hooks, allocator, guard, fallback and %d kernels are the overlay's; symbols that lead to it: %d, pointers of loaded images: %d", kernels, status.Symbols, total(status.Rebound))
+		check.Detail = fmt.Sprintf("hooks, allocator, guard, fallback and %d kernels are the overlay's, with %d patches; symbols that lead to it: %d, pointers of loaded images: %d", kernels, len(status.Patches), status.Symbols, total(status.Rebound))
 	}
 	report.Add(check)
 	traps := reports.Check{Name: "traps", Subject: "overlay", Verdict: reports.Passed, Detail: fmt.Sprintf("functions of the old copy with a trap: %d; left out, as mpsforge's own: %s", i.Traps, strings.Join(i.LeftOut, ", "))}
@@ -181,7 +181,7 @@ func (i installed) run(ctx context.Context, env *stage.Env, s stage.Stage, repor
 	case err != nil:
 		report.Add(reports.Check{Name: s.Name, Subject: "overlay", Verdict: reports.Failed, Detail: err.Error()})
 	case !slices.ContainsFunc(found.Checks, func(c reports.Check) bool { return c.Verdict != reports.Skipped }):
-		report.Add(reports.Check{Name: s.Name, Subject: "overlay", Verdict: reports.Skipped, Detail: "no check of it could run here"})
+		report.Add(reports.Check{Name: s.Name, Subject: "overlay", Verdict: reports.Skipped, Detail: "none of its checks could run here"})
 	}
 	return nil
 }

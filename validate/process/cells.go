@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mpsforge/internal/words"
 	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/crash"
@@ -102,7 +103,7 @@ func (r Result) violation() (reports.Finding, bool) {
 	if !both { // a real Metal names no calls
 		return reports.Finding{}, false
 	}
-	return reports.Finding{Kind: string(script.Violation), Message: match.Text, First: first, Second: second, Signature: match.Signature}, true
+	return reports.Finding{Kind: string(script.Violation), Message: match.Text, First: crash.Shorten(first), Second: crash.Shorten(second), Signature: match.Signature}, true
 }
 
 var (
@@ -123,7 +124,7 @@ func dataRaces(output string) []reports.Finding {
 		var side, place string
 		end := func() {
 			if side != "" {
-				sides = append(sides, strings.TrimSuffix(side+": "+place, ": "))
+				sides = append(sides, crash.Shorten(strings.TrimSuffix(side+": "+place, ": ")))
 			}
 			side, place = "", ""
 		}
@@ -142,7 +143,7 @@ func dataRaces(output string) []reports.Finding {
 			}
 		}
 		end()
-		found := reports.Finding{Kind: kind, Message: "ThreadSanitizer: " + summaryOf(report)}
+		found := reports.Finding{Kind: crash.Shorten(words.FirstLine(kind)), Message: "ThreadSanitizer: " + summaryOf(report)}
 		if len(sides) > 0 {
 			found.First = sides[0]
 		}

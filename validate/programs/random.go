@@ -1,4 +1,4 @@
-// Package programs makes programs over a stream pool from seeds, and knows what may come of them. The stage reference runs
+// Package programs makes programs over a stream pool from seeds, with models of the outcomes that are right. The stage reference runs
 // them on the reference pool, the stage runtime on PyTorch's own sources.
 package programs
 

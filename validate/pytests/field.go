@@ -39,6 +39,8 @@ func fieldTests() []Test {
 		test("foreign-buffer", "a tensor over memory that another library allocated", 3, extension),
 		test("raw-encoding", "an extension that encodes on the thread's stream", 2, extension),
 		test("raw-encoding-first", "the same as a thread's only work", 2, extension),
+		test("external-work", "a library that commits command buffers of its own to the default stream's queue", 2, mayDie, extension, needs("interop")),
+		test("kernels-of-an-extension", "an extension's kernels in turn with operators", 4, mayDie, extension, needs("interop")),
 		test("command-block", "runCommandBlock without an operator, as compiled models call it", 2, extension),
 		test("compiled-shader", "a shader of the program's own", 2),
 		test("compiled-shader-waits", "how often threads wait for each other that read shared weights by a shader of the program's own", 20, mayDie, needs("python-streams")),

@@ -159,7 +159,7 @@ func (s *Subject) prove(ctx context.Context, report *reports.Stage) error {
 	}
 	found := watched.torch
 	if watched.garbage != "" || found.Library == "" {
-		return fmt.Errorf("ask %s for its torch: it gave no answer; %s", s.interpreter, orNone(watched.garbage))
+		return fmt.Errorf("ask %s for its torch: it printed no answer; %s", s.interpreter, orNone(watched.garbage))
 	}
 	if err := s.wanted.mismatch(found); err != nil {
 		return err

@@ -348,7 +348,7 @@ func (r *Runner) JudgeStock(t Test, all []Job) {
 		check.Verdict = reports.Skipped
 		check.Detail = "stock passed, so a pass of the patched torch proves nothing here: " + check.Detail
 	case len(bad) == 0 && t.stock == process.StockMay:
-		check.Detail += fmt.Sprintf("; not reproduced on this version in %d runs: that patched passes is no proof", len(all))
+		check.Detail += fmt.Sprintf("; not reproduced on this version in %d runs, so a pass of the patched torch proves nothing here", len(all))
 	}
 	r.Stage.Add(check)
 }

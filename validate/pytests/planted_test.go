@@ -72,8 +72,8 @@ func TestPythonRunnerFindsPlantedBugs(t *testing.T) {
 		{test: "thread-dies-after-the-result", problem: "errors: 1, the first: KeyError"},
 		{test: "abort", problem: "died by signal aborted: -[IOGPUMetalCommandBuffer validate]"},
 		{test: "abort-at-exit", problem: "after its result: died by signal aborted"},
-		{test: "hang", problem: "hung: nothing done for 8s", output: "in test_hang", limits: hasty},
-		{test: "hang-with-the-interpreter-lock", problem: "hung: nothing done for 8s", output: "in test_hang_with_the_interpreter_lock", limits: hasty},
+		{test: "hang", problem: "hung: no progress for 8s", output: "in test_hang", limits: hasty},
+		{test: "hang-with-the-interpreter-lock", problem: "hung: no progress for 8s", output: "in test_hang_with_the_interpreter_lock", limits: hasty},
 		{test: "memory", problem: "too much memory", limits: tight},
 	} {
 		t.Run(c.test, func(t *testing.T) {

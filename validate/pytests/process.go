@@ -126,6 +126,8 @@ func (r Run) run(ctx context.Context) (process.Result, Counts, error) {
 	switch {
 	case watched.garbage != "":
 		end.Kind, end.Problem = reports.OutcomeFailed, "it wrote something that is not an event: "+watched.garbage
+	case watched.finished && watched.torch.Library == "":
+		end.Kind, end.Problem = reports.OutcomeFailed, "it did not report which torch it loaded"
 	case watched.stopped != "":
 		end.Kind, end.Problem = reports.OutcomeHung, watched.stopped
 		if !strings.HasPrefix(watched.stopped, hungWord) { // too much memory
@@ -244,13 +246,25 @@ func (w *watch) take(line []byte) {
 	switch head.Event {
 	case "beat":
 	case "identity":
+		if w.torch.Library != "" {
+			err = errors.New("a second identity")
+			break
+		}
 		err = json.Unmarshal(line, &w.torch)
-	case "skip":
-		w.skipped = head.Reason
-	case "result":
+	case "skip", "result":
+		if w.finished || w.skipped != "" {
+			err = errors.New("a second end")
+			break
+		}
+		if head.Event == "skip" {
+			w.skipped = head.Reason
+			break
+		}
 		err, w.finished = json.Unmarshal(line, &w.result), true
 	case "late": // errors of threads that went on after the result
-		w.result.Errors = append(w.result.Errors, head.Errors...)
+		if len(w.result.Errors) < mostErrors {
+			w.result.Errors = append(w.result.Errors, head.Errors...)
+		}
 	default:
 		err = errors.New("unknown event")
 	}
@@ -258,6 +272,9 @@ func (w *watch) take(line []byte) {
 		w.garbage = fmt.Sprintf("%.200q: %v", line, err)
 	}
 }
+
+// mostErrors is about how many late ones are kept.
+const mostErrors = 1000
 
 // hungWord begins what guard says of a process that gets nowhere.
 const hungWord = "hung"
@@ -291,7 +308,7 @@ func (w *watch) guard(ctx context.Context, limits Limits) string {
 		case !known && still > limits.start:
 			return fmt.Sprintf(hungWord+": it did not report which torch it loaded in %s", limits.start)
 		case known && still > limits.stall:
-			return fmt.Sprintf(hungWord+": nothing done for %s", limits.stall)
+			return fmt.Sprintf(hungWord+": no progress for %s", limits.stall)
 		case total > limits.total:
 			return fmt.Sprintf(hungWord+": not done after %s", limits.total)
 		}

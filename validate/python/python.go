@@ -39,7 +39,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	if len(selected) == 0 {
-		return stage.Skipf("the packages that the tests need cannot be had")
+		return stage.Skipf("the packages that the tests need are not available")
 	}
 	var jobs []pytests.Job
 	for _, t := range selected {

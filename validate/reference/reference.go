@@ -1,4 +1,4 @@
-// Package reference is the stage that judges the judges: the software Metal, the reference pool and the reference slot
+// Package reference is the stage that checks what other stages judge by: the software Metal, the reference pool and the reference slot
 // allocator. It needs no checkout, and nothing of PyTorch belongs in it.
 package reference
 
@@ -19,7 +19,7 @@ import (
 // Stage is the stage reference of the pipeline.
 func Stage() stage.Stage {
 	return stage.Stage{
-		Name: "reference", Question: "does the reference pool obey the pool's specification, race-free?",
+		Name: "reference", Question: "does the reference pool follow the pool's specification, without races?",
 		Needs: []stage.Need{stage.NeedsReference},
 		Run:   runStage,
 	}
@@ -42,20 +42,21 @@ func checkReference(ctx context.Context, o stage.CheckOptions, report *reports.S
 	}
 	report.Facts = append(report.Facts, reports.Fact{Name: "identity", Value: reference.Identity()},
 		reports.Fact{Name: "backend on Apple's Metal", Value: "not run: it needs a Mac"})
-	programs, err := corpus.Programs()
+	checked, err := corpus.Programs()
 	if err != nil {
 		return err
 	}
 	c := stage.NewChecker(o, report, "reference")
+	c.Total = allocator.InProcess + allocator.Sanitizers + engineSanitizers + len(checked) + len(programs.Shapes) + len(programs.Histories())
 	tools := cxx.Find(ctx, o.Cache)
 	return c.RunGroups(ctx, report,
 		func() []reports.Check { return allocator.CheckInProcess(ctx, c, reference) },
 		func() []reports.Check { return allocator.CheckSanitizers(ctx, c, tools, subject) },
-		func() []reports.Check { return checkEngineSanitizers(ctx, c, tools, programs) },
-		func() []reports.Check { return checkMetal(ctx, c, programs) },
-		func() []reports.Check { return checkPool(ctx, c, programs) },
+		func() []reports.Check { return checkEngineSanitizers(ctx, c, tools, checked) },
+		func() []reports.Check { return checkMetal(ctx, c, checked) },
+		func() []reports.Check { return checkPool(ctx, c, checked) },
 		func() []reports.Check { return checkGuards(ctx, c) },
-		func() []reports.Check { return checkPoolSchedules(ctx, c, programs) },
+		func() []reports.Check { return checkPoolSchedules(ctx, c, checked) },
 		func() []reports.Check { return checkPoolHistories(ctx, c) })
 }
 
@@ -104,7 +105,7 @@ func checkPoolSchedules(ctx context.Context, c *stage.Checker, programs []corpus
 		}
 		check := checkProgram(ctx, c, checkOf(scenario), scenario.Text, scenario.Expect, runs)
 		if check.Verdict == reports.Passed {
-			check.Detail += fmt.Sprintf(", all that leave the default one in at most %d places", runs.deviations)
+			check.Detail += fmt.Sprintf(", all with at most %d deviations from the default one", runs.deviations)
 		}
 		checks = append(checks, check)
 	}

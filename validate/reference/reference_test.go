@@ -11,8 +11,11 @@ import (
 
 func TestReferencePasses(t *testing.T) {
 	report := reports.Stage{Name: "reference"}
-	if err := checkReference(t.Context(), stagetest.Options(t), &report); err != nil {
+	options, progress := stagetest.Options(t), &stagetest.Progress{}
+	options.Sink = progress
+	if err := checkReference(t.Context(), options, &report); err != nil {
 		t.Fatal(err)
 	}
 	stagetest.NeedPassed(t, report)
+	progress.NeedTotal(t)
 }

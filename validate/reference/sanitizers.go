@@ -46,6 +46,9 @@ func sanitizedPrograms(from []corpus.Program, seed uint64) []sanitizedProgram {
 	return all
 }
 
+// engineSanitizers are the checks of checkEngineSanitizers.
+const engineSanitizers = 2
+
 // checkEngineSanitizers runs programs on builds of the engine and the reference with each sanitizer that works here.
 func checkEngineSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, programs []corpus.Program) []reports.Check {
 	var checks []reports.Check

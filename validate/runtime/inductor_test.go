@@ -14,7 +14,7 @@ import (
 )
 
 // What torch.compile of PyTorch 2.9.1 generates for Metal computes what the CPU does, forward and backward, by four
-// threads at once. A host build of v2.9.1 needs a checkout that cannot be had here: its Inductor runs under the release
+// threads at once. A host build of v2.9.1 needs a checkout that is not available here: its Inductor runs under the release
 // from PyPI (3 GB, with what it depends on), and its programs run over the patched backend of 2.6.0.
 func TestInductorsKernelsComputeWhatTheCPUDoes(t *testing.T) {
 	python := os.Getenv("MPSFORGE_INDUCTOR_PYTHON")

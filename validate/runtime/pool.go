@@ -16,7 +16,6 @@ import (
 	"mpsforge/validate/process"
 	"mpsforge/validate/programs"
 	"mpsforge/validate/reference/corpus"
-	"mpsforge/validate/stage"
 )
 
 // poolPatches are what the pool's programs need: guards, fences and leases.
@@ -49,6 +48,15 @@ func (r *stageRun) pool(ctx context.Context, built *host.Build) error {
 
 func (r *stageRun) poolSubject(built *host.Build) string {
 	return r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour)
+}
+
+// poolChecks is the number of checks of pool.
+func (r *stageRun) poolChecks() (int, error) {
+	if len(r.waits(scenario{patches: poolPatches})) > 0 {
+		return 1, nil
+	}
+	all, err := corpusOfPool()
+	return len(all) + len(programs.Shapes) + len(programs.Histories()), err
 }
 
 // corpusOfPool are the programs of the corpus over a pool.
@@ -140,12 +148,12 @@ func (r *stageRun) poolRun(ctx context.Context, built *host.Build, name string, 
 		}
 		one.programs = append(one.programs, path)
 	}
-	tell := events.RunPart(r.env.Sink, events.Part{Step: stage.StepName(r.stage.Name), Subject: r.poolSubject(built), Name: name})
+	tell := events.RunPart(r.env.Sink, events.Part{Step: r.step, Subject: r.poolSubject(built), Name: name})
 	end, result, err := one.run(ctx)
 	if err != nil {
 		return end, result, err
 	}
-	tell(end.Finished(false))
+	tell(end.Finished(len(built.Stamp.Patches) < len(r.env.Series.Patches)))
 	r.stage.Count("processes run", 1)
 	r.stage.Count("steps of pool programs", end.Values)
 	if end.Problem == "" {

@@ -1,5 +1,5 @@
 // Package runtime is the stage that runs scenarios on host builds of the checkout's MPS sources, stock and patched. The scenarios
-// themselves are C++ (native/torch/scenarios); how sources are compiled is no business of this package.
+// themselves are C++ (native/torch/scenarios); how sources are compiled is in package host.
 package runtime
 
 import (
@@ -23,7 +23,7 @@ import (
 // Stage is the stage runtime of the pipeline.
 func Stage() stage.Stage {
 	return stage.Stage{
-		Name: "runtime", Question: "do the checkout's real MPS sources behave, stock and patched?",
+		Name: "runtime", Question: "do the checkout's real MPS sources behave as expected, stock and patched?",
 		Needs: []stage.Need{stage.NeedsCache, stage.NeedsCheckout, stage.NeedsRoot},
 		Run:   runStage,
 	}
@@ -41,7 +41,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	r := stageRun{env: env, hosts: hosts, stage: report}
+	r := stageRun{env: env, hosts: hosts, stage: report, step: stage.StepName(report.Name)}
 	stock, err := env.Checkout.Stock(ctx, env.Cache)
 	if err != nil {
 		return err
@@ -64,7 +64,14 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		}
 		r.describe(builtPatched, report)
 		if i == 0 {
-			if err := r.operations(ctx, builtPatched); err != nil {
+			names, err := operationTests(ctx, builtPatched)
+			if err != nil {
+				return err
+			}
+			if r.total, err = r.count(len(names), len(builtPatched.Layouts)); err != nil {
+				return err
+			}
+			if err := r.operations(ctx, builtPatched, names); err != nil {
 				return err
 			}
 		}
@@ -93,7 +100,9 @@ type stageRun struct {
 	env   *stage.Env
 	hosts *hosts.Builder
 	stage *reports.Stage
+	step  string // of the events
 	done  int64
+	total int64 // checks
 }
 
 func (r *stageRun) flavours() []builds.Flavour {
@@ -121,15 +130,38 @@ func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 	}
 }
 
+// count gives the number of checks to come, given those of operations and of classes.
+func (r *stageRun) count(operations, classes int) (int64, error) {
+	all := operations
+	for i, flavour := range r.flavours() {
+		for _, s := range scenarios() {
+			all++
+			if (i == 0 || !r.env.Quick) && !(s.notThread != "" && flavour == builds.Thread) {
+				all++ // on stock
+			}
+		}
+		if flavour != builds.Plain {
+			continue
+		}
+		of, err := r.poolChecks()
+		if err != nil {
+			return 0, err
+		}
+		all += classes + of
+	}
+	left, err := r.env.Series.Named(r.env.Host.Ablate)
+	return int64(all + len(left)), err
+}
+
 func (r *stageRun) add(check reports.Check) {
 	r.done++
-	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Total: r.total, Unit: "checks", Note: check.Name + ", " + check.Subject})
 	r.stage.Add(check)
 }
 
 // part is what a process of a scenario is called in the events.
 func (r *stageRun) part(scenario string, built *host.Build, threads int) events.Part {
-	return events.Part{Step: stage.StepName(r.stage.Name), Subject: r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour), Name: scenario, Column: process.ThreadsColumn(threads)}
+	return events.Part{Step: r.step, Subject: r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour), Name: scenario, Column: process.ThreadsColumn(threads)}
 }
 
 // plan announces the processes of a table of scenarios.
@@ -142,7 +174,7 @@ func (r *stageRun) plan(scenarios []scenario, all ...*host.Build) {
 			if s.notThread != "" && built.Stamp.Flavour == builds.Thread {
 				continue
 			}
-			planned := events.PartsPlanned{Step: stage.StepName(r.stage.Name), Subject: r.part(s.name, built, 1).Subject, Names: []string{s.name}}
+			planned := events.PartsPlanned{Step: r.step, Subject: r.part(s.name, built, 1).Subject, Names: []string{s.name}}
 			for _, threads := range s.threads(r.env.Quick) {
 				planned.Columns = append(planned.Columns, process.ThreadsColumn(threads))
 			}
@@ -152,11 +184,7 @@ func (r *stageRun) plan(scenarios []scenario, all ...*host.Build) {
 }
 
 // operations compares each operation with the CPU, over random shapes, strides and types.
-func (r *stageRun) operations(ctx context.Context, built *host.Build) error {
-	names, err := operationTests(ctx, built)
-	if err != nil {
-		return err
-	}
+func (r *stageRun) operations(ctx context.Context, built *host.Build, names []string) error {
 	iterations := 40
 	if r.env.Quick {
 		iterations = 12

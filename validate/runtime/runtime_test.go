@@ -22,7 +22,7 @@ import (
 // The table and the program know the same scenarios.
 func TestRuntimeScenariosExist(t *testing.T) {
 	var inProgram, inTable []string
-	for _, file := range []string{"parallel.cc", "streams.cc", "guards.cc", "extensions.cc"} {
+	for _, file := range []string{"parallel.cc", "streams.cc", "guards.cc", "failures.cc", "copies.cc", "extensions.cc", "sanitizer.cc"} {
 		text, err := fs.ReadFile(native.Torch, "torch/scenarios/"+file)
 		if err != nil {
 			t.Fatal(err)

@@ -28,6 +28,7 @@ type Checker struct {
 	CheckOptions
 	stage   string
 	Subject string
+	Total   int // checks to come, as far as that is known
 
 	mutex  sync.Mutex // guards the rest
 	counts map[string]int64
@@ -67,7 +68,7 @@ func (c *Checker) Progress(ctx context.Context, check reports.Check) reports.Che
 	done := c.done
 	c.mutex.Unlock()
 	c.Sink.Emit(partOf(StepName(c.stage), check))
-	c.Sink.Emit(events.StepProgress{Step: StepName(c.stage), Done: done, Unit: "checks", Note: check.Name})
+	c.Sink.Emit(events.StepProgress{Step: StepName(c.stage), Done: done, Total: int64(c.Total), Unit: "checks", Note: check.Name})
 	return check
 }
 

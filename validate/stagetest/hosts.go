@@ -26,12 +26,12 @@ func HostBuild(ctx context.Context, t testing.TB, flavour builds.Flavour, stock,
 	if err != nil {
 		t.Fatal(err)
 	}
-	veneer, glue, err := native.HostBuildSources()
+	layer, glue, err := native.HostBuildSources()
 	if err != nil {
 		t.Fatal(err)
 	}
 	built, err := host.Make(ctx, host.Options{Checkout: source.Dir, Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)},
-		Facts: facts, Root: root, Torch: torch, Flavour: flavour, Cache: cache, Native: veneer, Glue: glue, Tests: tests}, events.Discard)
+		Facts: facts, Root: root, Torch: torch, Flavour: flavour, Cache: cache, Native: layer, Glue: glue, Tests: tests}, events.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

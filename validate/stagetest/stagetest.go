@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +27,28 @@ func Options(t *testing.T) stage.CheckOptions {
 	return stage.CheckOptions{
 		Cache: Cache(), Artifacts: t.TempDir(),
 		Header: Header(t), Stamp: "test", Seed: 1, Quick: true, Patience: 5 * time.Minute, Sink: events.Discard,
+	}
+}
+
+// Progress is a sink that looks at how far a stage says that it is.
+type Progress struct {
+	mutex sync.Mutex
+	most  events.StepProgress
+}
+
+func (p *Progress) Emit(event events.Event) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if e, ok := event.(events.StepProgress); ok && e.Done > p.most.Done {
+		p.most = e
+	}
+}
+
+// NeedTotal demands that the stage has done as much as it had announced.
+func (p *Progress) NeedTotal(t *testing.T) {
+	t.Helper()
+	if p.most.Done != p.most.Total || p.most.Total == 0 {
+		t.Errorf("done %d of %d", p.most.Done, p.most.Total)
 	}
 }
 
@@ -79,6 +103,22 @@ func NeedPassed(t *testing.T, report reports.Stage) {
 		if check.Verdict != reports.Passed {
 			t.Errorf("%s: %s: %s\n%s", check.Name, check.Verdict, check.Detail, check.Output)
 		}
+	}
+}
+
+// Children runs a file of Python tests below testdata/children of a stage against the stage's Python programs. MPSFORGE_FLOOD
+// has their processes write so many bytes where they write many.
+func Children(t *testing.T, module string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("SKIP: %v", err)
+	}
+	command := exec.CommandContext(t.Context(), python, "-B", "-m", "unittest", module)
+	command.Dir = filepath.Join("testdata", "children")
+	command.Env = append(os.Environ(), "PYTHONPATH=../../python:../../../pytests/python")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
 	}
 }
 

@@ -171,7 +171,7 @@ func (r *runner) round(s *side, file suiteFile, tests map[string]*test, names []
 	}
 	return s.suite.run(missing, func(e ended) error {
 		if tests[e.Name] == nil {
-			return fmt.Errorf("%s reported a test that nobody asked for: %q", file.path, e.Name)
+			return fmt.Errorf("%s reported a test that was not requested: %q", file.path, e.Name)
 		}
 		take(e)
 		return s.kept.add(e)

@@ -153,7 +153,7 @@ func (s *suite) next(patience time.Duration) (message, error) {
 		return m, fmt.Errorf("the process that runs the tests ended: %w", errors.Join(s.err, io.ErrUnexpectedEOF))
 	case <-timer.C:
 		s.stop()
-		return message{}, fmt.Errorf("the process that runs the tests said nothing for %s, and was ended", patience)
+		return message{}, fmt.Errorf("the process that runs the tests printed nothing for %s, and was stopped", patience)
 	}
 }
 

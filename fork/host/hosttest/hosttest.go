@@ -77,7 +77,7 @@ func Tree(t testing.TB, cache string) (dir string, series *patches.Series) {
 	dir = filepath.Join(cache, "trees", host.DebianBaseline)
 	_, err = fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, Cache: cache}, events.Discard)
 	if errors.Is(err, fork.ErrUnavailable) || errors.Is(err, fork.ErrEnvironment) {
-		t.Skipf("SKIP real tree: Debian's source package of PyTorch 2.6.0 cannot be had here: %v", err)
+		t.Skipf("SKIP real tree: Debian's source package of PyTorch 2.6.0 is not available here: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ var (
 	keyLog      = binding("l", "log, as a whole; it follows unless scrolled up", "l")
 	keyFailures = binding("f", "failures only", "f")
 	keyFilter   = binding("/", "filter: show only what has this text in it", "/")
+	keyReport   = binding("o", "report: open it; during the work, as soon as it is there", "o")
 	keyHelp     = binding("?", "help", "?")
 	keyQuit     = binding("q", "quit; asks while work is under way", "q")
 	keyStop     = binding("ctrl-c", "stop the work at once", "ctrl+c")
@@ -41,7 +42,7 @@ func footerKeys(p pane) []key.Binding {
 	case logPane:
 		return []key.Binding{keyUp, keyBack, keyFailures, keyFilter, keyHelp, keyQuit}
 	}
-	return []key.Binding{keyUp, keyOpen, keyLog, keyFailures, keyFilter, keyHelp, keyQuit}
+	return []key.Binding{keyUp, keyOpen, keyReport, keyLog, keyFailures, keyFilter, keyHelp, keyQuit}
 }
 
 // footerText names as many of them as there is room for; help and quit always.
@@ -58,5 +59,5 @@ func footerText(p pane, width int) string {
 }
 
 func helpKeys() []key.Binding {
-	return []key.Binding{keyUp, keyOpen, keyBack, keyLog, keyFailures, keyFilter, keyQuit, keyStop, keySuspend}
+	return []key.Binding{keyUp, keyOpen, keyBack, keyLog, keyFailures, keyFilter, keyReport, keyQuit, keyStop, keySuspend}
 }

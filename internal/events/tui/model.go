@@ -5,20 +5,21 @@
 package tui
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/muesli/termenv"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 )
 
 // The least size of a terminal that the whole UI fits into.
 const (
-	leastWidth  = 60
+	leastWidth  = 40
 	leastHeight = 15
 )
 
@@ -41,6 +42,8 @@ type Model struct {
 	styles styles
 	// interrupt ends the command's work, quit does so where q was pressed.
 	interrupt, quit func()
+	// show opens a report, or says why it cannot.
+	show func(path string) error
 	// stay keeps the UI after the stream's end until the user quits.
 	stay bool
 
@@ -54,20 +57,23 @@ type Model struct {
 	help     bool
 	asking   bool // whether to stop the work
 	stopping bool
+	opening  bool // the report, as soon as it is there
+	notice   string
 	spinner  int
 	over     bool // nothing more comes
 }
 
 // Options of a model.
 type Options struct {
-	Profile         termenv.Profile // colours
+	Colours         words.Palette
 	Interrupt, Quit func()
+	Show            func(path string) error // a report
 	Stay            bool
 }
 
 // New makes the model before the first event.
 func New(o Options) Model {
-	return Model{state: events.NewState(), styles: newStyles(o.Profile), interrupt: o.Interrupt, quit: o.Quit, stay: o.Stay}
+	return Model{state: events.NewState(), styles: newStyles(o.Colours), interrupt: o.Interrupt, quit: o.Quit, show: o.Show, stay: o.Stay}
 }
 
 // Messages besides bubbletea's own.
@@ -76,6 +82,7 @@ type (
 	tick    time.Time
 	closing struct{} // the stream has ended, and nothing is left to show
 	leaving struct{} // the command was asked to end, by a signal for one
+	opened  string   // how showing the report went
 )
 
 // Init does nothing: program.go sends the ticks.
@@ -95,6 +102,12 @@ func (m Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 			m.now = record.Time
 		}
 		m.asking = m.asking && m.state.End == nil
+		if m.opening && m.stay && m.state.End != nil {
+			m.opening = false
+			return m, m.openReport()
+		}
+	case opened:
+		m.notice = string(message)
 	case closing:
 		m.over = true
 		if !m.stay || m.stopping {
@@ -113,6 +126,21 @@ func (m Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 
 // ended reports that there is no work any more.
 func (m Model) ended() bool { return m.over || m.state.End != nil }
+
+// openReport shows the report. The stream may be anybody's, and the system opens some files by running them: a page is none of these.
+func (m Model) openReport() tea.Cmd {
+	end, show := m.state.End, m.show
+	return func() tea.Msg {
+		if end == nil || filepath.Ext(end.Report) != ".html" {
+			return opened("this run has no report")
+		}
+		path := end.Report
+		if err := show(path); err != nil {
+			return opened(err.Error())
+		}
+		return opened("opened " + path)
+	}
+}
 
 func call(f func()) tea.Cmd {
 	return func() tea.Msg {
@@ -134,6 +162,7 @@ func (m Model) key(pressed tea.KeyMsg) (tea.Model, tea.Cmd) {
 	if key.Matches(pressed, keySuspend) {
 		return m, tea.Suspend
 	}
+	m.notice = ""
 	switch {
 	case m.asking:
 		m.asking = false
@@ -178,6 +207,11 @@ func (m Model) command(pressed tea.KeyMsg) (tea.Model, tea.Cmd) {
 		m.asking = !m.stopping
 	case is(keyHelp):
 		m.help = true
+	case is(keyReport):
+		if m.ended() {
+			return m, m.openReport()
+		}
+		m.opening = !m.opening
 	case is(keyFailures):
 		m.failures = !m.failures
 		m.row, m.scroll = 0, 0
@@ -318,9 +352,10 @@ func (m Model) allSteps() []*events.StepState {
 
 // row is a line of a step's parts: one part, or those of a name in a grid.
 type row struct {
-	subject, name string
-	cells         []*events.PartState
-	heading       bool // of a subject's rows; no cells
+	group   int // of the grid
+	name    string
+	cells   []*events.PartState
+	heading bool // of a group; no cells
 }
 
 func (r row) bad() bool {
@@ -339,30 +374,29 @@ func (m Model) rows() []row {
 	if step == nil {
 		return nil
 	}
-	beside := m.gridOf(step).beside
+	layout := m.gridOf(step)
+	type key struct {
+		group int
+		name  string
+	}
 	var single, grid []row
-	at := map[[2]string]int{}
+	at := map[key]int{}
 	for _, part := range step.Parts {
 		if part.Column == "" {
-			single = append(single, row{part.Subject, part.Name, []*events.PartState{part}, false})
+			single = append(single, row{name: part.Name, cells: []*events.PartState{part}})
 			continue
 		}
-		key := [2]string{"", part.Name}
-		if !beside {
-			key[0] = part.Subject
-		}
-		i, found := at[key]
+		of := key{layout.groupOf(part.Subject), part.Name}
+		i, found := at[of]
 		if !found {
 			i = len(grid)
-			at[key] = i
-			grid = append(grid, row{subject: key[0], name: part.Name})
+			at[of] = i
+			grid = append(grid, row{group: of.group, name: of.name})
 		}
 		grid[i].cells = append(grid[i].cells, part)
 	}
-	// Subjects that are below one another stay together, whatever the order in which their parts ran.
-	slices.SortStableFunc(grid, func(a, b row) int {
-		return slices.Index(step.Subjects, a.subject) - slices.Index(step.Subjects, b.subject)
-	})
+	// Groups stay together, whatever the order in which their parts ran.
+	slices.SortStableFunc(grid, func(a, b row) int { return a.group - b.group })
 	if m.pane != partsPane && m.pane != detailPane { // what runs stays in sight; under a cursor nothing moves
 		slices.SortStableFunc(single, func(a, b row) int { return phase(a.cells[0]) - phase(b.cells[0]) })
 	}

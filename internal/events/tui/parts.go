@@ -117,38 +117,80 @@ func (m Model) progressLines(step *events.StepState, width int) []string {
 // columnWidth is that of a cell: the sign's three, and one between.
 const columnWidth = 4
 
-// grid is how the parts with columns are laid out.
+// grid is how the parts with columns are laid out: groups of subjects one above the other, those of a group beside each other.
 type grid struct {
-	columns  []string
-	subjects []string
-	label    int   // width of the rows' names
-	blocks   []int // width of each subject's columns, when they are beside each other
-	beside   bool  // there is room for that; else the subjects are one above the other
+	columns []string
+	label   int // width of the rows' names
+	groups  []group
 }
 
+type group struct {
+	title    string
+	subjects []string
+	heads    []string // what is over the columns of each subject
+	blocks   []int    // width of these columns
+}
+
+// layouts say to which group a subject belongs, and what is over its columns: all beside each other, then stock beside patched for
+// each flavour, then all one above the other.
+var layouts = []func(subject string) (title, head string){
+	func(subject string) (string, string) { return "", subject },
+	func(subject string) (string, string) {
+		if at := strings.LastIndex(subject, ", "); at >= 0 {
+			return subject[at+2:], subject[:at]
+		}
+		return "", subject
+	},
+	func(subject string) (string, string) { return subject, "" },
+}
+
+// gridOf lays a step's parts out in the first way that there is room for.
 func (m Model) gridOf(step *events.StepState) grid {
+	width := m.width
+	if width >= wideScreen {
+		width -= m.stepsWidth()
+	}
 	g := grid{columns: step.Columns}
+	var subjects []string
 	for _, part := range step.Parts {
 		if part.Column == "" {
 			continue
 		}
 		g.label = max(g.label, min(ansi.StringWidth(part.Name), 28)+3)
-		if !slices.Contains(g.subjects, part.Subject) {
-			g.subjects = append(g.subjects, part.Subject)
+		if !slices.Contains(subjects, part.Subject) {
+			subjects = append(subjects, part.Subject)
 		}
 	}
-	width := m.width
-	if width >= wideScreen {
-		width -= stepsWidth(width)
+	g.label = min(g.label, max(14, width-len(g.columns)*columnWidth))
+	for _, layout := range layouts {
+		g.groups = nil
+		for _, subject := range subjects {
+			title, head := layout(subject)
+			at := slices.IndexFunc(g.groups, func(have group) bool { return have.title == title })
+			if at < 0 || head == "" {
+				at, g.groups = len(g.groups), append(g.groups, group{title: title})
+			}
+			in := &g.groups[at]
+			in.subjects, in.heads = append(in.subjects, subject), append(in.heads, head)
+			in.blocks = append(in.blocks, max(len(g.columns)*columnWidth, ansi.StringWidth(head))+2)
+		}
+		if !slices.ContainsFunc(g.groups, func(one group) bool { return g.label+sum(one.blocks) > width }) {
+			break
+		}
 	}
-	total := g.label
-	for _, subject := range g.subjects { // its name is over its columns
-		block := max(len(g.columns)*columnWidth, ansi.StringWidth(subject)) + 2
-		g.blocks = append(g.blocks, block)
-		total += block
-	}
-	g.beside = total <= width
 	return g
+}
+
+// groupOf gives the number of a subject's group.
+func (g grid) groupOf(subject string) int {
+	return slices.IndexFunc(g.groups, func(one group) bool { return slices.Contains(one.subjects, subject) })
+}
+
+func sum(widths []int) (total int) {
+	for _, width := range widths {
+		total += width
+	}
+	return total
 }
 
 // columnHeads shortens "1 thread", "4 threads" to 1 and 4, and gives the word.
@@ -171,13 +213,13 @@ func (m Model) rowWindow(step *events.StepState, rows []row, at, height, width i
 		heads = nil
 	}
 	height -= len(heads)
-	// In a grid of subjects one above the other each has a heading.
+	// Where there are several groups, each has a heading.
 	var shown []row
 	current := 0
 	for i, r := range rows {
 		isGrid := r.cells[0].Column != ""
-		if isGrid && !g.beside && (i == 0 || rows[i-1].cells[0].Column == "" || rows[i-1].subject != r.subject) {
-			shown = append(shown, row{name: r.subject, heading: true})
+		if isGrid && len(g.groups) > 1 && (i == 0 || rows[i-1].cells[0].Column == "" || rows[i-1].group != r.group) {
+			shown = append(shown, row{group: r.group, heading: true})
 		}
 		if i == at {
 			current = len(shown)
@@ -195,13 +237,18 @@ func (m Model) rowWindow(step *events.StepState, rows []row, at, height, width i
 		if chosen {
 			mark = "›"
 		}
-		lines = append(lines, m.rowLine(mark, g, shown[i], chosen, width))
+		line := shown[i]
+		if i == first && i != current && len(line.cells) > 0 && line.cells[0].Column != "" && len(g.groups) > 1 {
+			line.heading = true // it has scrolled away: what the rows below are of is seen all the same
+		}
+		lines = append(lines, m.rowLine(mark, g, line, chosen, width))
 	}
 	return lines
 }
 
+// gridHeads are the heads of the columns, and above them what they are of, where that is the same for all rows.
 func (m Model) gridHeads(g grid) []string {
-	if len(g.subjects) == 0 {
+	if len(g.groups) == 0 {
 		return nil
 	}
 	short, word := columnHeads(g.columns)
@@ -209,21 +256,33 @@ func (m Model) gridHeads(g grid) []string {
 	for _, head := range short {
 		numbers += fit(" "+head, columnWidth)
 	}
-	label := fit(" "+word, g.label)
-	if !g.beside || len(g.subjects) == 1 && g.subjects[0] == "" {
-		return []string{m.styles.dim.Render(label + numbers)}
+	widest := slices.MaxFunc(g.groups, func(a, b group) int { return sum(a.blocks) - sum(b.blocks) })
+	lower := fit(" "+word, g.label)
+	for _, block := range widest.blocks {
+		lower += fit(numbers, block)
 	}
-	upper, lower := strings.Repeat(" ", g.label), label
-	for i, subject := range g.subjects {
-		upper += fit(" "+subject, g.blocks[i])
-		lower += fit(numbers, g.blocks[i])
+	heads := []string{m.styles.dim.Render(lower)}
+	if len(g.groups) == 1 && strings.Join(widest.heads, "") != "" {
+		return append([]string{" " + m.heading(g, widest)}, heads...)
 	}
-	return []string{m.styles.dim.Render(upper), m.styles.dim.Render(lower)}
+	return heads
+}
+
+// heading is a group's title, and the names of its subjects over their columns, behind a mark.
+func (m Model) heading(g grid, of group) string {
+	if strings.Join(of.heads, "") == "" {
+		return m.styles.title.Render(of.title)
+	}
+	names := ""
+	for i, head := range of.heads {
+		names += fit(" "+head, of.blocks[i])
+	}
+	return m.styles.title.Render(fit(of.title, g.label-1)) + m.styles.dim.Render(names)
 }
 
 func (m Model) rowLine(mark string, g grid, r row, chosen bool, width int) string {
 	if r.heading {
-		return mark + m.styles.title.Render(r.name)
+		return mark + m.heading(g, g.groups[r.group])
 	}
 	name := r.name
 	if r.cells[0].Column == "" {
@@ -248,10 +307,8 @@ func (m Model) rowLine(mark string, g grid, r row, chosen bool, width int) strin
 		name = m.styles.chosen.Render(name)
 	}
 	line := mark + " " + fit(name, g.label-2)
-	for i, subject := range g.subjects {
-		if !g.beside && subject != r.subject {
-			continue
-		}
+	in := g.groups[r.group]
+	for i, subject := range in.subjects {
 		block := ""
 		for _, column := range g.columns {
 			cell := m.styles.cell(nil)
@@ -260,16 +317,13 @@ func (m Model) rowLine(mark string, g grid, r row, chosen bool, width int) strin
 			}
 			block += cell + " "
 		}
-		if g.beside {
-			block = fit(block, g.blocks[i])
-		}
-		line += block
+		line += fit(block, in.blocks[i])
 	}
 	// What room is left shows the worst of the row.
 	worst := slices.MaxFunc(r.cells, func(a, b *events.PartState) int { return badFirst(a) - badFirst(b) })
 	if room := width - ansi.StringWidth(line); badFirst(worst) > 0 && room >= 40 {
 		where := worst.Column
-		if g.beside && worst.Subject != "" {
+		if len(in.subjects) > 1 {
 			where = worst.Subject + ", " + where
 		}
 		line += m.styles.outcome(worst.Outcome, worst.Expected).Render(where + ": " + worstText(worst))

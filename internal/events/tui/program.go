@@ -7,7 +7,6 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/muesli/termenv"
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/events/tui/unasked"
@@ -42,7 +41,6 @@ type UI struct {
 
 // Start takes the terminal over. Only call it for one.
 func Start(terminal Terminal, o Options) *UI {
-	o.Profile = profile(terminal.Output)
 	u := &UI{terminal: terminal, ended: make(chan struct{})}
 	options := []tea.ProgramOption{tea.WithOutput(terminal.Output), tea.WithAltScreen(), tea.WithoutSignalHandler()}
 	if terminal.Input != nil {
@@ -82,15 +80,6 @@ func Start(terminal Terminal, o Options) *UI {
 	return u
 }
 
-// profile is what colours the environment says that the terminal has; it is not asked.
-func profile(output *os.File) termenv.Profile {
-	found := termenv.NewOutput(output).EnvColorProfile()
-	if found == termenv.TrueColor {
-		return termenv.ANSI256
-	}
-	return found
-}
-
 // Show hands the events on.
 func (u *UI) Show(records []events.Record) {
 	select {
@@ -117,6 +106,9 @@ func (u *UI) Close() {
 	<-u.ended
 	if u.failure == nil {
 		fmt.Fprint(u.terminal.Output, u.last.Summary())
+		if u.last.opening {
+			fmt.Fprintln(u.terminal.Output, u.last.openReport()())
+		}
 	}
 	u.terminal.Fallback.Close()
 }

@@ -1,35 +1,31 @@
 package tui
 
 import (
-	"io"
 	"strings"
 
-	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/muesli/termenv"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 )
+
+// style is a colour of a palette.
+type style string
+
+// Render gives a text in the style.
+func (s style) Render(text string) string { return words.Paint(string(s), text) }
 
 // styles of a frame. Whatever they say is said by a sign or a word as well, for terminals without colours.
 type styles struct {
-	title, dim, good, bad, odd, busy, chosen lipgloss.Style
+	title, dim, good, bad, odd, busy, chosen style
 }
 
-// newStyles takes the colours that a terminal's user has set up for 16; where there are 256, grey is one that stands out
-// from a dark and from a light background. The terminal is not asked for its background: what it answers can end up in the
-// user's shell.
-func newStyles(profile termenv.Profile) styles {
-	renderer := lipgloss.NewRenderer(io.Discard)
-	renderer.SetColorProfile(profile)
-	renderer.SetHasDarkBackground(true)
-	colour := func(basic, of256 string) lipgloss.Style {
-		return renderer.NewStyle().Foreground(lipgloss.CompleteColor{TrueColor: of256, ANSI256: of256, ANSI: basic})
+func newStyles(p words.Palette) styles {
+	all := styles{title: style(p.Bold), dim: style(p.Dim), good: style(p.Good), bad: style(p.Bad), odd: style(p.Odd), busy: style(p.Busy), chosen: style(p.Bold)}
+	if p.Bad != "" {
+		all.bad = style(p.Bold + ";" + p.Bad)
 	}
-	return styles{
-		title: renderer.NewStyle().Bold(true), dim: colour("8", "244"), good: colour("2", "2"), bad: colour("1", "1").Bold(true),
-		odd: colour("3", "3"), busy: colour("6", "6"), chosen: renderer.NewStyle().Bold(true),
-	}
+	return all
 }
 
 // Signs of parts and steps; each is one column wide.
@@ -43,7 +39,7 @@ var signs = map[events.StepOutcome]string{events.OK: "✓", events.Failed: "✗"
 
 var spinner = []string{"◐", "◓", "◑", "◒"}
 
-func (s styles) outcome(outcome events.StepOutcome, expected bool) lipgloss.Style {
+func (s styles) outcome(outcome events.StepOutcome, expected bool) style {
 	switch {
 	case outcome == events.OK:
 		return s.good

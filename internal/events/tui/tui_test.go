@@ -8,15 +8,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/muesli/termenv"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 )
 
 var update = flag.Bool("update", false, "write the golden frames anew")
@@ -50,9 +51,25 @@ func recorded(t *testing.T, name string) []events.Record {
 	}
 }
 
+// none is the palette of a terminal without colours.
+var none words.Palette
+
+// palettes are the others, by name.
+func palettes(t *testing.T) map[string]words.Palette {
+	all := map[string]words.Palette{}
+	for name, settings := range map[string][2]string{"16-colours": {"xterm", "dark"}, "256-colours": {"xterm-256color", "dark"}, "light": {"xterm-256color", "light"}} {
+		t.Setenv("NO_COLOR", "")
+		t.Setenv("COLORTERM", "")
+		t.Setenv("TERM", settings[0])
+		t.Setenv("MPSFORGE_THEME", settings[1])
+		all[name] = words.Colours()
+	}
+	return all
+}
+
 // screen is a model on a terminal of a size.
-func screen(width, height int, profile termenv.Profile, records []events.Record) Model {
-	return send(New(Options{Profile: profile}), tea.WindowSizeMsg{Width: width, Height: height}, batch(records))
+func screen(width, height int, colours words.Palette, records []events.Record) Model {
+	return send(New(Options{Colours: colours}), tea.WindowSizeMsg{Width: width, Height: height}, batch(records))
 }
 
 func send(m Model, messages ...tea.Msg) Model {
@@ -156,9 +173,9 @@ func compare(t *testing.T, name, frame string) {
 // Frames as they were when somebody looked at them and found them good.
 func TestFrames(t *testing.T) {
 	apply, fetch, runtime := recorded(t, "apply.jsonl"), recorded(t, "fetch.jsonl"), recorded(t, "runtime.jsonl.gz")
-	for _, size := range [][2]int{{60, 15}, {80, 24}, {200, 50}} {
+	for _, size := range [][2]int{{40, 20}, {60, 15}, {80, 24}, {200, 50}} {
 		named := func(name string) string { return fmt.Sprintf("%s-%dx%d", name, size[0], size[1]) }
-		plain := func(records []events.Record) Model { return screen(size[0], size[1], termenv.Ascii, records) }
+		plain := func(records []events.Record) Model { return screen(size[0], size[1], none, records) }
 		compare(t, named("apply"), plain(apply[:len(apply)/2]).View())
 		compare(t, named("fetch"), plain(fetch[:80]).View())
 		compare(t, named("build"), plain(runtime[:120]).View())
@@ -166,9 +183,10 @@ func TestFrames(t *testing.T) {
 		compare(t, named("failing"), plain(failing()).View())
 		compare(t, named("help"), press(plain(failing()), "?").View())
 	}
-	compare(t, "failing-16-colours", screen(80, 24, termenv.ANSI, failing()).View())
-	compare(t, "failing-256-colours", screen(80, 24, termenv.ANSI256, failing()).View())
-	m := screen(80, 24, termenv.Ascii, failing())
+	for name, colours := range palettes(t) {
+		compare(t, "failing-"+name, screen(80, 24, colours, failing()).View())
+	}
+	m := screen(80, 24, none, failing())
 	compare(t, "parts", press(m, "up", "enter").View())
 	compare(t, "detail", press(m, "home", "enter", "home", "down", "enter").View())
 	compare(t, "log", press(m, "l").View())
@@ -177,20 +195,20 @@ func TestFrames(t *testing.T) {
 	compare(t, "nothing-found", press(m, "/", "x", "y", "z", "enter").View())
 	compare(t, "asking", press(m, "q").View())
 	compare(t, "stopping", press(m, "q", "y").View())
-	compare(t, "too-small", screen(50, 10, termenv.Ascii, failing()).View())
+	compare(t, "too-small", screen(39, 10, none, failing()).View())
 	ended := append(failing(), later(time.Minute, events.StepFinished{Step: "verify runtime", Outcome: events.Failed, Detail: "linear: wrong values", Elapsed: time.Minute}, events.End{ExitCode: 4, Message: "verification failed"})...)
-	compare(t, "ended", screen(80, 24, termenv.Ascii, ended).View())
-	compare(t, "summary", screen(80, 24, termenv.Ascii, ended).Summary())
-	compare(t, "summary-runtime", screen(80, 24, termenv.Ascii, runtime).Summary())
+	compare(t, "ended", screen(80, 24, none, ended).View())
+	compare(t, "summary", screen(80, 24, none, ended).Summary())
+	compare(t, "summary-runtime", screen(80, 24, none, runtime).Summary())
 }
 
 // At any size, after any event, in any pane: as many lines as the terminal has, none wider than it, and nothing in them that
 // a stream has smuggled in.
 func TestFramesFit(t *testing.T) {
 	for name, records := range map[string][]events.Record{"failing": failing(), "runtime": recorded(t, "runtime.jsonl.gz"), "fetch": recorded(t, "fetch.jsonl")} {
-		for _, size := range [][2]int{{1, 1}, {20, 5}, {60, 15}, {61, 16}, {80, 24}, {100, 17}, {119, 60}, {120, 15}, {200, 50}} {
+		for _, size := range [][2]int{{1, 1}, {20, 5}, {40, 15}, {60, 15}, {61, 16}, {80, 24}, {100, 17}, {119, 60}, {120, 15}, {200, 50}} {
 			for at := 0; at <= len(records); at += max(1, len(records)/9) {
-				m := screen(size[0], size[1], termenv.Ascii, records[:at])
+				m := screen(size[0], size[1], none, records[:at])
 				for _, keys := range [][]string{nil, {"?"}, {"l"}, {"enter"}, {"enter", "enter"}, {"home", "enter", "end", "enter", "end"}, {"f"}, {"/", "e"}, {"q"}, {"end", "down", "enter"}} {
 					frame := press(m, keys...).View()
 					lines := strings.Split(frame, "\n")
@@ -211,15 +229,15 @@ func TestFramesFit(t *testing.T) {
 // What colours show is in the text, too: a frame has the same text with and without.
 func TestColoursAddNoText(t *testing.T) {
 	records := recorded(t, "runtime.jsonl.gz")[:700]
-	plain := screen(120, 40, termenv.Ascii, records).View()
-	for _, profile := range []termenv.Profile{termenv.ANSI, termenv.ANSI256} {
-		coloured := screen(120, 40, profile, records).View()
+	plain := screen(120, 40, none, records).View()
+	for _, colours := range palettes(t) {
+		coloured := screen(120, 40, colours, records).View()
 		var text []string
 		for line := range strings.SplitSeq(ansi.Strip(coloured), "\n") {
 			text = append(text, strings.TrimRight(line, " "))
 		}
 		if got := strings.Join(text, "\n"); coloured == plain || got != plain {
-			t.Errorf("profile %v:\n%s\nplain:\n%s", profile, got, plain)
+			t.Errorf("colours %v:\n%s\nplain:\n%s", colours, got, plain)
 		}
 	}
 }
@@ -227,7 +245,7 @@ func TestColoursAddNoText(t *testing.T) {
 // q asks while work is under way; only y stops it, and the UI waits for the end.
 func TestQuitAsks(t *testing.T) {
 	quits, interrupts := 0, 0
-	m := New(Options{Profile: termenv.Ascii, Quit: func() { quits++ }, Interrupt: func() { interrupts++ }})
+	m := New(Options{Quit: func() { quits++ }, Interrupt: func() { interrupts++ }})
 	m = send(m, tea.WindowSizeMsg{Width: 80, Height: 24}, batch(failing()))
 	key := func(text string) tea.KeyMsg { return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)} }
 	run := func(m Model, message tea.Msg) (Model, tea.Msg) {
@@ -260,9 +278,63 @@ func TestQuitAsks(t *testing.T) {
 	}
 }
 
+// The report is opened as soon as it is there: during the work the key says that it is wanted, and says so no more.
+func TestReportKey(t *testing.T) {
+	var shown []string
+	problem := error(nil)
+	m := New(Options{Stay: true, Show: func(path string) error {
+		shown = append(shown, path)
+		return problem
+	}})
+	m = send(m, tea.WindowSizeMsg{Width: 100, Height: 24}, batch(failing()))
+	if frame := press(m, "o").View(); !strings.Contains(frame, "opens the report at the end") {
+		t.Errorf("o during the work:\n%s", frame)
+	}
+	if press(m, "o", "o").opening {
+		t.Error("a second o does not take it back")
+	}
+	end := batch(later(time.Minute, events.End{Report: "/reports/out.html"}))
+	next, command := press(m, "o").Update(end)
+	if command == nil {
+		t.Fatal("nothing is opened at the end")
+	}
+	if frame := send(next.(Model), command()).View(); !slices.Equal(shown, []string{"/reports/out.html"}) || !strings.Contains(frame, "opened /reports/out.html") {
+		t.Errorf("opened %q:\n%s", shown, frame)
+	}
+	problem = errors.New("there is no xdg-open here; it is /reports/out.html")
+	_, command = send(m, end).Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("o")})
+	if frame := send(m, end, command()).View(); len(shown) != 2 || !strings.Contains(frame, problem.Error()) {
+		t.Errorf("opened %q:\n%s", shown, frame)
+	}
+	for _, none := range []string{"", "/tmp/report.desktop"} {
+		ended := send(m, batch(later(time.Minute, events.End{Report: none})))
+		_, command = ended.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("o")})
+		if frame := send(ended, command()).View(); len(shown) != 2 || !strings.Contains(frame, "this run has no report") {
+			t.Errorf("opened %q:\n%s", shown, frame)
+		}
+	}
+}
+
+// Where not all subjects fit beside each other, stock and patched do, for each flavour.
+func TestStockIsBesidePatched(t *testing.T) {
+	var all []events.Event
+	for _, subject := range []string{"stock, plain", "patched, plain", "stock, tsan", "patched, tsan"} {
+		all = append(all, events.PartsPlanned{Step: "verify runtime", Subject: subject, Names: []string{"sequential-shared"}, Columns: []string{"1 thread", "4 threads", "33 threads"}})
+	}
+	for width, want := range map[int]string{
+		100: "             stock, plain  patched, plain  stock, tsan   patched, tsan\n threads ",
+		70:  "\n plain               stock         patched\n  sequential-shared ",
+		40:  "\n stock, plain\n  sequential-shared ",
+	} {
+		if frame := screen(width, 24, none, stream(all...)).View(); !strings.Contains(frame, want) {
+			t.Errorf("%d wide there is no %q:\n%s", width, want, frame)
+		}
+	}
+}
+
 // A replay's UI stays at the end until q.
 func TestReplayStays(t *testing.T) {
-	m := New(Options{Profile: termenv.Ascii, Stay: true})
+	m := New(Options{Stay: true})
 	next, command := send(m, tea.WindowSizeMsg{Width: 80, Height: 24}, batch(failing())).Update(closing{})
 	if command != nil {
 		t.Error("the UI left at the end of a replay")
@@ -278,7 +350,7 @@ func TestReplayStays(t *testing.T) {
 // The UI looks at what runs, until the user chooses something, and again after esc.
 func TestFollowing(t *testing.T) {
 	records := recorded(t, "runtime.jsonl.gz")
-	m := screen(80, 24, termenv.Ascii, records[:120])
+	m := screen(80, 24, none, records[:120])
 	if got := m.current().Name; !strings.HasPrefix(got, "build ") {
 		t.Errorf("follows %q while a build runs", got)
 	}
@@ -295,7 +367,7 @@ func TestFollowing(t *testing.T) {
 
 // Filters hide rows and log lines; backspace and esc correct and end them.
 func TestFilter(t *testing.T) {
-	m := screen(80, 24, termenv.Ascii, failing())
+	m := screen(80, 24, none, failing())
 	if got := len(press(m, "f").rows()); got != 2 {
 		t.Errorf("%d rows are bad news, want linear and items", got)
 	}
@@ -325,7 +397,7 @@ func TestPanicIsCaught(t *testing.T) {
 func TestSummaryHasTheConclusion(t *testing.T) {
 	records := later(0, events.Stream{Version: events.Version, Command: "verify"}, events.StepStarted{Step: "verify series"},
 		events.StepFinished{Step: "verify series", Outcome: events.OK}, events.End{Message: "verification passed 1 of 8 stages; report: out.json"})
-	if summary := screen(80, 24, termenv.Ascii, records).Summary(); !strings.Contains(summary, "\n  verification passed 1 of 8 stages; report: out.json\n") {
+	if summary := screen(80, 24, none, records).Summary(); !strings.Contains(summary, "\n  verification passed 1 of 8 stages; report: out.json\n") {
 		t.Error(summary)
 	}
 }

@@ -73,7 +73,15 @@ func (m Model) header() string {
 // wideScreen is from where on steps and parts are side by side.
 const wideScreen = 120
 
-func stepsWidth(width int) int { return clamp(width*2/5, 44, 76) }
+// stepsWidth is what the steps need of a wide screen, within limits; the parts have the rest.
+func (m Model) stepsWidth() int {
+	needed := 0
+	for _, step := range m.allSteps() {
+		left, right := m.stepEnds(" ", step, false)
+		needed = max(needed, ansi.StringWidth(left)+ansi.StringWidth(right)+1)
+	}
+	return clamp(needed, 24, min(m.width*2/5, 76))
+}
 
 // panes puts steps, parts and log on the screen: side by side where it is wide, else one above the other.
 func (m Model) panes(height int) []string {
@@ -88,10 +96,11 @@ func (m Model) panes(height int) []string {
 	default:
 		logHeight = 3
 	}
+	logHeight = clamp(len(m.logLines())+1, 3, logHeight) // what it does not need is for the parts
 	upper := height - logHeight
 	var lines []string
 	if m.width >= wideScreen {
-		left := stepsWidth(m.width)
+		left := m.stepsWidth()
 		steps := m.pad(m.stepLines(upper, left-1), upper)
 		parts := m.pad(m.partLines(upper, m.width-left-1), upper)
 		for i := range upper {
@@ -100,7 +109,7 @@ func (m Model) panes(height int) []string {
 	} else {
 		least := max(7, upper-4) // lines for the parts
 		if upper >= 14 {
-			least = upper / 2
+			least = upper * 2 / 3
 		}
 		if step := m.current(); step == nil || len(step.Parts) == 0 {
 			least = 5
@@ -119,7 +128,8 @@ func (m Model) rule(title, right string, width int) string {
 		right = " " + right + " ─"
 	}
 	left := "── " + title + " "
-	left = ansi.Truncate(left, max(8, width-ansi.StringWidth(right)), "… ")
+	left = ansi.Truncate(left, max(width/2, width-ansi.StringWidth(right)), "… ")
+	right = ansi.Truncate(right, width-ansi.StringWidth(left), "…")
 	return m.styles.dim.Render(left + strings.Repeat("─", max(0, width-ansi.StringWidth(left)-ansi.StringWidth(right))) + right)
 }
 
@@ -168,6 +178,12 @@ func (m Model) moreMark(i, first, height, count int) string {
 }
 
 func (m Model) stepLine(mark string, step *events.StepState, current bool, width int) string {
+	left, right := m.stepEnds(mark, step, current)
+	return ends(left, right, width)
+}
+
+// stepEnds is what is said of a step, to the left and to the right of its line.
+func (m Model) stepEnds(mark string, step *events.StepState, current bool) (left, right string) {
 	depth := 0
 	for parent := step.Parent; parent != nil; parent = parent.Parent {
 		depth++
@@ -186,21 +202,20 @@ func (m Model) stepLine(mark string, step *events.StepState, current bool, width
 	if current && m.pane == stepsPane {
 		name = m.styles.chosen.Render(name)
 	}
-	left := mark + " " + strings.Repeat("  ", depth) + style.Render(sign) + " " + name
+	left = mark + " " + strings.Repeat("  ", depth) + style.Render(sign) + " " + name
 	if text := m.stepText(step); text != "" {
 		left += m.styles.dim.Render("  " + text)
 	}
-	right := ""
 	if bad := step.Bad(); bad > 0 {
 		right = m.styles.bad.Render(fmt.Sprintf(" %d failed", bad))
 	}
 	if step.Phase != events.Pending {
 		right += fmt.Sprintf(" %7s", stepClock(step.ElapsedAt(m.now)))
 	}
-	if left, known := step.LeftAt(m.now); known {
+	if left, known := step.LeftAt(m.now); known && m.width >= 60 { // else it is beside the bar alone
 		right += m.styles.dim.Render(fmt.Sprintf(" %s left", events.Clock(left)))
 	}
-	return ends(left, right+" ", width)
+	return left, right + " "
 }
 
 func stepClock(d time.Duration) string {
@@ -275,10 +290,15 @@ func (m Model) footer() string {
 		return m.styles.odd.Render(" Stopping; waiting for a clean end …")
 	case m.help:
 		return m.styles.dim.Render(" any key goes back")
+	case m.notice != "":
+		return m.styles.odd.Render(" " + events.Clean(m.notice))
 	}
-	right := ""
-	if m.filterText() != "" {
-		right = m.styles.odd.Render(m.filterText() + " ")
+	right := m.filterText()
+	if m.opening {
+		right += " opens the report at the end"
+	}
+	if right != "" {
+		right = m.styles.odd.Render(right + " ")
 	}
 	return ends(m.styles.dim.Render(" "+footerText(m.pane, m.width-2-ansi.StringWidth(right))), right, m.width)
 }
@@ -286,7 +306,12 @@ func (m Model) footer() string {
 func (m Model) helpLines() []string {
 	var text []string
 	for _, b := range helpKeys() {
-		text = append(text, fmt.Sprintf(" %-8s %s", b.Help().Key, b.Help().Desc))
+		for i, line := range wrap(b.Help().Desc, m.width-11) {
+			if i > 0 {
+				b.SetHelp("", "")
+			}
+			text = append(text, fmt.Sprintf(" %-8s %s", b.Help().Key, line))
+		}
 	}
 	legend := []string{signPending + " to come, or not needed", signRunning + " running"}
 	for _, outcome := range []events.StepOutcome{events.OK, events.Failed, events.WrongValues, events.Crashed, events.Hung, events.Skipped} {

@@ -1,5 +1,5 @@
 // Dispatch queues. A serial one is a serial queue of the engine: it decides who runs when, finds deadlocks, and knows
-// the order for its checker. ThreadSanitizer, which does not look into the engine, is told that order here: each block
+// the order for its checker. ThreadSanitizer, which does not look into the engine, learns that order here: each block
 // of a queue happens after the one before, and after what had happened when it was put in.
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Numbers keep the kind they were made with, as NSNumber's objCType tells.
+// Numbers keep the kind they were made with, as NSNumber's objCType shows.
 #include <cmath>
 #include <cstdio>
 

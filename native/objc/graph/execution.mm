@@ -64,11 +64,11 @@ void* declare(mpsforge_metal_call* call, uint32_t index, const Operand& operand,
   return first;
 }
 
-// On the engine's executor. The engine's checker is told of what it accesses; ThreadSanitizer is not, since the GPU is
+// On the engine's executor. The engine's checker learns what it accesses; ThreadSanitizer does not, since the GPU is
 // no thread of the program.
 void run(mpsforge_metal_call* call) {
   const EngineCall blind;
-  // The bytes come after the bindings; the number of threads, which means nothing else here, tells where.
+  // The bytes come after the bindings; the number of threads, which means nothing else here, is the offset.
   const auto index = static_cast<uint32_t>(api().threads(call) - 1);
   size_t length = 0;
   const void* const bytes = api().bytes(call, index, &length);
@@ -82,7 +82,7 @@ void run(mpsforge_metal_call* call) {
     const Operand& operand = execution->operands[i];
     void* const data =
         declare(call, static_cast<uint32_t>(i), operand, i < feeds ? MPSFORGE_METAL_READ : MPSFORGE_METAL_WRITE);
-    if (!data && element_count(operand.shape) != 0) return;  // the engine has told why
+    if (!data && element_count(operand.shape) != 0) return;  // the engine has reported why
     views.push_back({data, operand.type, operand.shape, operand.strides});
   }
   const auto middle = views.begin() + static_cast<int64_t>(feeds);

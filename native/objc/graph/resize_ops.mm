@@ -153,7 +153,7 @@ MPSGraphTensor* sample_grid(MPSGraph* graph, MPSGraphTensor* source, MPSGraphTen
                                  samplingMode:(MPSGraphResizeMode)samplingMode
                                 constantValue:(double)constantValue
                                          name:(NSString*)name {
-  // Apple rounds a nearest one as RoundPreferCeil here; PyTorch takes the other method, which is told how.
+  // Apple rounds a nearest one as RoundPreferCeil here; PyTorch takes the other method, which has an argument for it.
   if (samplingMode != MPSGraphResizeBilinear) {
     throw std::runtime_error("MPSGraph operation sampleGrid: a nearest pixel rounded up is not implemented");
   }

@@ -1,4 +1,4 @@
-// The SDK that the headers stand for, and availability marks, which the compiler does not know for Linux.
+// The SDK that the headers are for, and availability marks, which the compiler does not know for Linux.
 //
 // Which macOS the process finds is said when it runs (MPSFORGE_METAL_MACOS), so __builtin_available asks for it. A
 // statement @available(...) cannot be turned by a header, and clang for Linux makes it true whatever it says: host

@@ -1,4 +1,4 @@
-// What the sources under test are told they are compiled for: macOS.
+// The target that the sources under test see: macOS.
 #ifndef MPSFORGE_TARGETCONDITIONALS_H
 #define MPSFORGE_TARGETCONDITIONALS_H
 

@@ -1,6 +1,7 @@
 // Command queues and buffers. All rules about them are the engine's: a message goes there as it comes.
 #import <Foundation/Foundation.h>
 #import <MetalPerformanceShaders/MPSCommandBuffer.h>
+#include <mpsforge/host.h>
 
 #include <mutex>
 
@@ -74,6 +75,11 @@ void keep_until_completed(id<MTLCommandBuffer> buffer, id object) {
 }
 
 }  // namespace mpsforge::objc
+
+void mpsforge_host_fail_command_buffer(void* queue, uint32_t n) {
+  EngineCall guard;
+  api().inject(((SoftwareMTLCommandQueue*)queue)->_engine, MPSFORGE_METAL_INJECT_ERROR, n);
+}
 
 @implementation SoftwareMTLCommandQueue {
   NSString* _label;

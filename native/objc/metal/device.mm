@@ -201,7 +201,7 @@ void check_options(MTLResourceOptions options) {
 
 - (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error {
   if (error) *error = nil;
-  // A section that stands for a Metal library holds its own name (native/torch/libraries.cc).
+  // A section that takes the place of a Metal library holds its own name (native/torch/libraries.cc).
   const void* bytes = nullptr;
   size_t size = 0;
   dispatch_data_t map = data ? dispatch_data_create_map(data, &bytes, &size) : nullptr;

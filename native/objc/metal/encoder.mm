@@ -160,7 +160,7 @@ mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder) {
 
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
   used_by_one_thread(_used);
-  // No bytes are allowed, and where they would be is of no matter: PyTorch passes the sizes of a tensor without
+  // No bytes are allowed, and where they would be does not matter: PyTorch passes the sizes of a tensor without
   // dimensions so. Then nothing is bound, and a kernel that reads the argument reads out of range.
   if (!bytes && length > 0) fail("-[SoftwareMTLComputeCommandEncoder setBytes:length:atIndex:] without bytes");
   if (index < kArguments) _bound[index] = nil;

@@ -49,7 +49,7 @@ class KernelCall {
         memory(index, first * sizeof(T), count * sizeof(T), MPSFORGE_METAL_READ | MPSFORGE_METAL_WRITE));
   }
 
-  // A small constant argument: of setBytes, or in a buffer; Metal's kernels cannot tell one from the other.
+  // A small constant argument: of setBytes, or in a buffer; Metal's kernels cannot see the difference.
   const void* constant(uint32_t index, size_t length) const;
   template <class T>
   T value(uint32_t index) const {
@@ -79,7 +79,7 @@ class KernelCall {
 
 using HostKernel = void (*)(const KernelCall& call);
 
-// A name that ends in an asterisk stands for all that begin with what is before it; the longest one that fits is taken.
+// A name that ends in an asterisk means all that begin with what is before it; the longest one that fits is taken.
 // One name has one kernel: the last one registered. Any thread, at any time.
 void register_host_kernel(const std::string& name, HostKernel kernel);
 
@@ -90,7 +90,7 @@ HostKernel find_host_kernel(const std::string& function);
 std::vector<std::string> host_kernel_names();
 
 // Adds the function of a library to the engine's kernels, once, and returns the name that it has there, which lives for
-// ever; nullptr if it has no host kernel and is not translated. Libraries are told apart by their number.
+// ever; nullptr if it has no host kernel and is not translated. A library is known by its number.
 const char* engine_kernel(uint64_t library, const std::string& function, const TranslatedKernel& translated);
 
 // The names of the translated kernels that have run, each followed by the end of the line.

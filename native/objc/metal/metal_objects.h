@@ -1,7 +1,7 @@
 // The classes behind Metal's protocols, and the engine's objects behind them: for the rest of native/objc.
 //
 // State of the classes is either fixed after creation, or belongs to the engine, or is guarded by a lock that
-// ThreadSanitizer is told to overlook (EngineCall): a program may break Metal's rules about threads, and then it is the
+// ThreadSanitizer must overlook (EngineCall): a program may break Metal's rules about threads, and then it is the
 // engine and ThreadSanitizer that must say so, not a crash in here.
 #ifndef MPSFORGE_NATIVE_OBJC_METAL_METAL_OBJECTS_H
 #define MPSFORGE_NATIVE_OBJC_METAL_METAL_OBJECTS_H

@@ -152,7 +152,7 @@ class Dispatch {
     for (Bits& bits : bits_) Bits::give_back(std::move(bits));
   }
 
-  // Tells the checker what was touched.
+  // Reports to the checker what was touched.
   void declare() {
     for (uint32_t slot = 1; slot < run_.slot_count; ++slot) {
       const Place& place = places_[slot];
@@ -247,7 +247,7 @@ class Dispatch {
     const Place place = what.slot < places_.size() ? places_[what.slot] : Place{Place::Nothing, 0, 0};
     std::string name = "an address of no buffer that it may reach";
     if (place.kind == Place::Address) name = "a buffer that it reaches by address";
-    if (what.slot == shaders::kOwnMemory) name = "threadgroup memory of its own";
+    if (what.slot >= run_.own && what.slot < shaders::kSlots) name = "threadgroup memory of its own";
     if (place.kind != Place::Address && place.kind != Place::Nothing) {
       const shaders::Argument& argument = kernel_.arguments[place.argument];
       name = (place.kind == Place::Threadgroup ? "threadgroup memory " : "argument ") + std::to_string(argument.index) +

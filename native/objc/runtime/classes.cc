@@ -86,7 +86,7 @@ bool has_cxx_variables(const Class& cls) {
   return false;
 }
 
-// Tables of the class and of all below it are made anew at the next message.
+// Tables of the class and of all below it are made again at the next message.
 void forget_tables(Class* changed) {
   for (auto& [name, cls] : known().classes) {
     if (!(cls->info & kResolved)) continue;

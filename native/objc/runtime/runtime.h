@@ -1,4 +1,4 @@
-// The runtime as the rest of the veneer uses it.
+// The runtime as the rest of the Objective-C layer uses it.
 #ifndef MPSFORGE_NATIVE_OBJC_RUNTIME_RUNTIME_H
 #define MPSFORGE_NATIVE_OBJC_RUNTIME_RUNTIME_H
 

@@ -73,7 +73,7 @@ enum : unsigned long {
   kNewLayout = 0x10,
   kResolved = 0x100,     // superclass and offsets are in place
   kInitialized = 0x200,  // +initialize has begun
-  kFreed = 0x400,        // stands for the class of freed objects
+  kFreed = 0x400,        // the class of freed objects
   kConstructs = 0x800,   // it or a class above has C++ variables
 };
 

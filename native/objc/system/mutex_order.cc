@@ -1,4 +1,4 @@
-// Tells the engine's checker about the mutexes of the code under test. That code is linked with
+// Reports the mutexes of the code under test to the engine's checker. That code is linked with
 //   -Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_mutex_trylock -Wl,--wrap=pthread_mutex_unlock
 //   -Wl,--wrap=pthread_cond_wait -Wl,--wrap=pthread_cond_timedwait -Wl,--wrap=pthread_cond_clockwait
 //   -Wl,--wrap=_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE

@@ -379,10 +379,7 @@ void macros_of_the_options_reach_the_source() {
 
 void a_failed_command_buffer_has_an_error() {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
-  {
-    EngineCall guard;
-    api().inject(((SoftwareMTLCommandQueue*)queue)->_engine, MPSFORGE_METAL_INJECT_ERROR, 1);
-  }
+  mpsforge_host_fail_command_buffer(queue, 1);
   id<MTLBuffer> buffer = shared_buffer(8);
   id<MTLCommandBuffer> commands = fill(queue, buffer, NSMakeRange(0, 8), 1);
   [commands waitUntilCompleted];

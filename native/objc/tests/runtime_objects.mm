@@ -37,7 +37,7 @@ struct Big {
 - (NSRange)span;
 @end
 
-// Variables that a subclass's compilation would not see if it stood elsewhere: the offsets are put right at run time.
+// Variables that a subclass's compilation would not see if it were elsewhere: the offsets are put right at run time.
 @interface Base () {
   short second_;
 }

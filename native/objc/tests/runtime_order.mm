@@ -1,4 +1,4 @@
-// Which threads are ordered, for ThreadSanitizer and for the engine's checker, and above all which are not: a veneer
+// Which threads are ordered, for ThreadSanitizer and for the engine's checker, and above all which are not: a layer
 // that orders too much hides the races that it is there to find.
 #import <Foundation/Foundation.h>
 

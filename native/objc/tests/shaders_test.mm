@@ -59,7 +59,7 @@ void fill_input(id<MTLBuffer> buffer, const std::string& type, const std::string
   }
 }
 
-// Adds to what is there, which is no number and stays so.
+// Adds to what is there, which is NaN and stays so.
 bool only_adds(const std::string& kernel) {
   return kernel.find("accumulate_32bit_float") != std::string::npos || kernel.rfind("histogramdd", 0) == 0 ||
          kernel.rfind("upsample_bicubic2d_backward", 0) == 0;
@@ -159,7 +159,7 @@ void run_fmax(size_t input_bytes) {
   for (int i = 0; i < 16; ++i) CHECK(result[i] == (i > 7 ? i : 15 - i));
 }
 
-// As run_fmax over one input, whose output is the other half of the same buffer: ranges are told apart by the byte.
+// As run_fmax over one input, whose output is the other half of the same buffer: ranges are distinguished by the byte.
 void two_queues_use_one_buffer(size_t second_offset) {
   id<MTLLibrary> library = library_of("metal_bfloat");
   id<MTLFunction> function = [library newFunctionWithName:@"i0_float_float"];

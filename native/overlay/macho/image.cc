@@ -1,227 +1,204 @@
-// The numbers are those of <mach-o/loader.h>, and what they mean is in dyld's BindOpcodes.
 #include "image.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
+#include <algorithm>
+#include <fstream>
 
 namespace mpsforge::overlay {
 namespace {
 
-constexpr uint32_t kMagic = 0xfeedfacf, kSegment = 0x19, kDyldInfo = 0x22, kDyldInfoOnly = 0x80000022,
-                   kChainedFixups = 0x80000034, kReadOnlyAfterBinding = 0x10;
+constexpr uint32_t kMagic = 0xfeedfacf, kArm64 = 0x0100000c, kArm64e = 2, kInSharedCache = 0x80000000;
+constexpr uint32_t kSymbolTable = 0x2, kSegment = 0x19, kDyldInfo = 0x22, kDyldInfoOnly = 0x80000022,
+                   kChainedFixups = 0x80000034;
+constexpr size_t kHeaderSize = 32, kSymbolSize = 16;
 
-template <typename T>
-T read(const uint8_t* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
+bool readable(const Process& process, uintptr_t start, uint64_t size) {
+  if (size > UINTPTR_MAX - start) return false;
+  for (uintptr_t at = start; at < start + size;) {
+    const Region region = process.region(at);
+    if (region.end <= at || !(region.protection & PROT_READ)) return false;
+    at = region.end;
+  }
+  return true;
 }
 
-// Bytes that are read in order, and never past their end.
-class Bytes {
- public:
-  Bytes(const uint8_t* at, size_t size) : at_(at), end_(at + size) {}
-  bool empty() const { return at_ == end_; }
-  uint8_t next() {
-    if (empty()) throw std::runtime_error("binding opcodes end in the middle");
-    return *at_++;
-  }
-  uint64_t number() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const uint8_t byte = next();
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (!(byte & 0x80)) return value;
-    }
-    throw std::runtime_error("a number in binding opcodes is too long");
-  }
-  int64_t signed_number() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const uint8_t byte = next();
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte & 0x80) continue;
-      if ((byte & 0x40) && shift + 7 < 64) value |= ~uint64_t{0} << (shift + 7);
-      return static_cast<int64_t>(value);
-    }
-    throw std::runtime_error("a number in binding opcodes is too long");
-  }
-  std::string text() {
-    std::string value;
-    while (const uint8_t byte = next()) value += static_cast<char>(byte);
-    return value;
-  }
+Bytes header_of(const Process& process, uintptr_t at) {
+  if (!readable(process, at, kHeaderSize)) throw std::runtime_error("its header is not in memory");
+  const Bytes fixed(reinterpret_cast<const uint8_t*>(at), kHeaderSize);
+  if (fixed.read<uint32_t>(0) != kMagic) throw std::runtime_error("this is not a 64-bit Mach-O image");
+  const uint64_t size = kHeaderSize + uint64_t{fixed.read<uint32_t>(20)};
+  if (!readable(process, at, size)) throw std::runtime_error("its load commands are not in memory");
+  return Bytes(reinterpret_cast<const uint8_t*>(at), size);
+}
 
- private:
-  const uint8_t* at_;
-  const uint8_t* end_;
-};
-
-// Runs opcodes. In those of lazy pointers an end stands behind each one.
-void run(Bytes opcodes, bool lazy, MachoImage& image) {
-  MachoPointer next;
-  uint64_t offset = 0;
-  const auto bind = [&] {
-    if (!next.segment || !next.segment->bindable || next.segment->size < sizeof(uintptr_t) ||
-        offset > next.segment->size - sizeof(uintptr_t)) {
-      throw std::runtime_error("a pointer to " + next.symbol + " is bound outside of the image's data");
-    }
-    next.at = next.segment->start + offset;
-    image.pointers.push_back(next);
-    offset += sizeof(uintptr_t);
-  };
-  while (!opcodes.empty()) {
-    const uint8_t byte = opcodes.next(), low = byte & 0x0f;
-    switch (byte & 0xf0) {
-      case 0x00:  // end
-        if (!lazy) return;
-        break;
-      case 0x10:  // which library, in the opcode
-      case 0x30:  // a special one
-        break;
-      case 0x20:  // which library
-        opcodes.number();
-        break;
-      case 0x40:
-        next.symbol = opcodes.text();
-        break;
-      case 0x50:
-        if (low != 1) throw std::runtime_error(next.symbol + " is bound otherwise than as a pointer");
-        break;
-      case 0x60:
-        next.addend = opcodes.signed_number();
-        break;
-      case 0x70:
-        if (low >= image.segments.size()) throw std::runtime_error("a pointer is bound in a segment that is not there");
-        next.segment = &image.segments[low];
-        offset = opcodes.number();
-        break;
-      case 0x80:
-        offset += opcodes.number();
-        break;
-      case 0x90:
-        bind();
-        break;
-      case 0xa0:
-        bind();
-        offset += opcodes.number();
-        break;
-      case 0xb0:
-        bind();
-        offset += low * sizeof(uintptr_t);
-        break;
-      case 0xc0: {
-        const uint64_t count = opcodes.number(), skip = opcodes.number();
-        for (uint64_t i = 0; i < count; ++i) {
-          bind();
-          offset += skip;
-        }
-        break;
-      }
-      default:
-        throw std::runtime_error("an unknown binding opcode");
-    }
+// Calls found with each load command.
+void each_command(const Bytes& header, const std::function<void(uint32_t kind, const Bytes& command)>& found) {
+  Bytes rest = header.from(kHeaderSize);
+  for (uint32_t i = 0; i < header.read<uint32_t>(16); ++i) {
+    if (rest.size() < 8) throw std::runtime_error("a load command leads out of the header");
+    const auto size = rest.read<uint32_t>(4);
+    if (size < 8 || size > rest.size()) throw std::runtime_error("a load command leads out of the header");
+    found(rest.read<uint32_t>(0), Bytes(rest.data(), size));
+    rest = rest.from(size);
   }
 }
 
-int protection_of(uint32_t bits) {
-  return (bits & 1 ? PROT_READ : 0) | (bits & 2 ? PROT_WRITE : 0) | (bits & 4 ? PROT_EXEC : 0);
+std::string name_at(const Bytes& command, uint64_t offset) {
+  const char* name = reinterpret_cast<const char*>(command.from(offset).data());
+  return std::string(name, strnlen(name, std::min<size_t>(16, command.size() - offset)));
 }
 
-// Memory that may be written until the end of the scope.
-class Writable {
- public:
-  explicit Writable(const MachoPointer& pointer) : protection_(pointer.segment->protection) {
-    if (protection_ & PROT_WRITE) return;
-    const uintptr_t page = sysconf(_SC_PAGESIZE);
-    start_ = pointer.at & ~(page - 1);
-    size_ = ((pointer.at + sizeof(uintptr_t) + page - 1) & ~(page - 1)) - start_;
-    if (mprotect(reinterpret_cast<void*>(start_), size_, PROT_READ | PROT_WRITE) != 0) {
-      throw std::runtime_error("mprotect in " + pointer.segment->name + ": " + std::strerror(errno));
+void add_segment(const Bytes& command, MachoImage& image) {
+  MachoSegment segment;
+  segment.name = name_at(command, 8);
+  segment.start = command.read<uint64_t>(24);
+  segment.size = command.read<uint64_t>(32);
+  segment.offset = command.read<uint64_t>(40);
+  segment.in_file = command.read<uint64_t>(48);
+  segment.data = command.read<uint32_t>(60) & 2;  // VM_PROT_WRITE
+  if (segment.in_file > segment.size || segment.size > UINTPTR_MAX - segment.start) {
+    throw std::runtime_error("segment " + segment.name + " is larger than its memory");
+  }
+  for (const auto& other : image.segments) {
+    if (segment.start < other.start + other.size && other.start < segment.start + segment.size) {
+      throw std::runtime_error("segments " + other.name + " and " + segment.name + " overlap");
     }
   }
-  ~Writable() {
-    if (size_) mprotect(reinterpret_cast<void*>(start_), size_, protection_);
-  }
-  Writable(const Writable&) = delete;
-  Writable& operator=(const Writable&) = delete;
+  image.segments.push_back(segment);
+}
 
- private:
-  int protection_;
-  uintptr_t start_ = 0;
-  size_t size_ = 0;
-};
+// Part of __LINKEDIT, by its place in the file.
+Bytes linked(const Process& process, const MachoImage& image, uint64_t offset, uint64_t size, const char* what) {
+  if (size == 0) return {};
+  for (const auto& segment : image.segments) {
+    if (segment.name != "__LINKEDIT" || offset < segment.offset || size > segment.in_file ||
+        offset - segment.offset > segment.in_file - size) {
+      continue;
+    }
+    const uintptr_t start = segment.start + (offset - segment.offset);
+    if (readable(process, start, size)) return Bytes(reinterpret_cast<const uint8_t*>(start), size);
+  }
+  throw std::runtime_error(std::string(what) + " are outside of __LINKEDIT");
+}
 
 }  // namespace
 
-MachoImage read_macho(const void* header) {
-  const auto* start = static_cast<const uint8_t*>(header);
-  if (read<uint32_t>(start) != kMagic) throw std::runtime_error("this is not a 64-bit Mach-O image");
-  const uint32_t count = read<uint32_t>(start + 16);
-  const uint8_t* command = start + 32;
-  const uint8_t* const end = command + read<uint32_t>(start + 20);
-
+MachoImage read_macho(const Process& process, const LoadedImage& loaded) {
   MachoImage image;
-  uintptr_t slide = 0, linkedit = 0;  // linkedit: where the file's first byte would be
-  uint64_t linkedit_offset = 0, linkedit_end = 0;
-  const uint8_t* info = nullptr;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (end - command < 8 || read<uint32_t>(command + 4) < 8 || end - command < read<uint32_t>(command + 4)) {
-      throw std::runtime_error("a load command leads out of the header");
+  image.loaded = loaded;
+  image.header = header_of(process, loaded.header);
+  image.signed_pointers =
+      image.header.read<uint32_t>(4) == kArm64 && (image.header.read<uint32_t>(8) & 0xffffff) == kArm64e;
+  image.in_shared_cache = image.header.read<uint32_t>(24) & kInSharedCache;
+  if (image.in_shared_cache) return image;
+  each_command(image.header, [&](uint32_t kind, const Bytes& command) {
+    if (kind != kSegment) return;
+    add_segment(command, image);
+    const MachoSegment& segment = image.segments.back();
+    if (segment.offset == 0 && segment.in_file > 0) image.slide = loaded.header - segment.start;
+  });
+  for (auto& segment : image.segments) {
+    segment.start += image.slide;
+    if (segment.size > UINTPTR_MAX - segment.start ||
+        (segment.data && !readable(process, segment.start, segment.size))) {
+      throw std::runtime_error("segment " + segment.name + " is not in memory");
     }
-    const uint32_t kind = read<uint32_t>(command), size = read<uint32_t>(command + 4);
-    if (kind == kChainedFixups) throw std::runtime_error("the image is bound by chained fixups");
-    if (kind == kSegment && size >= 72) {
-      const auto* name = reinterpret_cast<const char*>(command + 8);
-      MachoSegment segment;
-      segment.name.assign(name, strnlen(name, 16));
-      segment.start = read<uint64_t>(command + 24);
-      segment.size = read<uint64_t>(command + 32);
-      const uint64_t offset = read<uint64_t>(command + 40), in_file = read<uint64_t>(command + 48);
-      const uint32_t initial = read<uint32_t>(command + 60);
-      segment.protection = protection_of(initial);
-      segment.bindable = segment.protection & PROT_WRITE;
-      if (read<uint32_t>(command + 68) & kReadOnlyAfterBinding) segment.protection &= ~PROT_WRITE;
-      if (offset == 0 && in_file > 0) slide = reinterpret_cast<uintptr_t>(start) - segment.start;
-      if (segment.name == "__LINKEDIT") {
-        linkedit = segment.start - offset;
-        linkedit_offset = offset;
-        linkedit_end = offset + in_file;
-      }
-      image.segments.push_back(segment);
-    }
-    if ((kind == kDyldInfo || kind == kDyldInfoOnly) && size >= 48) info = command;
-    command += size;
   }
-  for (auto& segment : image.segments) segment.start += slide;
-  if (!info) throw std::runtime_error("the image does not say how it is bound");
-  for (const int at : {16, 24, 32}) {  // of pointers at once, weak ones, lazy ones
-    const uint64_t offset = read<uint32_t>(info + at), size = read<uint32_t>(info + at + 4);
-    if (size == 0) continue;
-    if (offset < linkedit_offset || offset + size > linkedit_end) {
-      throw std::runtime_error("binding opcodes are outside of __LINKEDIT");
+  each_command(image.header, [&](uint32_t kind, const Bytes& command) {
+    const auto table = [&](uint64_t at, uint64_t element, const char* what) {
+      return linked(process, image, command.read<uint32_t>(at), command.read<uint32_t>(at + 4) * element, what);
+    };
+    if (kind == kDyldInfo || kind == kDyldInfoOnly) {
+      image.classic = true;
+      image.opcodes[0] = table(16, 1, "binding opcodes");
+      image.opcodes[1] = table(24, 1, "binding opcodes");
+      image.opcodes[2] = table(32, 1, "binding opcodes");
+    } else if (kind == kChainedFixups) {
+      image.chained = true;
+      image.chains = table(8, 1, "chained fixups");
+    } else if (kind == kSymbolTable) {
+      image.symbols = table(8, kSymbolSize, "symbols");
+      image.names = table(16, 1, "symbols' names");
     }
-    run(Bytes(reinterpret_cast<const uint8_t*>(linkedit + slide + offset), size), at == 32, image);
-  }
+  });
   return image;
 }
 
-size_t rebind_macho(const MachoImage& image, const NewValue& value) {
-  size_t written = 0;
-  for (const auto& pointer : image.pointers) {
-    uintptr_t now = 0;
-    std::memcpy(&now, reinterpret_cast<const void*>(pointer.at), sizeof now);
-    const auto wanted = value(pointer, now);
-    if (!wanted) continue;
-    const Writable writable(pointer);
-    std::memcpy(reinterpret_cast<void*>(pointer.at), &*wanted, sizeof *wanted);
-    ++written;
+bool MachoImage::holds(uintptr_t address) const {
+  return std::any_of(segments.begin(), segments.end(),
+                     [&](const auto& one) { return address >= one.start && address - one.start < one.size; });
+}
+
+bool MachoImage::holds_pointer(uintptr_t address) const {
+  return std::any_of(segments.begin(), segments.end(), [&](const auto& one) {
+    return one.data && address >= one.start && one.size >= sizeof address &&
+           address - one.start <= one.size - sizeof address;
+  });
+}
+
+void each_symbol(const MachoImage& image, const std::function<void(const MachoSymbol&)>& found) {
+  for (Bytes rest = image.symbols; !rest.empty(); rest = rest.from(kSymbolSize)) {
+    const auto type = rest.read<uint8_t>(4);
+    if ((type & 0xe0) != 0 || (type & 0x0e) != 0x0e) continue;  // for debuggers, or defined in no section
+    found({image.names.text(rest.read<uint32_t>(0)), rest.read<uint64_t>(8) + image.slide, (type & 0x11) == 0x01});
   }
-  return written;
+}
+
+std::vector<MachoPointer> pointers_of(const MachoImage& image, const WantedSymbol& wanted) {
+  if (image.in_shared_cache) return {};
+  if (!image.classic && !image.chained) throw std::runtime_error("it does not say how it is bound");
+  auto found = image.chained ? chained_pointers(image, wanted) : classic_pointers(image, wanted);
+  if (image.signed_pointers && !found.empty()) {
+    throw std::runtime_error(found.front().symbol + " is bound to a signed pointer of arm64e");
+  }
+  return found;
+}
+
+std::vector<uintptr_t> held_initializers(const MachoImage& image) {
+  std::vector<uintptr_t> found;
+  each_command(image.header, [&](uint32_t kind, const Bytes& command) {
+    if (kind != kSegment) return;
+    for (uint32_t i = 0; i < command.read<uint32_t>(64); ++i) {
+      const Bytes section = command.from(72 + 80 * uint64_t{i});
+      const uint32_t type = section.read<uint32_t>(64) & 0xff;
+      if (type == 0x9 || type == 0x16) {  // S_MOD_INIT_FUNC_POINTERS, S_INIT_FUNC_OFFSETS
+        throw std::runtime_error("the dynamic linker has run initializers of " + image.loaded.path);
+      }
+      if (name_at(section, 0) != "__mpsforge_init") continue;
+      const uintptr_t start = section.read<uint64_t>(32) + image.slide;
+      for (uint64_t at = 0; at < section.read<uint64_t>(40); at += sizeof(uintptr_t)) {
+        if (!image.holds_pointer(start + at)) throw std::runtime_error("initializers are outside of the image");
+        found.push_back(pointer_at(start + at));
+      }
+    }
+  });
+  return found;
+}
+
+uint64_t place_in_file(const MachoImage& image) {
+  std::ifstream file(image.loaded.path, std::ios::binary);
+  const auto read = [&](uint64_t at, void* to, size_t size) {
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(at));
+    return static_cast<bool>(file.read(static_cast<char*>(to), static_cast<std::streamsize>(size)));
+  };
+  std::vector<uint64_t> places = {0};
+  uint8_t fat[8 + 20 * 16] = {};  // one for several processors: 0xcafebabe, in big-endian order
+  const auto big = [&](size_t at) {
+    return uint32_t{fat[at]} << 24 | fat[at + 1] << 16 | fat[at + 2] << 8 | fat[at + 3];
+  };
+  if (read(0, fat, 8) && big(0) == 0xcafebabe && big(4) <= 16 && read(8, fat + 8, 20 * big(4))) {
+    for (uint32_t i = 0; i < big(4); ++i) places.push_back(big(8 + 20 * i + 8));
+  }
+  std::vector<uint8_t> header(image.header.size());
+  for (const uint64_t place : places) {
+    if (read(place, header.data(), header.size()) &&
+        std::memcmp(header.data(), image.header.data(), header.size()) == 0) {
+      return place;
+    }
+  }
+  throw std::runtime_error(image.loaded.path + " is another file than the image that was loaded");
 }
 
 }  // namespace mpsforge::overlay

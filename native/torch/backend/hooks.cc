@@ -1,6 +1,8 @@
 // Hooks that the patches add, for scenarios, which are compiled once for all checkouts. Where the sources have none,
 // there is no counter, and nothing to release.
 #include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/mps/MPSStream.h>
+#include <mpsforge/host.h>
 
 namespace {
 
@@ -27,6 +29,10 @@ void release(const Hooks&, long) {}
 
 extern "C" int64_t mpsforge_hostmps_stream_statistic(const char* name) {
   return statistic(at::detail::getMPSHooks(), name, 0);
+}
+
+extern "C" void mpsforge_hostmps_fail_command_buffer(uint32_t n) {
+  mpsforge_host_fail_command_buffer(at::mps::getCurrentMPSStream()->commandQueue(), n);
 }
 
 extern "C" void mpsforge_hostmps_release_stream_slot() { release(at::detail::getMPSHooks(), 0); }

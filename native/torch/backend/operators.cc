@@ -1,23 +1,12 @@
 // Operators whose way to the MPS kernels is compiled into libtorch only when it is built with USE_MPS: there a branch
 // inside the operator of all devices asks for the device. Here the dispatcher finds them under the MPS key.
 #include <ATen/ATen.h>
-#include <ATen/native/mps/Copy.h>
 #include <torch/library.h>
 
 #include <limits>
 #include <tuple>
 
 namespace {
-
-// The branch in ATen/native/Copy.cpp.
-at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
-  if (self.is_same(source)) return self;
-  if (self.numel() == 0) {   // the branch is after this
-    source.expand_as(self);  // throws if the shapes do not fit
-    return self;
-  }
-  return at::native::mps::mps_copy_(self, source, non_blocking);
-}
 
 // The branch in ATen/native/Convolution.cpp.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
@@ -80,7 +69,6 @@ at::Tensor safe_softmax(const at::Tensor& input, int64_t dimension, std::optiona
 TORCH_LIBRARY_IMPL(aten, AutogradMPS, m) { m.impl("scaled_dot_product_attention", attention); }
 
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
-  m.impl("copy_", copy);
   m.impl("scaled_dot_product_attention", attention);
   m.impl("_safe_softmax", safe_softmax);
   m.impl("convolution_overrideable", convolution);

@@ -43,11 +43,18 @@ PyMethodDef functions[] = {
     {"hold_queue", field::hold_queue, METH_NOARGS, "Stay on the queue of the current stream until let_go()."},
     {"wait_until_held", field::wait_until_held, METH_NOARGS, "Wait until another thread is in hold_queue()."},
     {"let_go", field::let_go, METH_NOARGS, "End hold_queue()."},
+    {"fail_command_buffer", field::fail_command_buffer, METH_O,
+     "fail_command_buffer(n): the n-th one that the current stream commits from now on fails."},
     {"foreign", field::foreign, METH_O, "foreign(n): n floats on mps in a buffer that is not the allocator's."},
     {"encode_copy", field::encode_copy, METH_VARARGS, "encode_copy(to, from): on the current stream, by no operator."},
     {"encode_copy_on", field::encode_copy_on, METH_VARARGS,
      "encode_copy_on(to, from, id): the same on the stream of that id, which nothing orders."},
     {"run_shader", field::run_shader, METH_VARARGS, "run_shader(to, from): exp, by runCommandBlock and no operator."},
+    {"library_copy", field::library_copy, METH_VARARGS,
+     "library_copy(to, from, queue): in a command buffer of its own on that MTLCommandQueue, by Metal alone."},
+    {"kernel_copy", field::kernel_copy, METH_VARARGS, "kernel_copy(to, from): by an encoder of its own, in a guard."},
+    {"kernel_exp", field::kernel_exp, METH_VARARGS, "kernel_exp(to, from): by PyTorch's encoder, in a guard."},
+    {"bind", field::bind, METH_O, "bind(tensor): what a kernel does with each of its tensors, in no guard."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -5,11 +5,14 @@
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <ATen/ops/from_blob.h>
+#include <mpsforge/host.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <condition_variable>
 #include <mutex>
+
+#import <Metal/Metal.h>
 
 #include "field.h"
 
@@ -19,11 +22,6 @@ MPSStream* getMPSStreamFromID(c10::StreamId id) __attribute__((weak));
 }
 
 namespace {
-
-struct WithoutGIL {
-  PyThreadState* state = PyEval_SaveThread();
-  ~WithoutGIL() { PyEval_RestoreThread(state); }
-};
 
 // A block that stays on a stream's queue until it is let go.
 struct Hold {
@@ -38,14 +36,20 @@ Hold& hold() {
   return one;
 }
 
-id<MTLBuffer> buffer_of(const at::Tensor& tensor) { return (id<MTLBuffer>)tensor.storage().mutable_data(); }
-size_t offset_of(const at::Tensor& tensor) { return tensor.storage_offset() * tensor.element_size(); }
+void encode(at::mps::MPSStream* stream, const mpsforge::field::TwoTensors& tensors) {
+  dispatch_sync(stream->queue(), ^{
+    stream->endKernelCoalescing();
+    tensors.blit(stream->commandBuffer());
+  });
+}
 
-void two_tensors(PyObject* arguments, at::Tensor& to, at::Tensor& from, long* stream = nullptr) {
+}  // namespace
+
+namespace mpsforge::field {
+
+TwoTensors::TwoTensors(PyObject* arguments, long long* number) {
   PyObject *first = nullptr, *second = nullptr;
-  long ignored = 0;
-  const char* const format = stream ? "OOl" : "OO";
-  if (!PyArg_ParseTuple(arguments, format, &first, &second, stream ? stream : &ignored)) throw python_error();
+  if (!PyArg_ParseTuple(arguments, number ? "OOL" : "OO", &first, &second, number)) throw python_error();
   TORCH_CHECK_TYPE(THPVariable_Check(first) && THPVariable_Check(second), "expected two tensors");
   to = THPVariable_Unpack(first);
   from = THPVariable_Unpack(second);
@@ -54,22 +58,15 @@ void two_tensors(PyObject* arguments, at::Tensor& to, at::Tensor& from, long* st
       "expected two contiguous tensors of mps, of one size");
 }
 
-void encode(at::mps::MPSStream* stream, const at::Tensor& to, const at::Tensor& from) {
-  dispatch_sync(stream->queue(), ^{
-    stream->endKernelCoalescing();
-    id<MTLBlitCommandEncoder> encoder = [stream->commandBuffer() blitCommandEncoder];
-    [encoder copyFromBuffer:buffer_of(from)
-               sourceOffset:offset_of(from)
-                   toBuffer:buffer_of(to)
-          destinationOffset:offset_of(to)
-                       size:to.nbytes()];
-    [encoder endEncoding];
-  });
+void TwoTensors::blit(id<MTLCommandBuffer> buffer) const {
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  [encoder copyFromBuffer:from_buffer()
+             sourceOffset:from_offset()
+                 toBuffer:to_buffer()
+        destinationOffset:to_offset()
+                     size:to.nbytes()];
+  [encoder endEncoding];
 }
-
-}  // namespace
-
-namespace mpsforge::field {
 
 PyObject* hold_queue(PyObject*, PyObject*) {
   HANDLE_TH_ERRORS
@@ -99,6 +96,15 @@ PyObject* let_go(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* fail_command_buffer(PyObject*, PyObject* n) {
+  HANDLE_TH_ERRORS
+  const unsigned long number = PyLong_AsUnsignedLong(n);
+  if (PyErr_Occurred()) throw python_error();
+  mpsforge_host_fail_command_buffer(at::mps::getCurrentMPSStream()->commandQueue(), static_cast<uint32_t>(number));
+  END_HANDLE_TH_ERRORS
+  Py_RETURN_NONE;
+}
+
 PyObject* foreign(PyObject*, PyObject* count) {
   HANDLE_TH_ERRORS
   const long size = PyLong_AsLong(count);
@@ -116,30 +122,27 @@ PyObject* foreign(PyObject*, PyObject* count) {
 
 PyObject* encode_copy(PyObject*, PyObject* arguments) {
   HANDLE_TH_ERRORS
-  at::Tensor to, from;
-  two_tensors(arguments, to, from);
+  const TwoTensors tensors(arguments);
   const WithoutGIL released;
-  encode(at::mps::getCurrentMPSStream(), to, from);
+  encode(at::mps::getCurrentMPSStream(), tensors);
   END_HANDLE_TH_ERRORS
   Py_RETURN_NONE;
 }
 
 PyObject* encode_copy_on(PyObject*, PyObject* arguments) {
   HANDLE_TH_ERRORS
-  at::Tensor to, from;
-  long stream = 0;
-  two_tensors(arguments, to, from, &stream);
+  long long stream = 0;
+  const TwoTensors tensors(arguments, &stream);
   TORCH_CHECK_NOT_IMPLEMENTED(at::mps::getMPSStreamFromID != nullptr, "this PyTorch has no streams by id");
   const WithoutGIL released;
-  encode(at::mps::getMPSStreamFromID(stream), to, from);
+  encode(at::mps::getMPSStreamFromID(stream), tensors);
   END_HANDLE_TH_ERRORS
   Py_RETURN_NONE;
 }
 
 PyObject* run_shader(PyObject*, PyObject* arguments) {
   HANDLE_TH_ERRORS
-  at::Tensor to, from;
-  two_tensors(arguments, to, from);
+  const TwoTensors tensors(arguments);
   const WithoutGIL released;
   static auto& library = *new at::native::mps::MetalShaderLibrary(R"METAL(
 #include <metal_stdlib>
@@ -150,9 +153,9 @@ kernel void exp_kernel( device float *to [[buffer(0)]], device float *from [[buf
   const auto kernel = library.getKernelFunction("exp_kernel");
   kernel->runCommandBlock([&] {
     kernel->startEncoding();
-    kernel->setArg(0, to);
-    kernel->setArg(1, from);
-    kernel->dispatch(static_cast<uint64_t>(to.numel()));
+    kernel->setArg(0, tensors.to);
+    kernel->setArg(1, tensors.from);
+    kernel->dispatch(static_cast<uint64_t>(tensors.to.numel()));
   });
   END_HANDLE_TH_ERRORS
   Py_RETURN_NONE;

@@ -17,6 +17,11 @@
 #include <ATen/mps/MPSOpGuard.h>
 #define MPSFORGE_HAS_GUARDS 1
 #endif
+#if __has_include(<ATen/mps/MPSInterop.h>)
+#include <ATen/mps/MPSInterop.h>
+#include <ATen/mps/MPSStream.h>
+#define MPSFORGE_HAS_INTEROP 1
+#endif
 
 namespace mpsforge::hostmps {
 namespace {
@@ -38,8 +43,8 @@ void copy_by_hand(const at::Tensor& to, const at::Tensor& from) {
   });
 }
 
-// No guard covers the copies.
-void raw_work(Run& run) {
+// Each thread writes a tensor, copies its neighbour's in a way that is no operator, and reads the copy of its own.
+void copies_between_threads(Run& run, const std::function<void(const at::Tensor& to, const at::Tensor& from)>& copy) {
   const size_t count = static_cast<size_t>(run.threads);
   std::vector<at::Tensor> from(count), to(count);
   for (at::Tensor& tensor : to) tensor = at::zeros({64, 64}, kMPS);
@@ -49,13 +54,75 @@ void raw_work(Run& run) {
       const at::Tensor value = at::full({64, 64}, number + i + 1.0, kMPS);
       from[own] = at::div(at::mm(value, at::ones({64, 64}, kMPS)), 64.0);
       run.meet();
-      copy_by_hand(to[next], from[next]);
+      copy(to[next], from[next]);
       run.meet();
       run.expect_close("copy", at::add(to[own], 1.0), at::full({64, 64}, number + i + 2.0));
       run.meet();
     }
   });
 }
+
+// No guard covers the copies.
+void raw_work(Run& run) { copies_between_threads(run, copy_by_hand); }
+
+#ifdef MPSFORGE_HAS_INTEROP
+// A library took the default stream's queue once, and commits command buffers of its own to it, on any thread.
+void external_work(Run& run) {
+  const id<MTLCommandQueue> queue = at::mps::MPSExternalWork().queue();
+  copies_between_threads(run, [queue](const at::Tensor& to, const at::Tensor& from) {
+    const c10::StreamGuard on_default(at::mps::getDefaultMPSStream()->unwrap());
+    const at::mps::MPSExternalWork work(queue);
+    const id<MTLCommandBuffer> buffer = [queue commandBuffer];
+    const id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
+    [blit copyFromBuffer:static_cast<id<MTLBuffer>>(from.storage().mutable_data())
+             sourceOffset:0
+                 toBuffer:static_cast<id<MTLBuffer>>(to.storage().mutable_data())
+        destinationOffset:0
+                     size:from.nbytes()];
+    [blit endEncoding];
+    [buffer commit];
+  });
+}
+
+// What MPSInterop.h says that raises does, on each thread, and leaves the thread usable.
+void interop_rules(Run& run) {
+  using namespace at::mps;
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::full({64}, number, kMPS);
+    const auto begin = [] { MPSExternalWork(); };
+    run.expect_error("a command buffer off the queue", "outside of a block", [] { getMPSCommandBuffer(); });
+    run.expect_error("an encoder off the queue", "outside of a block", [] { getMPSCommandEncoder(); });
+    run.expect_error("an end without a begin", "There is no external", [] { endMPSExternalWork(); });
+    run.expect_error("external work in a block", "cannot begin", [&] {
+      runOnStreamQueue(getCurrentMPSStream(), ^{
+        begin();
+      });
+    });
+    run.expect_error("external work inside of a guard", "cannot begin", [&] {
+      const MPSOpGuard guard({{own}});
+      begin();
+    });
+    const id<MTLCommandQueue> queue = getDefaultMPSStream()->commandQueue();
+    run.expect_error("the queue of another stream", "not the command queue", [&] {
+      const c10::StreamGuard on_another(getStreamFromPool()->unwrap());
+      MPSExternalWork work(queue);
+    });
+    {
+      const MPSExternalWork work;
+      run.expect_error("external work inside of external work", "inside of external", begin);
+      run.expect_error("an operator inside of external work", "inside of external", [&] { at::add(own, 1.0); });
+      run.expect_error("a fence of another stream inside of external work", "inside of external", [] {
+        const c10::StreamGuard on_another(getStreamFromPool()->unwrap());
+        getCurrentMPSStream();
+      });
+    }
+    run.expect_close("sum", at::add(own, 1.0), at::full({64}, number + 1.0));
+  });
+}
+#else
+void external_work(Run& run) { run.expect(false, "these sources have no ATen/mps/MPSInterop.h"); }
+void interop_rules(Run& run) { external_work(run); }
+#endif
 
 // One thread waits for the device, whose work waits for an event; the others encode on the same stream meanwhile, and
 // the last of them gives the event. If the wait held the stream's queue, they would wait for each other.
@@ -166,7 +233,7 @@ std::pair<at::Tensor, at::Tensor> in_order_of_locks() {
   return one.storage().data() < other.storage().data() ? std::pair(one, other) : std::pair(other, one);
 }
 
-// A guard that writes two tensors stands in one that reads the second of them, so that it gets the first one's lock
+// A guard that writes two tensors is inside one that reads the second of them, so that it gets the first one's lock
 // without waiting, fails to get the second's, and begins again. The other threads have just read the first tensor.
 void nested_try(Run& run) {
   const auto pair = in_order_of_locks();
@@ -225,6 +292,8 @@ void nested_covered(Run& run) { run.expect(false, "these sources have no guards"
 const std::vector<Scenario>& extension_scenarios() {
   static const std::vector<Scenario> all = {
       {"raw-work", "copies that an extension encodes itself, between other threads' tensors", raw_work},
+      {"external-work", "copies in command buffers of a library's own, between other threads' tensors", external_work},
+      {"interop-rules", "what extensions must not do raises", interop_rules},
       {"encode-beside-wait", "threads encode on the stream for whose work another waits", encode_beside_wait},
       {"sparse-parts", "the parts of sparse tensors under a guard that names the whole", sparse_parts},
       {"nested-try", "a nested guard that gets one of its two locks and begins again", nested_try},

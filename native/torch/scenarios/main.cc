@@ -28,9 +28,16 @@ std::string identity() {
   return "\"library\":" + quoted(known ? info.dli_fname : "") + ",\"stamp\":" + quoted(mpsforge_stamp);
 }
 
+// What list() names; benchmarks are found by their names alone.
+std::vector<const std::vector<Scenario>*> listed() {
+  return {&scenarios(),      &stream_scenarios(),    &guard_scenarios(),     &failure_scenarios(),
+          &copy_scenarios(), &extension_scenarios(), &sanitizer_scenarios(), &operation_tests()};
+}
+
 const Scenario* find(const char* name) {
-  for (const auto* table : {&scenarios(), &stream_scenarios(), &guard_scenarios(), &extension_scenarios(),
-                            &operation_tests(), &benchmarks()}) {
+  auto tables = listed();
+  tables.push_back(&benchmarks());
+  for (const auto* table : tables) {
     for (const Scenario& scenario : *table) {
       if (std::strcmp(scenario.name, name) == 0) return &scenario;
     }
@@ -40,8 +47,7 @@ const Scenario* find(const char* name) {
 
 int list() {
   std::string text;
-  for (const auto* table :
-       {&scenarios(), &stream_scenarios(), &guard_scenarios(), &extension_scenarios(), &operation_tests()}) {
+  for (const auto* table : listed()) {
     for (const Scenario& scenario : *table) {
       text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quoted(scenario.name) +
               ",\"about\":" + quoted(scenario.about) +

@@ -18,7 +18,7 @@ namespace {
 const mpsforge_metal_api& process_metal() {
   static mpsforge_metal_api api{};
   api.abi = MPSFORGE_METAL_ABI;
-  // There is one, which only its configuration could tell from another.
+  // There is one, which differs from another by its configuration alone.
   api.device_create = [](const mpsforge_metal_config* config) -> mpsforge_metal_device* {
     static char device;
     const bool as_it_is = config->max_uncompleted == 0 && config->macos == 0 && config->graph_split == 0;

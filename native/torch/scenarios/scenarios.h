@@ -15,6 +15,8 @@
 // Hooks that the patches add (backend/hooks.cc).
 extern "C" int64_t mpsforge_hostmps_stream_statistic(const char* name);
 extern "C" void mpsforge_hostmps_release_stream_slot();
+// The n-th command buffer that the calling thread's stream commits from now on fails.
+extern "C" void mpsforge_hostmps_fail_command_buffer(uint32_t n);
 
 namespace mpsforge::hostmps {
 
@@ -64,7 +66,10 @@ struct Scenario {
 const std::vector<Scenario>& scenarios();
 const std::vector<Scenario>& stream_scenarios();
 const std::vector<Scenario>& guard_scenarios();
+const std::vector<Scenario>& failure_scenarios();
+const std::vector<Scenario>& copy_scenarios();
 const std::vector<Scenario>& extension_scenarios();
+const std::vector<Scenario>& sanitizer_scenarios();
 const std::vector<Scenario>& operation_tests();
 // What make bench times.
 const std::vector<Scenario>& benchmarks();

@@ -134,7 +134,7 @@ void training_main(Run& run) {
   run.expect(statistic("hand_over_waits") == 0, "a wait for another stream");
 }
 
-// A tensor of one stream is freed while another, which was told to use it, still does.
+// A tensor of one stream is freed while another, which was recorded as a user of it, still does.
 void record_stream(Run& run) {
   const c10::Stream first = new_stream(), second = new_stream();
   for (int i = 0; i < run.iterations; ++i) {

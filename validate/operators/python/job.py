@@ -71,7 +71,7 @@ class Program:
 
 
 def gradients(case, inputs, result):
-    """The gradients of all inputs that want one, for weights that differ from element to element."""
+    """The gradients of all inputs that require one, for weights that differ from element to element."""
     processed = case.sample.output_process_fn_grad(result)
     outputs = [leaf for leaf in values.tensors_of(processed) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     wanted = [tensor for tensor in inputs.tensors() if tensor.requires_grad]
@@ -103,7 +103,7 @@ REASONS = (  # words in an exception's text, and what they mean; the first that 
 
 
 class NotDeterministic(Exception):
-    """Twice alone gave two answers, though nothing in it draws random numbers: mostly it reads memory that nobody wrote."""
+    """Two runs alone gave two answers, though nothing draws random numbers: mostly it reads memory that was never written."""
 
 
 def why(error):
@@ -120,7 +120,7 @@ def why(error):
     return f"{type(error).__name__}: {text[:160]}"
 
 
-def prepare(program, entry, dtype, job, tell):
+def prepare(program, entry, dtype, job, progress):
     """The entry's cases that run alone, and the reasons of those that do not."""
     cases, reasons = [], []
     try:
@@ -130,7 +130,7 @@ def prepare(program, entry, dtype, job, tell):
     for number, sample in chosen:
         if (entry.full_name, number) in program.without:
             continue
-        tell(phase="alone", sample=number, entry=entry.full_name)
+        progress(phase="alone", sample=number, entry=entry.full_name)
         case = Case(entry, number, sample, dtype)
         try:
             run_alone(program, case)
@@ -144,7 +144,7 @@ def prepare(program, entry, dtype, job, tell):
 
 
 class Watch(TorchDispatchMode):
-    """Says of the operators called whether one draws random numbers: two equal answers may be luck."""
+    """Finds whether one of the called operators draws random numbers: two equal answers may be luck."""
 
     random = False
 
@@ -232,7 +232,7 @@ def new_stream():
 
 @contextlib.contextmanager
 def on_stream(stream):
-    """What the thread does inside is on the stream. PyTorch's own functions for all devices serve where a patch less is applied."""
+    """The thread's work inside is on the stream. Without the patch python-streams PyTorch's functions for all devices are used."""
     if hasattr(torch.mps, "stream"):
         with torch.mps.stream(stream):
             yield
@@ -386,8 +386,8 @@ def fences():
     return torch.mps.stream_pool_stats().get("fences", 0) if hasattr(torch.mps, "stream_pool_stats") else 0
 
 
-def run(job, entries, findings, tell):
-    """Runs the job and gives its result as a dictionary; tell reports how far it got, for the case that the process dies."""
+def run(job, entries, findings, progress):
+    """Runs the job and gives its result as a dictionary; progress gets how far it is, for the case that the process dies."""
     started = time.monotonic()
     form, dtype = forms.parse(job["form"]), getattr(torch, job["dtype"])
     entry = entries[job["operator"]]
@@ -396,7 +396,7 @@ def run(job, entries, findings, tell):
         return {"status": "does not apply", "reason": missing}
     program = Program(form, job["device"], job.get("without", ()))
     with torch.enable_grad() if form.call == "backward" else torch.no_grad():
-        cases, reasons = prepare(program, entry, dtype, job, tell)
+        cases, reasons = prepare(program, entry, dtype, job, progress)
         if not cases:
             reason = reasons[0] if reasons else "does not apply: no samples"
             applies = next((reason for reason in reasons if not reason.startswith("does not apply")), "")
@@ -404,7 +404,7 @@ def run(job, entries, findings, tell):
                 return {"status": "does not apply", "reason": reason.removeprefix("does not apply: ")}
             return {"status": "does not run alone", "reason": applies}
         if form.partner:
-            beside, _ = prepare(program, entries[form.partner], dtype, job, tell)
+            beside, _ = prepare(program, entries[form.partner], dtype, job, progress)
             if not beside:
                 return {"status": "does not apply", "reason": f"{form.partner} does not run alone"}
             cases += beside
@@ -413,7 +413,7 @@ def run(job, entries, findings, tell):
         if found:
             return {"status": "does not run alone", "reason": f"the software Metal finds alone: {found[0]['message'][:160]}", "findings": found[:3]}
         far, with_cpu = against_cpu(program, cases, dtype)
-    tell(phase="together", sample=-1)
+    progress(phase="together", sample=-1)
     sys.setswitchinterval(1e-4)
     storm = Storm(program, cases, job)
     # Whether gradients are recorded belongs to the thread: new ones record.

@@ -12,6 +12,7 @@ import argparse
 import faulthandler
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -21,6 +22,8 @@ import traceback
 
 OWN_FAULT = 70  # exit code of a process that failed by this program's own fault
 ERROR_TAIL = 6000  # bytes of a process's standard error that are kept
+ANSWER = 16 << 20  # bytes that a process may report
+WRITTEN = 1 << 30  # bytes that a process may write to a file; its standard error is one
 
 
 def load_entries():
@@ -49,20 +52,21 @@ def describe(entries):
 def in_child(job, entries, pipe, errors):
     """Runs the job in this process, which was forked for it, and ends it."""
     os.dup2(errors, 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (WRITTEN, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     for inherited in job["close"]:
         os.close(inherited)  # whoever reads them must see their end when the process that forks ends
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     os.environ.update(job.get("environment", {}))
 
-    def tell(**fields):
+    def progress(**fields):
         os.write(pipe, (json.dumps(fields) + "\n").encode())
 
     try:
         import identity
         import job as jobs  # both are there since the start
 
-        tell(result=jobs.run(job, entries, identity.findings, tell))
+        progress(result=jobs.run(job, entries, identity.findings, progress))
     except BaseException:  # noqa: BLE001 a fault of this program itself
         traceback.print_exc()
         os._exit(OWN_FAULT)
@@ -86,6 +90,28 @@ def run(job, entries, events):
     return result
 
 
+def watch(child, reader, deadline):
+    """What a process reports until its end, its state then, and whether it hung. Others that it has left behind may keep the pipe open."""
+    data, readers = b"", [reader]
+    while len(data) <= ANSWER and time.monotonic() < deadline:
+        if select.select(readers, [], [], 0.5 if readers else 0.002)[0]:
+            block = os.read(reader, 1 << 16)
+            data += block
+            readers = [reader] if block else []
+            continue
+        ended, state = os.waitpid(child, os.WNOHANG)
+        if ended:
+            while len(data) <= ANSWER and select.select(readers, [], [], 0)[0] and (block := os.read(reader, 1 << 16)):
+                data += block  # written between the two looks
+            return data, state, False
+    hung = len(data) <= ANSWER
+    if hung:
+        os.kill(child, signal.SIGUSR1)  # it writes its stacks
+        time.sleep(0.5)
+    os.kill(child, signal.SIGKILL)
+    return data, os.waitpid(child, 0)[1], hung
+
+
 def run_once(job, entries):
     """Forks a process for the job, waits for its end, and gives the result."""
     started = time.monotonic()
@@ -96,34 +122,22 @@ def run_once(job, entries):
             os.close(reader)
             in_child(job, entries, writer, errors.fileno())
         os.close(writer)
-        data, hung = b"", False
-        deadline = started + job["seconds"]
-        while True:
-            ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                hung = True
-                break
-            block = os.read(reader, 1 << 16)
-            if not block:
-                break
-            data += block
-        if hung:
-            os.kill(child, signal.SIGUSR1)  # it writes its stacks
-            time.sleep(0.5)
-            os.kill(child, signal.SIGKILL)
+        data, state, hung = watch(child, reader, started + job["seconds"])
         os.close(reader)
-        _, state = os.waitpid(child, 0)
         errors.seek(max(0, os.fstat(errors.fileno()).st_size - ERROR_TAIL))
         tail = errors.read().decode(errors="replace")
+    code = os.waitstatus_to_exitcode(state)
     lines = [json.loads(line) for line in data.splitlines() if line.endswith(b"}")]
-    result = next((line["result"] for line in lines if "result" in line), None)
-    if result is None or hung:
+    results = [line["result"] for line in lines if "result" in line]
+    raced = "WARNING: ThreadSanitizer" in tail  # which changes the exit code to 66
+    if hung or not results or not (code == 0 or code == 66 and raced):
         phase = next((line for line in reversed(lines) if "phase" in line), {"phase": "start", "sample": -1})
-        result = {"status": "hung" if hung else "crashed", "phase": phase["phase"], "entry": phase.get("entry", ""), "sample": phase["sample"], "exit": os.waitstatus_to_exitcode(state)}
-        result["stderr"] = tail
-    elif result["status"] not in ("right", "does not run alone", "does not apply"):
-        result["stderr"] = tail
-    elif "WARNING: ThreadSanitizer" in tail:
+        result = {"status": "hung" if hung else "crashed", "phase": phase["phase"], "entry": phase.get("entry", ""), "sample": phase["sample"], "exit": code}
+    elif len(results) > 1:
+        result = {"status": "error", "text": f"it reported {len(results)} results"}
+    else:
+        result = results[0]
+    if raced or result["status"] not in ("right", "does not run alone", "does not apply"):
         result["stderr"] = tail
     return {**result, "id": job["id"], "wall": round(time.monotonic() - started, 3)}
 

@@ -149,7 +149,7 @@ def outside(actual, alone, undefined):
 
 
 def tolerance(entry, dtype):
-    """The largest that torch.testing's defaults and the entry itself grant for this type: (relative, absolute)."""
+    """The larger of torch.testing's default tolerances and the entry's own for this type: (relative, absolute)."""
     from torch.testing._comparison import default_tolerances
 
     relative, absolute = default_tolerances(dtype)

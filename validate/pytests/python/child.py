@@ -1,4 +1,4 @@
-"""Runs one test in this process and tells the runner of it, a JSON object a line, on a file descriptor of its own.
+"""Runs one test in this process and reports to the runner, a JSON object a line, on a file descriptor of its own.
 
 python3 child.py NAME [--threads N] [--iterations N] [--device mps] [--graph] [--warmup] [--events FD]
 python3 child.py --identity [--events FD]
@@ -23,7 +23,7 @@ import unittest
 
 
 class Events:
-    """Where events go; a lock keeps their lines whole."""
+    """The file that events are written to; a lock keeps their lines whole."""
 
     def __init__(self, descriptor):
         self._descriptor, self._lock = descriptor, threading.Lock()

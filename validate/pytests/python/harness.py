@@ -26,7 +26,7 @@ class Settings:
 
 
 class Counts:
-    """What a test did. All of it is counted, so that what did not happen can not pass."""
+    """What a test did. All of it is counted, so that what did not happen cannot pass."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class Counts:
             self.errors.append(f"{type(error).__name__}: {error}".splitlines()[0])
 
     def problem(self):
-        """Why this is no pass, or an empty text."""
+        """Why this is not a pass, or an empty text."""
         if self.errors:
             return f"errors: {len(self.errors)}, the first: {self.errors[0]}"
         if self.wrong:
@@ -100,7 +100,7 @@ class ParallelTest(unittest.TestCase):
         return outcome is None or outcome.success
 
     def need(self, module, *names):
-        """Skips the test where the loaded torch has not all of these."""
+        """Skips the test unless the loaded torch has all of these."""
         missing = [f"{module.__name__}.{name}" for name in names if not hasattr(module, name)]
         if missing:
             self.skipTest(f"this torch has no {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""Which torch this process loaded, told by what is loaded, not by paths that were meant."""
+"""Which torch this process loaded, found by what is loaded, not by paths that were meant."""
 
 import ctypes
 import hashlib
@@ -51,7 +51,7 @@ def library(torch):
 
 
 def editable():
-    """Where an editable install of torch leads to, or an empty text."""
+    """The folder of an editable install of torch, or an empty text."""
     try:
         origin = importlib.metadata.distribution("torch").read_text("direct_url.json") or ""
     except (importlib.metadata.PackageNotFoundError, OSError):

@@ -1,4 +1,4 @@
-"""The operations that threads do. Each stands alone, so that mpsforge repro can put it into a file of its own.
+"""The operations that threads do. Each is complete, so that mpsforge repro can put it into a file of its own.
 
 An operation is made for a device, has inputs for each case on the CPU, and gives one tensor.
 """

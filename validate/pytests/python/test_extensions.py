@@ -73,6 +73,38 @@ class Extensions(ParallelTest):
                 self.together(lambda _: (encode_copy(target, source), self.done()), operations=1, threads=1)
                 self.compare(target.cpu(), torch.full((SIZE,), iteration + i + 1.0), f"iteration {iteration}, turn {i}")
 
+    def test_external_work(self):
+        """A library takes the default stream's queue once, and commits command buffers of its own to it on any thread."""
+        extension = self.need_extension()
+        self.need(torch.mps, "external_work")
+        with torch.mps.external_work() as queue:
+            pass
+
+        def copy(to, source):
+            with torch.mps.stream(torch.mps.default_stream()), torch.mps.external_work(queue):
+                extension.library_copy(to, source, queue)
+
+        self.unseen(copy, lambda number: number)
+
+    def test_kernels_of_an_extension(self):
+        """An extension's two kernels, one with PyTorch's encoder and one with its own, in turn with PyTorch's on one command buffer."""
+        extension = self.need_extension()
+        self.need(torch.mps, "external_work")
+
+        def work(i):
+            source, copy, result = [torch.full((SIZE,), 0.5 + i, device="mps") for _ in range(3)]
+            for _ in range(self.settings.iterations):
+                source.sub_(0.25)
+                extension.kernel_exp(result, source)
+                extension.kernel_copy(copy, result)
+                extension.kernel_copy(source, copy)
+                source.log_()
+                self.done()
+            self.compare(source.cpu(), torch.full((SIZE,), 0.5 + i - 0.25 * self.settings.iterations), f"thread {i}", 1e-4)
+            self.counts.add(answers=self.settings.iterations - 1)
+
+        self.together(work)
+
     def test_command_block(self):
         """What a model compiled ahead of time does: MetalKernelFunction::runCommandBlock, and no operator around it."""
         self.unseen(self.need_extension().run_shader, math.exp)

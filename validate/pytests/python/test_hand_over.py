@@ -56,7 +56,7 @@ class HandOver(ParallelTest):
         for i, total in enumerate(results):
             expected = sum((i + iteration % 4) * row for iteration in range(self.settings.iterations))
             self.compare((total + 0).cpu(), torch.full((size, size), expected), f"thread {i}")
-        # One result stands for all the operations that it adds up.
+        # One result is the sum over all the operations.
         self.counts.add(answers=self.settings.threads * (self.settings.iterations - 1))
 
     def test_in_place(self):

@@ -23,7 +23,7 @@ def compute(device, case):
 
 
 class Model:
-    """What each process of the pool makes for itself."""
+    """The model that each process of the pool makes for itself."""
 
     def __init__(self, device):
         self.device, self.operation = device, operations.Linear(device)
@@ -47,7 +47,7 @@ class Processes(ParallelTest):
             answer = "it worked"
             try:
                 torch.ones(4, device="mps").cpu()
-            except BaseException as error:  # noqa: BLE001 whatever it is, the parent is told
+            except BaseException as error:  # noqa: BLE001 whatever it is, the parent gets it
                 answer = f"{type(error).__name__}: {error}"
             os.write(writer, answer.encode())
             os._exit(0)
@@ -66,6 +66,20 @@ class Processes(ParallelTest):
             self.done()
 
         self.together(work, operations=1)
+
+    def test_fork_workers(self):
+        """One thread reads from a DataLoader, whose forked workers do not use mps, while the others compute."""
+        self.need_mps()
+        cases = [numbers(case, 16) for case in range(8)]
+        loader = torch.utils.data.DataLoader(cases, num_workers=2, multiprocessing_context="fork", timeout=PATIENCE)
+
+        def work(i):
+            for iteration in range(self.settings.iterations):
+                for case, batch in enumerate(loader if i == 0 else cases):
+                    self.compare((batch.to("mps") + i).cpu().flatten(), cases[case] + i, f"thread {i}, iteration {iteration}, batch {case}")
+                    self.done()
+
+        self.together(work, operations=self.settings.iterations * len(cases))
 
     def test_spawn(self):
         """A spawned process computes while threads of this one do."""
@@ -89,7 +103,7 @@ class Processes(ParallelTest):
             threading.Thread(target=work, args=(i,), daemon=False).start()
 
     def test_processes(self):
-        """As many processes as else threads, each with a model of its own: the way out where threads do not do."""
+        """Processes instead of threads, each with a model of its own: what to use where threads are not enough."""
         device, processes, repeat = self.settings.device, self.settings.threads, self.settings.iterations
         with ProcessPool(Model, device, workers=processes) as pool:
             pool.map([(0, 1)] * processes)  # until all have started

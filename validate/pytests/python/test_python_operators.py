@@ -19,7 +19,7 @@ class PythonOperators(ParallelTest):
         self.addCleanup(self.synchronize)
 
     def wait_for(self, event, what):
-        """The wait itself gives up; what is then still waited for inside PyTorch, the runner ends."""
+        """The wait itself gives up; if PyTorch still waits inside, the runner ends the process."""
         if not event.wait(30):
             raise TimeoutError(what)
 
@@ -157,5 +157,5 @@ class PythonOperators(ParallelTest):
         self.together(work)
         for i, tensor in enumerate(tensors):
             self.compare(tensor.cpu(), torch.full((SIZE,), (100.0 + threads) * self.settings.iterations), f"tensor {i}")
-        # Each tensor stands for all the operations that it adds up.
+        # Each tensor is the sum over all the operations.
         self.counts.add(answers=threads * (self.settings.iterations - 1))

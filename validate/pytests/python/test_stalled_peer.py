@@ -39,7 +39,7 @@ class StalledPeer(ParallelTest):
         self.assertLessEqual(set(must_wait), set(waited), f"these waited for the stalled peer: {waited}")
 
     def against_stalled_peer(self, name, call):
-        """Whether the call waited until the peer was let go."""
+        """Whether the call waited until the peer was released."""
         begun, ended = threading.Event(), threading.Event()
         kept = []  # a copy that does not block writes to its host memory after it returned
 
@@ -138,6 +138,10 @@ class StalledPeer(ParallelTest):
             with mps.StreamContext(mps.Stream()):
                 self.base + 1
 
+        def share_queue():
+            with mps.external_work():
+                pass
+
         calls = {
             "device_count": mps.device_count,
             "get_rng_state": mps.get_rng_state,
@@ -156,9 +160,13 @@ class StalledPeer(ParallelTest):
             "is_available": lambda: mps.is_available() if hasattr(mps, "is_available") else None,
             "Stream": mps.Stream,
             "StreamContext": on_stream,
+            "current_device": mps.current_device,
             "current_stream": mps.current_stream,
             "default_stream": lambda: mps.default_stream().synchronize(),
+            "external_work": share_queue,
+            "is_initialized": mps.is_initialized,
             "release_stream_slot": lambda: (self.base + 1, mps.release_stream_slot()),
+            "set_device": lambda: mps.set_device(0),
             "set_stream": lambda: (mps.set_stream(peer), self.base + 1),
             "stream": lambda: mps.stream(peer).__enter__(),
             "stream_pool_stats": mps.stream_pool_stats,

@@ -161,7 +161,7 @@ func parse(file, data string) (p Program, nameLine int, err error) {
 			}
 			p.Freely = true
 		default:
-			return wrong("no key %q; keys are name, rules, finds, expect and runs", key)
+			return wrong("unknown key %q; keys are name, rules, finds, expect and runs", key)
 		}
 	}
 	number++

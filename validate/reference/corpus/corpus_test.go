@@ -42,7 +42,7 @@ func TestProgramIsWhatFollowsTheFrontMatter(t *testing.T) {
 
 func TestFrontMatterIsStrict(t *testing.T) {
 	for _, c := range []struct{ old, new, problem string }{
-		{"# rules: 1, 2", "# rule: 1, 2", `:2: no key "rule"; keys are name, rules, finds, expect and runs`},
+		{"# rules: 1, 2", "# rule: 1, 2", `:2: unknown key "rule"; keys are name, rules, finds, expect and runs`},
 		{"# rules: 1, 2\n", "", ":4: the front matter ends without rules"},
 		{"# name: two queues\n", "", ":4: the front matter ends without name"},
 		{"# finds: none\n", "", ":4: the front matter ends without finds"},

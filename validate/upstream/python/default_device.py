@@ -8,7 +8,7 @@ from torch.testing._internal import common_device_type, common_utils
 
 
 def for_mps(instantiate):
-    """PyTorch's maker of tests by device, as if each of its callers had asked for those of MPS. The switch is its own."""
+    """PyTorch's function that makes tests for each device, called with its own switch for MPS set."""
 
     def instantiate_for_mps(generic, scope, *arguments, **named):
         return instantiate(generic, scope, *arguments, **{**named, "allow_mps": True})

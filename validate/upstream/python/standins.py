@@ -1,4 +1,4 @@
-"""What a Mac answers and Linux does not. The tests' file stays as it is: whom it asks is told beforehand what to say."""
+"""Stand-ins for what only a Mac has. The tests' file stays as it is: the functions that it calls are replaced beforehand."""
 
 import ast
 import os
@@ -49,7 +49,7 @@ def install(macos, memory):
 
 
 class OwnSkips:
-    """Tells the skips that a test file itself makes from those of the framework below it."""
+    """Separates the skips that a test file itself makes from those of the framework below it."""
 
     def __init__(self, source):
         self._reasons = set()  # texts given to skip, skipIf, skipUnless, skipTest and SkipTest

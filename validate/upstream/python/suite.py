@@ -2,9 +2,9 @@
 
 python3 suite.py FILE [--standin MODULE]... [--jobs N] [--limit SECONDS] [--memory BYTES] [--events FD]
 
-This process imports the file and all that it needs, and never uses device mps. It tells, a JSON object a line: identity (which torch
-this is), tests (all names, the macOS that they are told, the operators that have a kernel for MPS). Then it reads names from
-standard input, a line each, and tells for each the result. It ends when standard input has ended and all tests have.
+This process imports the file and all that it needs, and never uses device mps. It writes, a JSON object a line: identity (which torch
+this is), tests (all names, the macOS that they see, the operators that have a kernel for MPS). Then it reads names from
+standard input, a line each, and writes for each the result. It ends when standard input has ended and all tests have.
 
 A result's outcome is one of unittest's (passed, failed, error, skipped, expected failure, unexpected success), or crash, hang or memory.
 """
@@ -20,6 +20,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import resource
 import select
 import shutil
 import signal
@@ -35,6 +36,8 @@ import standins
 
 TEXT = 2000  # characters of an exception that a result keeps
 OUTPUT = 24 << 10  # bytes of a bad test's output that a result keeps
+WRITTEN = 1 << 30  # bytes that a test's process may write to a file; its output is one
+ANSWER = 16 << 20  # bytes that it may report
 PAUSE = 0.02  # seconds between two looks at the running tests
 
 
@@ -137,7 +140,7 @@ def child(test, own, pointed, answer):
 
 
 def die_with_parent(parent):
-    """Has the system end this process when its parent dies, where the system can do that."""
+    """Lets the system end this process when its parent dies, on systems that can do that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:  # it died before
@@ -158,6 +161,7 @@ class Running:
             die_with_parent(parent)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.setsid()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (WRITTEN, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
             os.close(self.answer)
             os.close(limits.events)  # who reads them waits for the end of all that could write
             for descriptor in (1, 2):
@@ -172,7 +176,7 @@ class Running:
         self.words = b""
 
     def resident(self):
-        """Bytes of memory, where the system tells."""
+        """Bytes of memory, where the system reports them."""
         try:
             with open(f"/proc/{self.pid}/statm", encoding="ascii") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -182,7 +186,7 @@ class Running:
     def listen(self):
         """Takes what the process has written so far: a pipe that is full would stop it."""
         try:
-            while block := os.read(self.answer, 1 << 16):
+            while len(self.words) <= ANSWER and (block := os.read(self.answer, 1 << 16)):
                 self.words += block
         except BlockingIOError:
             pass
@@ -239,10 +243,21 @@ class Running:
             died = f"died by signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code} without a result"
             result = {"outcome": "crash", "text": died + (" after its result" if self.words else "")}
         else:
-            result = json.loads(self.words)
+            result = answered(self.words)
         if result["outcome"] in ("passed", "skipped", "expected failure") and not result.get("findings"):
             output = ""
-        return {"name": self.name, "seconds": round(seconds, 3), "memory": usage.ru_maxrss, "output": output, **result}
+        return {**result, "name": self.name, "seconds": round(seconds, 3), "memory": usage.ru_maxrss, "output": output}
+
+
+def answered(words):
+    """The result that a process has written: one, and nothing else."""
+    try:
+        result = json.loads(words)
+    except ValueError:
+        result = None
+    if isinstance(result, dict) and "outcome" in result:
+        return result
+    return {"outcome": "crash", "text": f"wrote what is not one result: {words[:200]!r}"}
 
 
 def names_from(descriptor, wait):
@@ -258,7 +273,7 @@ def serve(tests, own, pointed, limits, tell):
     try:
         run_all(tests, own, pointed, limits, tell, running)
     finally:
-        for one in running:  # this process was told to end
+        for one in running:  # this process must end
             one.kill()
 
 

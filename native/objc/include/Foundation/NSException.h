@@ -29,7 +29,7 @@ FOUNDATION_EXTERN const NSExceptionName NSMallocException;
 @property(readonly, copy) NSDictionary* userInfo;
 @end
 
-// Prints the condition and where it stands, and aborts.
+// Prints the condition and where it is, and aborts.
 FOUNDATION_EXTERN void MPSForgeAssertionFailed(const char* file, int line, NSString* format, ...)
     __attribute__((noreturn));
 #define NSAssert(condition, ...) ((condition) ? (void)0 : MPSForgeAssertionFailed(__FILE__, __LINE__, @"" __VA_ARGS__))

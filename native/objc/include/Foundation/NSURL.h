@@ -7,7 +7,7 @@
 #ifdef __OBJC__
 @interface NSURL : NSObject <NSCopying> {
   NSString* text_;
-  NSString* path_;  // nil if it is no file's
+  NSString* path_;  // nil if it is not a file's
 }
 + (NSURL*)fileURLWithPath:(NSString*)path;
 + (instancetype)URLWithString:(NSString*)text;

@@ -1,4 +1,4 @@
-// Zones are of no use since long, and only NULL is passed for them.
+// Zones have had no effect for long, and only NULL is passed for them.
 #ifndef MPSFORGE_FOUNDATION_NSZONE_H
 #define MPSFORGE_FOUNDATION_NSZONE_H
 

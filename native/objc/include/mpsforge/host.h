@@ -1,4 +1,4 @@
-// What programs that run the veneer on Linux may ask of it: test drivers and the glue that stands in for PyTorch. None
+// What programs on Linux may ask of the Objective-C layer: test drivers and the glue that stands in for PyTorch. None
 // of it exists on macOS.
 #ifndef MPSFORGE_HOST_H
 #define MPSFORGE_HOST_H
@@ -34,14 +34,14 @@ typedef struct {
 // Copies up to capacity findings and returns how many there are.
 size_t mpsforge_host_findings(mpsforge_host_finding* out, size_t capacity);
 void mpsforge_host_get_statistics(mpsforge_host_statistics* out);
-// Waits for all committed work, ends the device's threads and adds what was left behind to the findings. Nothing may be
-// asked of the device after it but findings and statistics.
+// Waits for all committed work, ends the device's threads and adds what was left behind to the findings. After that
+// only findings and statistics of the device may be read.
 void mpsforge_host_close(void);
 
 // Names the calling thread in findings.
 void mpsforge_host_name_thread(const char* name);
 
-// Tells the checker about an access of the CPU to memory of a Metal buffer (MPSFORGE_HOST_READ, _WRITE; both). Memory
+// Reports to the checker an access of the CPU to memory of a Metal buffer (MPSFORGE_HOST_READ, _WRITE; both). Memory
 // of no buffer is passed over. Weakly defined here; native/objc/metal knows the buffers.
 enum { MPSFORGE_HOST_READ = 1, MPSFORGE_HOST_WRITE = 2 };
 void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t access);
@@ -60,6 +60,10 @@ size_t mpsforge_host_translated(char* text, size_t capacity);
 
 // Signposts of a type (os/signpost.h: event, begin, end) emitted so far.
 uint64_t mpsforge_host_signposts(unsigned type);
+
+// Lets the n-th command buffer that is committed on the queue, an id<MTLCommandQueue>, from now on fail: it executes
+// nothing.
+void mpsforge_host_fail_command_buffer(void* queue, uint32_t n);
 
 // MPSGraph objects that exist.
 uint64_t mpsforge_host_live_graphs(void);

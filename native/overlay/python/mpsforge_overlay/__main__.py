@@ -1,4 +1,4 @@
-"""Says which copy of the MPS backend answers in a process of this Python, as one JSON object. The exit code is 0 if it is the overlay."""
+"""Prints which MPS backend a process of this Python uses, as one JSON object. The exit code is 0 if it is the overlay's."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def status() -> dict:
     if not facts["active"]:
         return facts
     facts.update(kernels={}, rebound={}, gone=[], left=[], foreign=[])
+    facts["patches"] = json.loads(facts["stamp"]["stamp"].partition(":")[2])["patches"]
     own = str(_loading.HERE / facts["stamp"]["library"])
     facts["library"] = own
     for line in library.lines("status"):

@@ -129,7 +129,7 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         finally:
             call("resume", suspension)
 
-    return {
+    functions: dict[str, Callable[..., Any]] = {
         "deviceSynchronize": lambda: call("synchronize"),
         "emptyCache": lambda: call("empty_cache"),
         "profilerStopTrace": lambda: call("profiler_stop"),
@@ -138,15 +138,21 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         "waitForEvent": lambda event: call("event_wait", event),
         "synchronizeEvent": lambda event: call("event_synchronize", event),
         "elapsedTimeOfEvents": lambda start, end: value("event_elapsed", ctypes.c_double, start, end),
+        "compileShader": lambda source: ShaderLibrary(library, source),
+    }
+    if not library.has_streams():
+        return functions
+    return functions | {
         "getCurrentStream": lambda: stream(value("stream_current", ctypes.c_int64)),
         "getDefaultStream": lambda: stream(value("stream_default", ctypes.c_int64)),
         "getStreamFromPool": lambda: stream(value("stream_new", ctypes.c_int64)),
         "exchangeStream": lambda to: stream(value("stream_exchange", ctypes.c_int64, identifier(to))),
         "queryStream": lambda of: bool(value("stream_query", ctypes.c_int, identifier(of))),
         "releaseStreamSlot": lambda: call("stream_release"),
+        "beginExternalWork": lambda queue: value("external_begin", ctypes.c_void_p, queue),
+        "endExternalWork": lambda: call("external_end"),
         "streamPoolStats": statistics,
         "runSuspended": run_suspended,
-        "compileShader": lambda source: ShaderLibrary(library, source),
     }
 
 
@@ -155,7 +161,16 @@ def _device_type() -> int:
     return 13
 
 
+def _static_runtime(*_args: Any, **_kwargs: Any) -> None:
+    raise RuntimeError(
+        "Static Runtime is refused under mpsforge_overlay: it would copy tensors of device mps by torch's own copy of the backend. "
+        "MPSFORGE_OVERLAY=0 leaves torch as it is."
+    )
+
+
 def install(torch_c: types.ModuleType, library: Library) -> None:
     for name, function in _functions(library).items():
         setattr(torch_c, "_mps_" + name, function)
+    # Its copies are branches inside libtorch_cpu, which nothing can lead to this copy (fork/mac/branches.go).
+    torch_c._jit_to_static_module = torch_c._fuse_to_static_module = _static_runtime
     torch_c._mps_ShaderLibrary, torch_c._mps_MetalKernel = ShaderLibrary, MetalKernel

@@ -19,7 +19,7 @@ class Argument(ctypes.Structure):
 _id, _stream, _object = ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p
 _text, _sizes = ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(ctypes.c_uint64)
 
-# The arguments of those functions that give 0 or what to raise.
+# The arguments of those functions that give 0 or what to raise. The library of an overlay without streams lacks some.
 _FUNCTIONS: dict[str, list[Any]] = {
     "attach": [ctypes.c_char_p] + 4 * [_object],
     "status": [_text],
@@ -38,6 +38,8 @@ _FUNCTIONS: dict[str, list[Any]] = {
     "stream_query": [_stream, ctypes.POINTER(ctypes.c_int)],
     "stream_release": [],
     "stream_statistics": [_text],
+    "external_begin": [ctypes.c_void_p, ctypes.POINTER(_object)],
+    "external_end": [],
     "suspend": [ctypes.POINTER(_object)],
     "resume": [_object],
     "library_new": [ctypes.c_char_p, ctypes.POINTER(_object)],
@@ -58,7 +60,9 @@ class Library:
         self._error.argtypes, self._error.restype = [], ctypes.c_char_p
         self._functions = {}
         for name, arguments in _FUNCTIONS.items():
-            function = getattr(self.raw, "mpsforge_overlay_" + name)
+            function = getattr(self.raw, "mpsforge_overlay_" + name, None)
+            if function is None:
+                continue
             function.argtypes, function.restype = arguments, ctypes.c_int
             self._functions[name] = function
         self.delete = {}
@@ -66,6 +70,9 @@ class Library:
             function = getattr(self.raw, f"mpsforge_overlay_{kind}_delete")
             function.argtypes, function.restype = [_object], None
             self.delete[kind] = function
+
+    def has_streams(self) -> bool:
+        return "stream_current" in self._functions
 
     def call(self, name: str, *arguments: Any) -> None:
         kind = self._functions[name](*arguments)

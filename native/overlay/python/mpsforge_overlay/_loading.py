@@ -54,7 +54,7 @@ def mismatch(torch: types.ModuleType) -> str:
         wanted = stamp()
         for key in ("torch", "git", "stock", "stock_sha256", "library", "library_sha256", "modules_sha256", "stamp"):
             if not isinstance(wanted[key], str):
-                raise ValueError(f"{key} is no text")
+                raise ValueError(f"{key} is not a text")
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"its stamp cannot be read: {error!r}"
     if torch.__version__ != wanted["torch"]:
@@ -64,7 +64,7 @@ def mismatch(torch: types.ModuleType) -> str:
     stock = stock_library(wanted["stock"])
     if not stock:
         return f"this torch has not loaded {wanted['stock']}, which has the backend that it replaces"
-    if digest(stock) != wanted["stock_sha256"]:
+    if digest(stock) not in wanted["stock_sha256"].split():
         return f"{stock} is another file than the one that it was built for"
     try:
         if digest(HERE / wanted["library"]) != wanted["library_sha256"]:
@@ -83,10 +83,10 @@ def attach(torch: types.ModuleType) -> str:
     from . import _bindings, _library  # only now is it known that they are whole
 
     facts = stamp()
-    library = _library.open_library(HERE / facts["library"])
     try:
+        library = _library.open_library(HERE / facts["library"])
         library.attach(os.fsencode(stock_library(facts["stock"])))
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:  # the loader's, and the library's own
         return str(error)
     _bindings.install(torch._C, library)
     replace_python(torch)

@@ -1,0 +1,8 @@
+#!/bin/sh
+# tidy.sh CACHE: clang-tidy (.clang-tidy) over the C++ of native/ that needs neither Objective-C nor PyTorch's headers, but for tests and
+# benchmarks. Skips by name where clang-tidy cannot be had.
+set -eu
+tool=$(sh ci/tool.sh clang-tidy "$1") || { echo "SKIP clang-tidy: it cannot be installed from PyPI"; exit 0; }
+# shellcheck disable=SC2016 # the inner shell expands it
+git ls-files -- native/ | grep '\.cc$' | grep -vE '^native/(objc|torch|mac|overlay)/|_(test|bench)\.cc$|/slots_search\.cc$' |
+  xargs -P "$(nproc)" -n 4 sh -c 'tool=$1; shift; "$tool" --quiet --warnings-as-errors="*" "$@" -- -std=c++17 -Inative -pthread' tidy "$tool"

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"reflect"
+	"testing"
+
+	"mpsforge/reports"
+)
+
+// What failed is chosen as narrowly as the flags can, and never more narrowly than what failed.
+func TestFlagsForWhatFailed(t *testing.T) {
+	stage := func(name string, failed ...string) reports.Stage {
+		s := reports.Stage{Name: name, Verdict: reports.Failed, Checks: []reports.Check{{Name: "linear", Verdict: reports.Passed}}}
+		for _, check := range failed {
+			s.Checks = append(s.Checks, reports.Check{Name: check, Verdict: reports.Failed})
+		}
+		return s
+	}
+	passed := reports.Stage{Name: "series", Verdict: reports.Passed}
+	for name, c := range map[string]struct {
+		stages []reports.Stage
+		want   map[string]string
+	}{
+		"nothing":                   {[]reports.Stage{passed, {Name: "device", Verdict: reports.Skipped}}, nil},
+		"a whole stage":             {[]reports.Stage{passed, stage("runtime", "fork")}, map[string]string{"stages": "runtime"}},
+		"two Python tests":          {[]reports.Stage{passed, stage("python", "transformer", "conv1d", "conv1d")}, map[string]string{"stages": "python", "only": "^(conv1d|transformer)$"}},
+		"python, and not a test":    {[]reports.Stage{stage("python", "conv1d", "which torch")}, map[string]string{"stages": "python"}},
+		"python, and no check":      {[]reports.Stage{stage("python")}, map[string]string{"stages": "python"}},
+		"python and bench":          {[]reports.Stage{stage("python", "conv1d"), stage("bench", "linear")}, map[string]string{"stages": "python,bench"}},
+		"tests of PyTorch's":        {[]reports.Stage{stage("upstream", "test_mps:TestMPS.test_exp")}, map[string]string{"stages": "upstream", "tests": `^(test_mps:TestMPS\.test_exp)$`}},
+		"too many of them":          {[]reports.Stage{stage("upstream", "test_mps:TestMPS.test_exp", "7 more")}, map[string]string{"stages": "upstream"}},
+		"a stage that is gone":      {[]reports.Stage{stage("former", "x")}, nil},
+		"upstream with the overlay": {[]reports.Stage{stage("upstream", "test_mps:TestMPS.test_exp"), stage("overlay", "x")}, map[string]string{"stages": "upstream,overlay"}},
+	} {
+		want := c.want
+		if want != nil {
+			want["seed"], want["quick"] = "7", "true"
+		}
+		if got := failedFlags(&reports.Report{Seed: 7, Quick: true, Stages: c.stages}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,13 @@
+// Whether the checkout has the whole series, or only the patches up to event-streams: threads are safe and take turns.
+#ifndef MPSFORGE_OVERLAY_STREAMS_H
+#define MPSFORGE_OVERLAY_STREAMS_H
+
+#if __has_include(<ATen/mps/MPSOpGuard.h>)
+#include <ATen/mps/MPSInterop.h>
+#include <ATen/mps/MPSOpGuard.h>
+#define MPSFORGE_OVERLAY_STREAMS 1
+#else
+#define MPSFORGE_OVERLAY_STREAMS 0
+#endif
+
+#endif

@@ -1,0 +1,233 @@
+// Command buffers that fail on the GPU: who waits for what they were to compute gets an exception, and later work is
+// right.
+#include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/mps/MPSStream.h>
+#include <ATen/native/mps/OperationUtils.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <pthread.h>
+
+#include <mutex>
+#include <thread>
+
+#include "scenarios.h"
+
+// Of the Objective-C runtime of host builds: how many objects the thread's autorelease pools hold.
+extern "C" void* objc_autoreleasePoolPush(void);
+
+namespace mpsforge::hostmps {
+namespace {
+
+const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
+
+// Of the error that the software Metal gives to a command buffer that was asked to fail.
+const char* const kError = "(injected)";
+
+const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
+
+c10::Stream current_stream() { return c10::impl::VirtualGuardImpl(at::kMPS).getStream(at::Device(at::kMPS, 0)); }
+
+// A sum of which a part fails.
+at::Tensor failing_sum(const at::Tensor& input) {
+  mpsforge_hostmps_fail_command_buffer(1);
+  return at::sum(at::add(input, 1.0));
+}
+
+// After this the thread has raised all that has failed so far.
+void raise_all() {
+  for (;;) {
+    try {
+      hooks().deviceSynchronize();
+      return;
+    } catch (const c10::Error&) {
+    }
+  }
+}
+
+struct Place {
+  const char* name;
+  std::function<void(const at::Tensor&)> consume;  // must raise
+};
+
+const std::vector<Place>& places() {
+  static const std::vector<Place> all = {
+      {"item", [](const at::Tensor& input) { failing_sum(input).item(); }},
+      {"copy to the CPU", [](const at::Tensor& input) { at::add(failing_sum(input), 1.0).cpu(); }},
+      {"copy to the CPU of another type", [](const at::Tensor& input) { failing_sum(input).to(at::kCPU, at::kHalf); }},
+      {"nonzero, whose count is read", [](const at::Tensor& input) { at::nonzero(failing_sum(input)); }},
+      {"synchronize",
+       [](const at::Tensor& input) {
+         failing_sum(input);
+         hooks().deviceSynchronize();
+       }},
+      {"synchronize of the stream",
+       [](const at::Tensor& input) {
+         failing_sum(input);
+         current_stream().synchronize();
+       }},
+      {"synchronize of an event",
+       [](const at::Tensor& input) {
+         failing_sum(input);
+         c10::Event event(at::kMPS);
+         event.record(current_stream());
+         event.synchronize();
+       }},
+      {"another stream, whose thread has ended",
+       [](const at::Tensor& input) {
+         at::Tensor sum;
+         std::thread maker([&] { sum = failing_sum(input); });
+         maker.join();
+         at::add(sum, 1.0).item();
+       }},
+  };
+  return all;
+}
+
+// Each thread in turn consumes what failed, in every place; between them the threads compute right values.
+void failed_work(Run& run) {
+  at::globalContext().hasMPS();
+  const at::Tensor input = at::ones({64});
+  std::atomic<bool> raises{true};
+  run.in_parallel([&](int) {
+    const at::Tensor there = input.to(at::kMPS);
+    for (int i = 0; i < run.iterations && raises; ++i) {
+      for (const Place& place : places()) {
+        run.meet();
+        const uint64_t wrong = run.wrong();
+        run.expect_error(place.name, kError, [&] { place.consume(there); });
+        // what is silent here may wait for ever in the next place
+        if (run.wrong() != wrong) raises = false;
+        run.meet();
+        if (!raises) return;
+        raise_all();
+        run.meet();
+        run.expect_close("later work", at::sum(at::add(there, 2.0)), at::full({}, 192.0));
+      }
+    }
+  });
+}
+
+// The call ends in an error whose text has the first words and none of the others. What it gives may be committed in
+// parts, rarely (once in 560 runs; by what is not known), and the text names one part: such a call is made again.
+void expect_text(Run& run, const std::string& what, const std::function<void()>& call,
+                 const std::vector<std::string>& words, const std::vector<std::string>& others) {
+  std::string wrong;
+  for (int tries = 0; tries < 5; ++tries) {
+    wrong = what + ": no error";
+    try {
+      call();
+    } catch (const c10::Error& error) {
+      const std::string text = error.what_without_backtrace();
+      wrong.clear();
+      for (const std::string& word : words) {
+        if (text.find(word) == std::string::npos) wrong = what + ": no \"" + word + "\" in: " + text;
+      }
+      for (const std::string& word : others) {
+        if (text.find(word) != std::string::npos) wrong = what + ": \"" + word + "\" in: " + text;
+      }
+    }
+    raise_all();
+    if (wrong.empty()) break;
+  }
+  run.expect(wrong.empty(), wrong);
+}
+
+at::Tensor failing_product(const at::Tensor& input) {
+  mpsforge_hostmps_fail_command_buffer(1);
+  return at::mul(input, 2.0);
+}
+
+// Threads take turns, because another one's work outside of operators makes each commit what it has, and no more of
+// them take part than there are streams for.
+void in_turns(Run& run, const std::function<void(const at::Tensor&)>& body) {
+  constexpr int kThreads = 10;
+  at::globalContext().hasMPS();
+  std::mutex turn;
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations && number < kThreads; ++i) {
+      const std::lock_guard<std::mutex> lock(turn);
+      raise_all();  // what the others' work has come to
+      const at::Tensor ones = at::ones({64}).to(at::kMPS);
+      at::neg(ones).cpu();  // a command buffer that does not fail
+      body(ones);
+    }
+  });
+}
+
+void failed_operators(Run& run) {
+  in_turns(run, [&](const at::Tensor& ones) {
+    expect_text(run, "item", [&] { at::sum(failing_product(ones)).item(); },
+                {kError, "with work of mul_Tensor, sum_dim_IntList, mps_copy_ (thread "}, {"neg", "others"});
+    uint64_t thread = 0;
+    at::Tensor product;
+    std::thread maker([&] {
+      thread = reinterpret_cast<uint64_t>(pthread_self());
+      product = failing_product(ones);
+    });
+    maker.join();
+    const at::Tensor opposite = at::neg(ones);  // in a command buffer of this thread's stream
+    expect_text(run, "another thread", [&] { at::sub(product, opposite).cpu(); },
+                {"with work of mul_Tensor (thread " + std::to_string(thread) + ")"}, {"neg", "sub"});
+    expect_text(
+        run, "an operator given again, after others",
+        [&] {
+          const at::Tensor first = failing_product(ones);
+          at::Tensor last = at::exp(first);
+          for (const auto function : {at::sin, at::cos, at::neg, at::abs, at::sqrt, at::log, at::tanh, at::exp}) {
+            last = function(last);
+          }
+          last.cpu();
+        },
+        {"work of others, cos, neg, out_abs_out, sqrt, log, tanh, exp, mps_copy_ (thread "}, {"mul_Tensor", ", sin,"});
+    expect_text(run, "code outside of operators",
+                [&] {
+                  at::mps::MPSStream* stream = at::mps::getCurrentMPSStream();
+                  mpsforge_hostmps_fail_command_buffer(1);
+                  stream->fill(at::native::mps::getMTLBufferStorage(ones), 0, ones.nbytes(), 0);
+                  stream->synchronize(at::mps::SyncType::COMMIT_AND_WAIT);
+                },
+                {"with work of code outside of PyTorch's operators (thread "}, {"neg"});
+    run.expect_close("later work", at::sum(ones), at::full({}, 64.0));
+  });
+}
+
+// MPSGraph commits within the product.
+void failed_graphs(Run& run) {
+  in_turns(run, [&](const at::Tensor& ones) {
+    expect_text(run, "item", [&] { at::sum(failing_product(ones)).item(); },
+                {kError, "with work of mul_Tensor (thread "}, {"neg", "sum"});
+  });
+}
+
+// A thread of Python has no autorelease pool: what a commit leaves there is kept as long as the thread lives.
+void commits_without_pool(Run& run) {
+  run.in_parallel([&](int) {
+    const at::Tensor ones = at::ones({16}, kMPS);
+    const auto use = [&] {
+      const at::Tensor sums = at::add(ones, 1.0);
+      current_stream().synchronize();  // commits what the kernel has encoded
+      run.expect_close("sums", sums.cpu(), at::full({16}, 2.0));
+    };
+    use();  // the first one may make what stays
+    const void* before = objc_autoreleasePoolPush();
+    for (int i = 0; i < run.iterations; ++i) {
+      use();
+    }
+    run.expect(objc_autoreleasePoolPush() == before, "the thread's autorelease pool holds as many objects as before");
+  });
+}
+
+}  // namespace
+
+const std::vector<Scenario>& failure_scenarios() {
+  static const std::vector<Scenario> all = {
+      {"failed-work", "who waits for work that failed on the GPU gets an exception", failed_work},
+      {"failed-work-in-graphs", "the same where MPSGraph commits by itself", failed_work},
+      {"failed-operators", "the exception names the operators of the command buffer that failed", failed_operators},
+      {"failed-operators-in-graphs", "the same where MPSGraph commits by itself", failed_graphs},
+      {"commits-without-pool", "commits leave no object to a thread without an autorelease pool", commits_without_pool},
+  };
+  return all;
+}
+
+}  // namespace mpsforge::hostmps
