@@ -37,6 +37,28 @@ type Result struct {
 	Again     string // the command that starts it once more
 }
 
+// Again is the command line that starts a process once more, with what its environment sets of the software Metal and of PyTorch:
+// without that it may run as none did. Of two settings of a name the later counts.
+func Again(environment []string, command run.Command) string {
+	var names []string
+	values := map[string]string{}
+	for _, setting := range environment {
+		name, _, _ := strings.Cut(setting, "=")
+		if !strings.HasPrefix(name, "MPSFORGE_") && !strings.HasPrefix(name, "MPS_") && !strings.HasPrefix(name, "PYTORCH_") {
+			continue
+		}
+		if values[name] == "" {
+			names = append(names, name)
+		}
+		values[name] = setting
+	}
+	var all strings.Builder
+	for _, name := range names {
+		all.WriteString(values[name] + " ")
+	}
+	return all.String() + command.String()
+}
+
 // Finished gives the end of a process as a part of a step. Bad news may be expected, of stock sources and the like.
 func (r Result) Finished(expected bool) events.PartFinished {
 	end := events.PartFinished{Outcome: events.OK, Signature: r.Signature}

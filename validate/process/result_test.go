@@ -34,3 +34,12 @@ func TestEndings(t *testing.T) {
 		})
 	}
 }
+
+// The line that shows a result again sets what the software Metal and PyTorch were set to, and nothing that is the machine's.
+func TestAgainNamesTheSettings(t *testing.T) {
+	environment := []string{"HOME=/root", "MPSFORGE_METAL_GRAPH_SPLIT=seed", "PYTORCH_ENABLE_MPS_FALLBACK=0", "TSAN_OPTIONS=x", "MPSFORGE_METAL_GRAPH_SPLIT=0"}
+	got := Again(environment, run.Command{Name: "scenarios", Args: []string{"failed-work"}})
+	if want := "MPSFORGE_METAL_GRAPH_SPLIT=0 PYTORCH_ENABLE_MPS_FALLBACK=0 scenarios failed-work"; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+}

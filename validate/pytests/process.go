@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -97,7 +98,7 @@ func (r Run) command() run.Command {
 
 // again is the command line with what differs in its environment.
 func (r Run) again() string {
-	return strings.TrimSpace(strings.Join(r.environment(), " ") + " " + r.command().String())
+	return process.Again(slices.Concat(r.Subject.environment, r.environment()), r.command())
 }
 
 func (r Run) environment() []string {

@@ -87,13 +87,14 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 	limited, cancel := context.WithTimeout(ctx, h.limit)
 	defer cancel()
 	command := h.command()
-	command.Env = run.Environment(slices.Concat(hosts.Environment(h.tools, h.seed), h.more), func(name string) bool {
+	environment := slices.Concat(hosts.Environment(h.tools, h.seed), h.more)
+	command.Env = run.Environment(environment, func(name string) bool {
 		return strings.HasPrefix(name, "PYTORCH_") || strings.HasPrefix(name, "MPS_") || strings.HasPrefix(name, "MPSFORGE_") || name == "LD_PRELOAD"
 	})
 	var r scenarioResult
 	started := time.Now()
 	found, err := command.Run(limited)
-	end := process.Result{Threads: h.threads, Again: strings.Join(append(slices.Clone(h.more), command.String()), " "), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr), Races: strings.Count(string(found.Stderr), "WARNING: ThreadSanitizer:")}
+	end := process.Result{Threads: h.threads, Again: process.Again(environment, command), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr), Races: strings.Count(string(found.Stderr), "WARNING: ThreadSanitizer:")}
 	if ctx.Err() != nil {
 		return end, r, ctx.Err()
 	}

@@ -51,7 +51,8 @@ func scenarios() []scenario {
 		{name: "commits-without-pool", patches: []string{"failed-work"}, stock: process.StockMay, least: 1, iterations: 20},
 		// each graph commits by itself, so that what fails is MPSGraph's own command buffer
 		{name: "failed-work-in-graphs", patches: []string{"failed-work"}, stock: process.StockFails, least: 1, iterations: 3, environment: []string{"MPSFORGE_METAL_GRAPH_SPLIT=1"}},
-		{name: "failed-operators", patches: []string{"failed-operators"}, stock: process.StockFails, least: 1, iterations: 3},
+		// no graph commits by itself, so that the operators of one command buffer are known
+		{name: "failed-operators", patches: []string{"failed-operators"}, stock: process.StockFails, least: 1, iterations: 3, environment: []string{"MPSFORGE_METAL_GRAPH_SPLIT=0"}},
 		{name: "failed-operators-in-graphs", patches: []string{"failed-operators"}, stock: process.StockFails, least: 1, iterations: 3, environment: []string{"MPSFORGE_METAL_GRAPH_SPLIT=1"}},
 		{name: "copies-to-cpu", patches: []string{"cpu-copies"}, stock: process.StockFails, least: 1, iterations: 10},
 		{name: "dropped-copies", patches: []string{"cpu-copies"}, stock: process.StockFails, least: 1, iterations: 10},

@@ -107,28 +107,23 @@ void failed_work(Run& run) {
   });
 }
 
-// The call ends in an error whose text has the first words and none of the others. What it gives may be committed in
-// parts, rarely (once in 560 runs; by what is not known), and the text names one part: such a call is made again.
+// The call ends in an error whose text has the first words and none of the others.
 void expect_text(Run& run, const std::string& what, const std::function<void()>& call,
                  const std::vector<std::string>& words, const std::vector<std::string>& others) {
-  std::string wrong;
-  for (int tries = 0; tries < 5; ++tries) {
-    wrong = what + ": no error";
-    try {
-      call();
-    } catch (const c10::Error& error) {
-      const std::string text = error.what_without_backtrace();
-      wrong.clear();
-      for (const std::string& word : words) {
-        if (text.find(word) == std::string::npos) wrong = what + ": no \"" + word + "\" in: " + text;
-      }
-      for (const std::string& word : others) {
-        if (text.find(word) != std::string::npos) wrong = what + ": \"" + word + "\" in: " + text;
-      }
+  std::string wrong = what + ": no error";
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    wrong.clear();
+    for (const std::string& word : words) {
+      if (text.find(word) == std::string::npos) wrong = what + ": no \"" + word + "\" in: " + text;
     }
-    raise_all();
-    if (wrong.empty()) break;
+    for (const std::string& word : others) {
+      if (text.find(word) != std::string::npos) wrong = what + ": \"" + word + "\" in: " + text;
+    }
   }
+  raise_all();
   run.expect(wrong.empty(), wrong);
 }
 

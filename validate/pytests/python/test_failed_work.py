@@ -94,7 +94,8 @@ class FailedWork(ParallelTest):
             maker.start()
             maker.join()
             kept = -tensor  # in a command buffer of this thread's stream
-            with self.assertRaisesRegex(RuntimeError, rf"with work of add_Tensor, \w+ \(thread {maker.ident}\): "):
+            # a graph may commit by itself after the first of them
+            with self.assertRaisesRegex(RuntimeError, rf"with work of add_Tensor(, \w+)? \(thread {maker.ident}\): "):
                 (results[0] * kept).cpu()
 
         places = {
