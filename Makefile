@@ -76,7 +76,7 @@ KILLS := 1000
 CHECKOUT :=
 kills:
 	$(if $(CHECKOUT),,MPSFORGE_KILLS_FAULT=fault $(GO) test -count 1 -tags faults -timeout 0 -run 'TestScripts/kills$$' -v ./cmd/mpsforge)
-	MPSFORGE_KILLS=$(KILLS) MPSFORGE_KILLS_CHECKOUT=$(abspath $(CHECKOUT)) $(GO) test -count 1 -timeout 0 -run 'TestScripts/kills$$' -v ./cmd/mpsforge
+	MPSFORGE_KILLS=$(KILLS) MPSFORGE_KILLS_CHECKOUT=$(abspath $(CHECKOUT)) $(GO) test -count 1 -timeout 0 -run 'TestScripts/kills$(if $(CHECKOUT),,(_build)?)$$' -v ./cmd/mpsforge
 
 SOAK := 60m
 soak:

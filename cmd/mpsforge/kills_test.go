@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-// killing runs a command again and again, each time in a fresh copy of the folder template, and kills it. Whatever the moment: after
-// what status and recover ask for, all files are as before the command or as after it; no process is left; and the same command then
-// goes through.
+// killing runs a command again and again, each time in a fresh copy of the folder template, and ends it, by SIGKILL or by the SIGINT
+// of Ctrl-C, which it must answer soon. Whatever the moment: after what status and recover ask for, all files are as before the
+// command or as after it; no process is left; and the same command then goes through.
 type killing struct {
 	name    string
 	args    []string
@@ -71,13 +71,18 @@ func kills() int {
 		{name: "verify", args: []string{"verify", "--stages", "series", "--report", "out/report.json"}, ignored: reports},
 		{name: "clean", args: []string{"cache", "clean", "--days", "0"}},
 	}
+	each := (count + len(all) - 1) / len(all)
+	if isCheckout("template/built") {
+		products := func(path string) bool { return strings.HasPrefix(path, "built/build/") }
+		all = []*killing{{name: "build", args: []string{"build", "--checkout", "built", "--baseline", baseline}, target: "built", ignored: products}}
+	}
 	failed := false
 	for _, k := range all {
 		if err := k.measure(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", k.name, err)
 			return 1
 		}
-		points, share := (count+len(all)-1)/len(all), 0
+		points, share := each, 0
 		if flag.Arg(2) == "fault" {
 			text, _ := os.ReadFile("points")
 			points = len(text)
@@ -86,18 +91,19 @@ func kills() int {
 			var moment string
 			if flag.Arg(2) == "fault" {
 				moment = fmt.Sprintf("fault point %d of %d", share+1, points)
-				err = k.kill([]string{"MPSFORGE_FAULT_AT=" + strconv.Itoa(share+1)}, time.Hour, share%2 == 1)
+				err = k.kill([]string{"MPSFORGE_FAULT_AT=" + strconv.Itoa(share+1)}, time.Hour, syscall.SIGKILL, share%2 == 1)
 			} else {
 				wait := time.Duration(random.Int64N(int64(k.took)))
-				moment = fmt.Sprintf("after %v of %v", wait, k.took)
-				err = k.kill(nil, wait, count > shortKills && random.IntN(2) == 1)
+				signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT}[share%2]
+				moment = fmt.Sprintf("after %v of %v, by signal %v", wait, k.took, signal)
+				err = k.kill(nil, wait, signal, signal == syscall.SIGKILL && count > shortKills && random.IntN(2) == 1)
 			}
 			if err != nil {
 				failed = true
-				fmt.Printf("%s, killed at %s: %v\n", k.name, moment, err)
+				fmt.Printf("%s, ended at %s: %v\n", k.name, moment, err)
 			}
 		}
-		fmt.Printf("%s: killed %d times: %v\n", k.name, points, k.ends)
+		fmt.Printf("%s: ended %d times: %v\n", k.name, points, k.ends)
 		if err := k.twice(); err != nil {
 			failed = true
 			fmt.Printf("%s, two at once: %v\n", k.name, err)
@@ -256,12 +262,18 @@ func isCheckout(dir string) bool {
 	return err == nil
 }
 
-// kill runs the command, kills it after so long, all its children at the same moment or not, and looks at what is left.
-func (k *killing) kill(env []string, wait time.Duration, children bool) error {
+// kill runs the command, ends it after so long, all its children at the same moment or not, and looks at what is left.
+func (k *killing) kill(env []string, wait time.Duration, signal syscall.Signal, children bool) error {
 	if err := fresh(); err != nil {
 		return err
 	}
 	command := k.command(env...)
+	said, err := os.Create("said")
+	if err != nil {
+		return err
+	}
+	defer said.Close()
+	command.Stderr = said
 	if err := command.Start(); err != nil {
 		return err
 	}
@@ -274,13 +286,22 @@ func (k *killing) kill(env []string, wait time.Duration, children bool) error {
 	case <-ended:
 	case <-time.After(wait):
 	}
-	_ = command.Process.Kill() // it may have ended
+	_ = command.Process.Signal(signal) // it may have ended
 	for _, pid := range marked() {
 		if children {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	<-ended
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		return errors.Join(fmt.Errorf("it goes on 20 s after signal %v", signal), command.Process.Kill())
+	}
+	// One that has just begun has no handler yet.
+	if end := command.ProcessState; signal == syscall.SIGINT && end.Exited() && end.ExitCode() != exitOK && end.ExitCode() != exitInterrupted {
+		text, _ := os.ReadFile("said")
+		return fmt.Errorf("interrupted, it ends with exit code %d: %s", end.ExitCode(), text)
+	}
 	for deadline := time.Now().Add(20 * time.Second); len(marked()) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("processes are left: %v", marked())

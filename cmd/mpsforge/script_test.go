@@ -130,6 +130,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("REPOSITORY", repository)
 			return os.WriteFile(filepath.Join(env.WorkDir, "gitconfig"), []byte("[user]\nname = Test\nemail = test@example.invalid\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n"), 0o644)
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "kills" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			return os.Getenv("MPSFORGE_KILLS") != "", nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"project": project, "same": same,
 		},
