@@ -116,8 +116,10 @@ class FailedWork(ParallelTest):
                     self.assertRegex(text, rf"with work of (.*, )?{named}\b.* \(thread \d+\): ", name)
                     self.assertNotRegex(text, r"\bneg\b|\bexp\b", name)
                     self.raise_all()
+                    self.compare((tensor + 2).sum().cpu(), torch.tensor(192.0), f"after {name}")
                     self.done()
                 another_thread(tensor)
+                self.compare((tensor + 2).sum().cpu(), torch.tensor(192.0), "after another thread")
                 self.done()
 
         self.together(work, operations=len(places) + 1)
