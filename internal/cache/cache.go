@@ -78,12 +78,18 @@ func Mark(dir string) error {
 	if err != nil {
 		return fmt.Errorf("read the cache folder: %w", err)
 	}
+	path := filepath.Join(dir, tag)
 	for _, entry := range found {
+		// a run that was killed may have left a part of the mark
+		if text, err := os.ReadFile(path); entry.Name() == tag && err == nil && strings.HasPrefix(signature+owner, string(text)) {
+			continue
+		}
 		if !known(entry.Name()) && !strings.HasSuffix(entry.Name(), ".lock") {
 			return nil
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, tag), []byte(signature+owner), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(signature+owner), 0o644); err != nil {
+		_ = os.Remove(path) // there may be none; a part of a mark would be no harm
 		return fmt.Errorf("mark the cache folder: %w", err)
 	}
 	return nil

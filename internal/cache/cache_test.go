@@ -79,6 +79,20 @@ func TestForeignFolderIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A run that was killed while it marked the folder leaves a part of the mark: the next one completes it.
+func TestAPartOfTheMarkIsCompleted(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "CACHEDIR.TAG"), []byte("Signature: 8a47"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := cache.Mark(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := cache.CheckOurs(dir); err != nil {
+		t.Error(err)
+	}
+}
+
 // Links lead nowhere: what they point to stays, whether a kind or an entry is one.
 func TestLinksAreNotFollowed(t *testing.T) {
 	outside := made(t, map[string]int{"hosts/precious/file": 90})
