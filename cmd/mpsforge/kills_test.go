@@ -40,7 +40,8 @@ type killing struct {
 // (docs/SECURITY.md), and the long form shows how often.
 const shortKills = 14
 
-// kills is the program of the script kills.txtar: kills N SEED [fault]. With fault, in a build with the tag faults, each command is
+// kills is the program of the scripts kills.txtar and kills_build.txtar: kills N SEED [fault]. N is of all commands of the former; build
+// in the latter has as many as one of them. With fault, in a build with the tag faults, each command is
 // killed at each of its fault points instead of N random moments.
 func kills() int {
 	flag.Parse()

@@ -80,11 +80,8 @@ func Mark(dir string) error {
 	}
 	path := filepath.Join(dir, tag)
 	for _, entry := range found {
-		// a run that was killed may have left a part of the mark
-		if text, err := os.ReadFile(path); entry.Name() == tag && err == nil && strings.HasPrefix(signature+owner, string(text)) {
-			continue
-		}
-		if !known(entry.Name()) && !strings.HasSuffix(entry.Name(), ".lock") {
+		name := entry.Name()
+		if !known(name) && !strings.HasSuffix(name, ".lock") && !(name == tag && partOfMark(path)) {
 			return nil
 		}
 	}
@@ -98,6 +95,12 @@ func Mark(dir string) error {
 func marked(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, tag))
 	return err == nil && string(text) == signature+owner
+}
+
+// partOfMark says whether the file is what a run that was killed may have left of the mark.
+func partOfMark(path string) bool {
+	text, err := os.ReadFile(path)
+	return err == nil && strings.HasPrefix(signature+owner, string(text))
 }
 
 // CheckOurs refuses a folder without the mark that Mark leaves.
