@@ -84,13 +84,16 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 		}
 		o := outcome{Job: p.job(c.operator, "float32", c.form, defaultThreads), Result: m.result}
 		o.settle(true)
-		// An unordered read gives wrong values, too, when the numbers of this run came out so.
-		ok := o.Result.Status == c.status || c.status == raced && o.Result.Status == wrongValues
+		// An unordered read may also come before the write for certain: its thread waits for its own stream before anybody commits the
+		// maker's. Such a run has no race; it has wrong values, and is reported as that.
+		if c.status == raced && o.Result.Status == wrongValues {
+			c.status, c.words = wrongValues, c.operator+", sample"
+		}
 		told := strings.Join([]string{o.Result.Text, o.Result.Reason, o.Result.CPU, o.Result.Random}, "; ")
 		if len(o.Result.Findings) > 0 {
 			told += o.Result.Findings[0].Message
 		}
-		if !ok || !strings.Contains(told, c.words) {
+		if o.Result.Status != c.status || !strings.Contains(told, c.words) {
 			t.Errorf("%s, %s: %s, want %s with %q: %s\n%s", c.operator, c.form, o.Result.Status, c.status, c.words, told, o.Result.Stderr)
 		}
 	}
