@@ -47,6 +47,7 @@ func scenarios() []scenario {
 		{name: "graph-cache", patches: []string{"graph-and-kernel-cache"}, stock: process.StockFails, least: 1, cold: true, iterations: 3, environment: []string{"PYTORCH_MPS_GRAPH_CACHE_SIZE=2"}},
 		{name: "graphs-in-turn", patches: []string{"graph-and-kernel-cache"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
 		{name: "graph-cache-bound", patches: []string{"graph-cache-bound"}, stock: process.StockFails, least: 1, cold: true, iterations: 1, environment: []string{"PYTORCH_MPS_GRAPH_CACHE_SIZE=16"}},
+		{name: "graphs-dropped", patches: []string{"graph-cache-bound"}, stock: process.StockMay, least: 2, iterations: 20},
 		{name: "failed-work", patches: []string{"failed-work"}, stock: process.StockFails, least: 1, iterations: 3},
 		{name: "commits-without-pool", patches: []string{"failed-work"}, stock: process.StockMay, least: 1, iterations: 20},
 		// each graph commits by itself, so that what fails is MPSGraph's own command buffer
@@ -57,6 +58,8 @@ func scenarios() []scenario {
 		{name: "copies-to-cpu", patches: []string{"cpu-copies"}, stock: process.StockFails, least: 1, iterations: 10},
 		{name: "dropped-copies", patches: []string{"cpu-copies"}, stock: process.StockFails, least: 1, iterations: 10},
 		{name: "copies-from-cpu", patches: []string{"cpu-copies"}, stock: process.StockFails, least: 1, iterations: 10},
+		{name: "copies-before-threads", patches: []string{"fences"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
+		{name: "copies-awaited", patches: []string{"cpu-copies"}, stock: process.StockMay, least: 2, iterations: 10},
 		// release_buffer() gives the mutex up in the middle of its callers' iteration
 		{name: "empty-cache", patches: []string{"allocator-streams"}, stock: process.StockMay, least: 2, iterations: 12},
 		{name: "matrix-kernels", patches: []string{"matrix-kernel-locks"}, stock: process.StockMay, least: 2, iterations: 10, environment: []string{"MPSFORGE_METAL_MODELS=7"}},

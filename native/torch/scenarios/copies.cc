@@ -62,6 +62,43 @@ void copies_from_cpu(Run& run) {
   });
 }
 
+// As long as the GPU takes for a while.
+void occupy(const at::Tensor& matrix) {
+  for (int i = 0; i < 4; ++i) at::mm(matrix, matrix);
+}
+
+// The main thread leaves a copy to the CPU to the GPU, and the first other threads copy from there.
+void copies_before_threads(Run& run) {
+  const at::Tensor sevens = at::full({1 << 14}, 7.0), there = sevens.to(at::kMPS);
+  const at::Tensor matrix = at::ones({256, 256}).to(at::kMPS), here = at::zeros({1 << 14});
+  run.expect_close("matrix", matrix, at::ones({256, 256}));
+  occupy(matrix);
+  here.copy_(there, /*non_blocking=*/true);
+  run.in_parallel([&](int) { run.expect_close("copied on", here.to(at::kMPS), sevens); });
+}
+
+// One thread leaves a copy to the CPU to the GPU. When another one has waited for work of its own, it is there.
+void copies_awaited(Run& run) {
+  const at::Tensor there = at::full({1 << 14}, 7.0).to(at::kMPS), matrix = at::ones({256, 256}).to(at::kMPS);
+  at::Tensor here;
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::ones({4}).to(at::kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number == 0) {
+        here = at::zeros({1 << 14});
+        occupy(matrix);
+        here.copy_(there, /*non_blocking=*/true);
+      }
+      run.meet();
+      if (number == 1 || run.threads == 1) {
+        run.expect(at::sum(own).item<float>() == 4, "a sum of its own");
+        run.expect(at::all(here.eq(7.0)).item<bool>(), "what another thread copied to the CPU before the wait");
+      }
+      run.meet();
+    }
+  });
+}
+
 }  // namespace
 
 const std::vector<Scenario>& copy_scenarios() {
@@ -69,6 +106,9 @@ const std::vector<Scenario>& copy_scenarios() {
       {"copies-to-cpu", "views of one tensor read by all threads, as other types", copies_to_cpu},
       {"dropped-copies", "non-blocking copies to the CPU whose destination is dropped at once", dropped_copies},
       {"copies-from-cpu", "non-blocking copies of tensors that are freed or written at once", copies_from_cpu},
+      {"copies-before-threads", "a copy to the CPU that is left to the GPU before there are threads",
+       copies_before_threads},
+      {"copies-awaited", "non-blocking copies to the CPU that another thread's wait proves", copies_awaited},
   };
   return all;
 }

@@ -444,6 +444,21 @@ void empty_cache(Run& run) {
   });
 }
 
+// The kernel of unique uses its graph after the autorelease pool in which it finds it.
+void graphs_dropped(Run& run) {
+  std::atomic<int> working{run.threads};
+  run.in_parallel([&](int number) {
+    const int64_t different = 7 + number;
+    const at::Tensor numbers = at::arange(50.0).remainder(static_cast<double>(different)).to(at::kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number == 0) hooks().emptyCache();
+      run.expect_close("unique", std::get<0>(at::_unique2(numbers)), at::arange(static_cast<double>(different)));
+    }
+    --working;
+    while (number == 0 && working > 0) hooks().emptyCache();
+  });
+}
+
 // renorm fetches its encoder before its block.
 void renorm(Run& run) {
   run.in_parallel([&](int number) {
@@ -513,6 +528,7 @@ const std::vector<Scenario>& scenarios() {
       {"profiler", "the profiler on", profiler},
       {"profiler-toggle", "the profiler switched on and off", profiler_toggle},
       {"empty-cache", "torch.mps.empty_cache while other threads work", empty_cache},
+      {"graphs-dropped", "torch.mps.empty_cache all the time while other threads use their graphs", graphs_dropped},
       {"renorm", "a kernel whose encoder is fetched outside its block", renorm},
       {"over-subscription", "more threads than the pool has streams", parallel_basic},
       {"hand-over", "tensors passed between threads without a synchronise", hand_over},

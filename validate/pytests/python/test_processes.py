@@ -67,6 +67,53 @@ class Processes(ParallelTest):
 
         self.together(work, operations=1)
 
+    def test_fork_functions(self):
+        """Children of a fork beside threads that use mps call what may wait for their locks: it raises or returns, and does not hang."""
+        self.need_mps()
+        x = numbers(1, 64)
+        there, event, going = x.to("mps"), torch.mps.Event(), True
+        event.record()
+        functions = {"empty_cache": torch.mps.empty_cache, "Event": torch.mps.Event, "Event.query": event.query, "an event's end": event.__del__}
+        functions |= {"profiler.start": torch.mps.profiler.start, "profiler.stop": torch.mps.profiler.stop}
+        if hasattr(torch.mps, "graph_cache_stats"):
+            functions["graph_cache_stats"] = torch.mps.graph_cache_stats
+
+        def child(function):
+            process = os.fork()
+            if process == 0:
+                try:
+                    function()
+                finally:
+                    os._exit(0)
+            end = time.monotonic() + PATIENCE / 6
+            while os.waitpid(process, os.WNOHANG) == (0, 0):
+                if time.monotonic() > end:
+                    os.kill(process, signal.SIGKILL)
+                    os.waitpid(process, 0)
+                    return False
+                time.sleep(0.001)
+            return True
+
+        def work(i):
+            nonlocal going
+            if i == 0:
+                try:
+                    for name, function in functions.items():
+                        for _ in range(self.settings.iterations):
+                            self.assertTrue(child(function), f"{name} hangs in a forked child")
+                finally:
+                    going = False
+            while going:
+                one = torch.mps.Event()
+                result = there + i
+                one.record()
+                torch.mps.empty_cache()
+                self.compare(result.cpu(), x + i, f"thread {i}", answer=False)
+            self.compare((there + i).cpu(), x + i, f"thread {i}, at the end")
+            self.done()
+
+        self.together(work, operations=1)
+
     def test_fork_workers(self):
         """One thread reads from a DataLoader, whose forked workers do not use mps, while the others compute."""
         self.need_mps()

@@ -1,5 +1,6 @@
 """Threads and the streams that they lease: how many, which, and what happens when there are no more."""
 
+import gc
 import os
 import threading
 
@@ -144,3 +145,33 @@ class Streams(ParallelTest):
                 self.done()
 
         self.together(work)
+
+    def test_profiled_stream(self):
+        """A stream that begins within torch.mps.profiler.profile() keeps no command buffers later."""
+        self.need_mps()
+        weights = torch.ones(16, device="mps")
+        self.compare(weights.cpu(), torch.ones(16), "before the threads", answer=False)
+
+        def resident():
+            self.synchronize()
+            gc.collect()
+            with open("/proc/self/statm", encoding="ascii") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        def work(i):
+            with torch.mps.profiler.profile():
+                self.compare((weights + i).cpu(), torch.full((16,), 1.0 + i), f"thread {i}, profiled")
+            held = []
+            for half in range(3):
+                for _ in range(self.settings.iterations):
+                    value = weights
+                    for _ in range(20):
+                        value = value + 1
+                    torch.mps.Event().record()
+                self.compare(value.cpu(), torch.full((16,), 21.0), f"thread {i}, part {half}", answer=False)
+                held.append(resident())
+            self.counts.facts["memory"] = held
+            self.assertLess(held[2] - held[1], 1 << 20, f"growth by {self.settings.iterations} rounds of 20 operators, of {held}")
+            self.done()
+
+        self.together(work, operations=1, threads=1)

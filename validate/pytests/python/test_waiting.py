@@ -10,6 +10,18 @@ from harness import ParallelTest
 MOST_POLLS = 10  # by each thread, while one addition waits; without fairness it is thousands, or no end
 
 
+class Waits:
+    """Its finalizer starts a thread, and waits for it."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def __del__(self):
+        thread = threading.Thread(target=self.work)
+        thread.start()
+        thread.join()
+
+
 class Waiting(ParallelTest):
     def setUp(self):
         super().setUp()
@@ -120,3 +132,32 @@ class Waiting(ParallelTest):
             value = torch.full((8,), float(iteration), device=self.settings.device)
             self.compare((value + 1).cpu(), torch.full((8,), iteration + 1.0), f"iteration {iteration}")
             self.done()
+
+    def test_finalizers(self):
+        """A storage dies in an operator that replaces it, or when a later copy finds it written. Its finalizer waits for a thread that uses
+        the operator's tensors: first the only other thread that ever did, then one of several."""
+        device = self.settings.device
+        other = torch.ones(64, device=device)
+        self.counts.add(expected=2 * 2)
+
+        def owned(tensor, what):
+            def work():
+                other.add_(1)
+                self.compare(other.cpu(), torch.full((64,), other[0].item()), what)
+                self.done()
+
+            tensor.untyped_storage().finalizer = Waits(work)
+            return tensor
+
+        def replace():
+            owned(torch.zeros(64, device=device), "within set_").set_(other.untyped_storage(), 0, (64,), (1,))
+
+        def drop():
+            owned(torch.zeros(64), "within a copy").copy_(other, non_blocking=True)
+            self.synchronize()
+            other.cpu()  # the later copy
+
+        for _ in range(2):
+            replace()
+            drop()
+        self.compare(other.cpu(), torch.full((64,), 5.0), "additions of all finalizers", answer=False)
