@@ -1,5 +1,8 @@
 // Copies between CPU and MPS, of tensors that several threads share and of views: they move the right numbers, and
 // neither change their source nor read it later.
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include "scenarios.h"
 
 namespace mpsforge::hostmps {
@@ -77,7 +80,8 @@ void copies_before_threads(Run& run) {
   run.in_parallel([&](int) { run.expect_close("copied on", here.to(at::kMPS), sevens); });
 }
 
-// One thread leaves a copy to the CPU to the GPU. When another one has waited for work of its own, it is there.
+// One thread leaves a copy to the CPU to the GPU. When another one has waited for its own work, in whatever way, it is
+// there.
 void copies_awaited(Run& run) {
   const at::Tensor there = at::full({1 << 14}, 7.0).to(at::kMPS), matrix = at::ones({256, 256}).to(at::kMPS);
   at::Tensor here;
@@ -91,7 +95,15 @@ void copies_awaited(Run& run) {
       }
       run.meet();
       if (number == 1 || run.threads == 1) {
-        run.expect(at::sum(own).item<float>() == 4, "a sum of its own");
+        if (i % 3 == 0) {
+          run.expect(at::sum(own).item<float>() == 4, "a sum of its own");
+        } else if (i % 3 == 1) {
+          own.copy_(at::ones({4}));
+        } else {
+          c10::Event event(c10::DeviceType::MPS);
+          event.record(c10::impl::VirtualGuardImpl(c10::DeviceType::MPS).getStream(own.device()));
+          event.synchronize();
+        }
         run.expect(at::all(here.eq(7.0)).item<bool>(), "what another thread copied to the CPU before the wait");
       }
       run.meet();

@@ -74,6 +74,7 @@ class Processes(ParallelTest):
         there, event, going = x.to("mps"), torch.mps.Event(), True
         event.record()
         functions = {"empty_cache": torch.mps.empty_cache, "Event": torch.mps.Event, "Event.query": event.query, "an event's end": event.__del__}
+        functions |= {"a view": lambda: there[1:], "is_pinned": lambda: x.is_pinned(), "a kernel": lambda: there + 1}
         functions |= {"profiler.start": torch.mps.profiler.start, "profiler.stop": torch.mps.profiler.stop}
         if hasattr(torch.mps, "graph_cache_stats"):
             functions["graph_cache_stats"] = torch.mps.graph_cache_stats
