@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -97,7 +99,7 @@ var (
 
 // commonFlags come first for every flavour. Hidden visibility keeps the inline functions of several loaded subjects
 // apart.
-var commonFlags = []string{"-std=c++17", "-Wall", "-Wextra", "-g", "-pthread", "-fvisibility=hidden", "-Isrc", "-Isrc/include"}
+var commonFlags = []string{"-std=c++17", "-Wall", "-Wextra", "-g1", "-pthread", "-fvisibility=hidden", "-Isrc", "-Isrc/include"}
 
 // Source is a file to compile, or a header, by its path below the source folder.
 type Source struct {
@@ -140,7 +142,7 @@ func (b *Builder) Build(ctx context.Context, t Target) (string, error) {
 		}
 	}()
 	for _, source := range sources {
-		p, err := b.placeOf("object.o", append(slices.Clone(flags), source.Path), append(slices.Clone(headers), source))
+		p, err := b.placeOf("object.o", append(slices.Clone(flags), source.Path), append(includedBy(source, headers), source))
 		if p.temporary != "" {
 			making[p.temporary] = p
 		}
@@ -178,6 +180,36 @@ func (b *Builder) Build(ctx context.Context, t Target) (string, error) {
 		return "", fmt.Errorf("link %w", err)
 	}
 	return p.result, p.keep()
+}
+
+var include = regexp.MustCompile(`(?m)^\s*#\s*include\s+["<]([^">]+)[">]`)
+
+// includedBy are those of the headers that a source may include, itself or through others, by the last part of their paths: a change of
+// another header leaves its object in the cache.
+func includedBy(source Source, headers []Source) (included []Source) {
+	named := map[string]bool{}
+	look := func(s Source) {
+		for _, match := range include.FindAllSubmatch(s.Data, -1) {
+			named[path.Base(string(match[1]))] = true
+		}
+	}
+	look(source)
+	left := headers
+	for found := true; found; {
+		found = false
+		var others []Source
+		for _, header := range left {
+			if !named[path.Base(header.Path)] {
+				others = append(others, header)
+				continue
+			}
+			found = true
+			included = append(included, header)
+			look(header)
+		}
+		left = others
+	}
+	return included
 }
 
 // place is where a file that the compiler writes is kept: a folder named after all that the file depends on. One that is not

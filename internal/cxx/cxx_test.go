@@ -51,6 +51,31 @@ func TestBuildIsKeptAndKeyedByContent(t *testing.T) {
 	}
 }
 
+func TestAChangedHeaderCompilesOnlyWhatIncludesIt(t *testing.T) {
+	tools := Find(t.Context(), t.TempDir())
+	builder := Builder{Cache: t.TempDir(), Compiler: tools}
+	objects := func(number string) int {
+		_, err := builder.Build(t.Context(), Target{Flavour: Program, Sources: []Source{
+			{"a/number.h", []byte("inline int number() { return " + number + "; }\n")},
+			{"a/through.h", []byte("# include \"../a/number.h\"\n")},
+			{"main.cc", []byte("#include \"a/through.h\"\nint main() { return number(); }\n")},
+			{"other.cc", []byte("int other() { return 0; }\n")},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := filepath.Glob(filepath.Join(builder.Cache, "native", "*", "object.o"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(made)
+	}
+	first, second := objects("0"), objects("1")
+	if first != 2 || second != 3 {
+		t.Errorf("%d objects, and %d after the change of a header that one of two sources includes", first, second)
+	}
+}
+
 func TestBuildStopsWithItsContext(t *testing.T) {
 	tools := Find(t.Context(), t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "attempt.h"
 #include "streams.h"
@@ -145,16 +146,19 @@ int mpsforge_overlay_external_begin(const void* expected, void** queue) {
   return attempt([&] { *queue = reinterpret_cast<void*>(at::mps::beginMPSExternalWork(expected)); });
 }
 
-int mpsforge_overlay_external_end() {
-  return attempt([] { at::mps::endMPSExternalWork(); });
+int mpsforge_overlay_external_end(void** queue) {
+  return attempt([&] {
+    at::mps::endMPSExternalWork();
+    *queue = nullptr;
+  });
 }
 
 int mpsforge_overlay_suspend(void** suspension) {
   return attempt([&] { *suspension = new at::mps::MPSOpSuspension; });
 }
 
-int mpsforge_overlay_resume(void* suspension) {
-  return attempt([&] { delete static_cast<at::mps::MPSOpSuspension*>(suspension); });
+int mpsforge_overlay_resume(void** suspension) {
+  return attempt([&] { delete static_cast<at::mps::MPSOpSuspension*>(std::exchange(*suspension, nullptr)); });
 }
 #endif
 

@@ -47,11 +47,13 @@ int mpsforge_overlay_stream_new(int64_t* stream);
 int mpsforge_overlay_stream_exchange(int64_t stream, int64_t* before);
 int mpsforge_overlay_stream_query(int64_t stream, int* complete);
 int mpsforge_overlay_stream_release(void);
-int mpsforge_overlay_stream_statistics(const char** text);                // a counter a line: name, tab, number
+int mpsforge_overlay_stream_statistics(const char** text);  // a counter a line: name, tab, number
+// What these begin they store through their last argument, and what they end they clear: a caller that a signal handler
+// interrupts sees which it is.
 int mpsforge_overlay_external_begin(const void* expected, void** queue);  // MTLCommandQueue, not owned
-int mpsforge_overlay_external_end(void);
+int mpsforge_overlay_external_end(void** queue);
 int mpsforge_overlay_suspend(void** suspension);
-int mpsforge_overlay_resume(void* suspension);
+int mpsforge_overlay_resume(void** suspension);
 
 // Shader libraries that are compiled at run time, and their kernels.
 int mpsforge_overlay_library_new(const char* source, void** library);

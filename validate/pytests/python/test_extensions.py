@@ -4,7 +4,9 @@ The extension is that of a host build (native/torch/python/field.mm). One thread
 """
 
 import math
+import signal
 import threading
+import time
 
 import torch
 from harness import ParallelTest
@@ -85,6 +87,33 @@ class Extensions(ParallelTest):
                 extension.library_copy(to, source, queue)
 
         self.unseen(copy, lambda number: number)
+
+    def test_interrupted_external_work(self):
+        """Where a signal handler raises, as Ctrl-C does, as external work begins, runs and ends, the thread does not stay inside."""
+        self.need(torch.mps, "external_work")
+        tensor = torch.zeros(8, device="mps")
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+
+        def work():
+            with torch.mps.external_work():
+                pass
+
+        work()
+        begin = time.perf_counter()
+        work()
+        most = 2 * (time.perf_counter() - begin)
+        interrupted = 0
+        for i in range(self.settings.iterations):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, max(1e-6, most * i / self.settings.iterations))
+                work()
+                time.sleep(1)
+            except KeyboardInterrupt:
+                interrupted += 1
+            self.compare(tensor.add_(1).cpu(), torch.full((8,), i + 1.0), f"iteration {i}")
+        self.assertEqual(interrupted, self.settings.iterations)
+        self.counts.add(operations=interrupted, expected=interrupted)
 
     def test_kernels_of_an_extension(self):
         """An extension's two kernels, one with PyTorch's encoder and one with its own, in turn with PyTorch's on one command buffer."""

@@ -107,6 +107,28 @@ class ShaderLibrary(_Object):
         return self._library.lines("library_names", self._handle)
 
 
+class ExternalWork:
+    """A context manager. Where a signal handler raises, `_queue` is what has begun and not ended; it ends with the object at the latest."""
+
+    def __init__(self, library: Library, expected: int) -> None:
+        self._library, self._expected, self._queue = library, expected, ctypes.c_void_p()
+
+    def __enter__(self) -> int:
+        try:
+            self._library.call("external_begin", self._expected, ctypes.byref(self._queue))
+            return self._queue.value or 0
+        except BaseException:
+            self.__del__()
+            raise
+
+    def __exit__(self, *_args: Any) -> None:
+        self._library.call("external_end", ctypes.byref(self._queue))
+
+    def __del__(self) -> None:
+        if self._queue:
+            self.__exit__()
+
+
 def _functions(library: Library) -> dict[str, Callable[..., Any]]:
     call, value = library.call, library.value
 
@@ -123,11 +145,12 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         return {name: int(number) for name, number in (line.split("\t") for line in library.lines("stream_statistics"))}
 
     def run_suspended(kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        suspension = value("suspend", ctypes.c_void_p)
+        suspension = ctypes.c_void_p()
         try:
+            call("suspend", ctypes.byref(suspension))
             return kernel(*args, **kwargs)
         finally:
-            call("resume", suspension)
+            call("resume", ctypes.byref(suspension))
 
     functions: dict[str, Callable[..., Any]] = {
         "deviceSynchronize": lambda: call("synchronize"),
@@ -149,8 +172,7 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         "exchangeStream": lambda to: stream(value("stream_exchange", ctypes.c_int64, identifier(to))),
         "queryStream": lambda of: bool(value("stream_query", ctypes.c_int, identifier(of))),
         "releaseStreamSlot": lambda: call("stream_release"),
-        "beginExternalWork": lambda queue: value("external_begin", ctypes.c_void_p, queue),
-        "endExternalWork": lambda: call("external_end"),
+        "ExternalWork": lambda queue: ExternalWork(library, queue),
         "streamPoolStats": statistics,
         "runSuspended": run_suspended,
     }
