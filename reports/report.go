@@ -5,6 +5,8 @@
 package reports
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -297,15 +299,54 @@ func (r *Report) WhyMissing() string {
 	return strings.Join(reasons, ", ")
 }
 
-// WriteJSON writes the report as indented JSON with a final newline.
+// WriteJSON writes the report as indented JSON with a final newline. The checks are encoded one by one: all at once, a million of
+// them take several times the report's own memory.
 func (r *Report) WriteJSON(w io.Writer) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r); err != nil {
+	outline := *r
+	outline.Stages = slices.Clone(r.Stages)
+	for i := range outline.Stages {
+		if len(outline.Stages[i].Checks) > 0 {
+			outline.Stages[i].Checks = []Check{{}} // no check of a report is empty
+		}
+	}
+	const indent = "  "
+	text, err := encoded(outline, "", indent)
+	place, placeErr := encoded(Check{}, strings.Repeat(indent, 4), indent)
+	if err := errors.Join(err, placeErr); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	out := bufio.NewWriter(w)
+	for _, stage := range r.Stages {
+		for i := range stage.Checks {
+			separator := ",\n" + strings.Repeat(indent, 4)
+			if i == 0 {
+				var before []byte
+				before, text, _ = bytes.Cut(text, place)
+				separator = string(before)
+			}
+			check, err := encoded(stage.Checks[i], strings.Repeat(indent, 4), indent)
+			if err != nil {
+				return fmt.Errorf("write report: %w", err)
+			}
+			_, _ = out.WriteString(separator) // Flush gives the error
+			_, _ = out.Write(check)
+		}
+	}
+	_, _ = out.Write(append(text, '\n'))
+	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// encoded is JSON without a final newline.
+func encoded(value any, prefix, indent string) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent(prefix, indent)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimRight(text.Bytes(), "\n"), err
 }
 
 // ErrSchema is returned, wrapped, for a report whose schema number this package does not know.

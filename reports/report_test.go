@@ -2,6 +2,7 @@ package reports_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -113,6 +114,22 @@ func TestJSONRoundTrip(t *testing.T) {
 	}
 	if first.String() != second.String() {
 		t.Errorf("read back:\n%s\nwritten:\n%s", second.String(), first.String())
+	}
+}
+
+// Checks are encoded one by one: the text is that of the whole report at once.
+func TestJSONIsThatOfTheWholeReport(t *testing.T) {
+	report := example()
+	report.Stages = append(report.Stages, reports.Stage{Name: "no checks", Checks: []reports.Check{}}, reports.Stage{Name: "one", Checks: []reports.Check{{Name: "<a> & b\n"}}})
+	var got, want bytes.Buffer
+	encoder := json.NewEncoder(&want)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := errors.Join(report.WriteJSON(&got), encoder.Encode(report)); err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != want.String() {
+		t.Errorf("written:\n%s\nexpected:\n%s", got.String(), want.String())
 	}
 }
 
