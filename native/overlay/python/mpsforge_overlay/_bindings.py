@@ -118,15 +118,17 @@ class ExternalWork:
             self._library.call("external_begin", self._expected, ctypes.byref(self._queue))
             return self._queue.value or 0
         except BaseException:
-            self.__del__()
+            self._end_what_has_begun()
             raise
 
     def __exit__(self, *_args: Any) -> None:
         self._library.call("external_end", ctypes.byref(self._queue))
 
-    def __del__(self) -> None:
+    def _end_what_has_begun(self) -> None:
         if self._queue:
             self.__exit__()
+
+    __del__ = _end_what_has_begun
 
 
 def _functions(library: Library) -> dict[str, Callable[..., Any]]:
