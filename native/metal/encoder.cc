@@ -52,6 +52,7 @@ bool mpsforge_metal_encoder::may_encode(bool on_compute, const ThreadPointer& th
 void mpsforge_metal_encoder::end() {
   const ThreadPointer thread = current_thread(buffer->device());
   const Call call = buffer->call("end_encoding", thread);
+  Dispatch ended;  // Goes after the locks: its buffers may go with it.
   Lock device_lock(buffer->device().mutex);
   std::lock_guard<std::mutex> lock(mutex_);
   if (ended_.thread) {
@@ -59,6 +60,8 @@ void mpsforge_metal_encoder::end() {
     return;
   }
   ended_ = call;
+  // A thread without an autorelease pool never releases its encoders; what they had bound must not stay with them.
+  std::swap(ended, state_);
   buffer->close();
 }
 

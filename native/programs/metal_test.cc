@@ -275,6 +275,22 @@ void an_encoder_keeps_for_its_root() {
   expect(text == "ew" || text == "we", "each root gives back what it kept");
 }
 
+void an_ended_encoder_keeps_no_buffers() {
+  World world;
+  world.open();
+  world.add("look", look);
+  mpsforge_metal_buffer* bound = metal.buffer_create(world.device, 64, MPSFORGE_METAL_SHARED, "bound");
+  metal.set_kernel(world.encoder, "look");
+  metal.set_buffer(world.encoder, 0, bound, 0);
+  metal.buffer_release(bound);
+  mpsforge_metal_statistics statistics;
+  metal.statistics(world.device, &statistics);
+  expect(statistics.checker_ranges > 0, "while it is open");
+  metal.end_encoding(world.encoder);
+  metal.statistics(world.device, &statistics);
+  expect(statistics.checker_ranges == 0, "after its end, though nothing has released it");
+}
+
 void times_are_in_order() {
   World world;
   world.open();
@@ -366,6 +382,7 @@ constexpr Scenario kScenarios[] = {
     SCENARIO(a_buffer_over_memory_is_that_memory),
     SCENARIO(a_command_buffer_keeps_until_it_has_ended),
     SCENARIO(an_encoder_keeps_for_its_root),
+    SCENARIO(an_ended_encoder_keeps_no_buffers),
     SCENARIO(times_are_in_order),
     SCENARIO(an_observer_sees_the_edges),
 };

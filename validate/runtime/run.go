@@ -82,12 +82,17 @@ func (h hostRun) command() run.Command {
 	return run.Command{Name: h.built.Driver, Args: args}
 }
 
+// environment is what the run's process gets beside the caller's own.
+func (h hostRun) environment() []string {
+	return slices.Concat(hosts.Environment(h.tools, h.seed), h.more)
+}
+
 // run starts the process and judges its end.
 func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error) {
 	limited, cancel := context.WithTimeout(ctx, h.limit)
 	defer cancel()
 	command := h.command()
-	environment := slices.Concat(hosts.Environment(h.tools, h.seed), h.more)
+	environment := h.environment()
 	command.Env = run.Environment(environment, func(name string) bool {
 		return strings.HasPrefix(name, "PYTORCH_") || strings.HasPrefix(name, "MPS_") || strings.HasPrefix(name, "MPSFORGE_") || name == "LD_PRELOAD"
 	})

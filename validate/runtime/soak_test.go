@@ -13,7 +13,6 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
 	"mpsforge/internal/run"
-	"mpsforge/validate/hosts"
 	"mpsforge/validate/process"
 	"mpsforge/validate/stagetest"
 )
@@ -44,7 +43,7 @@ func soak(t *testing.T, built *host.Build, root *host.Root, length time.Duration
 			if missing || s.cold || time.Now().After(end) {
 				continue
 			}
-			h := hostRun{built: built, tools: root, scenario: s.name, threads: 4, iterations: s.iterations, seed: seed, warm: true}
+			h := hostRun{built: built, tools: root, scenario: s.name, threads: 4, iterations: s.iterations, seed: seed, warm: true, more: s.environment}
 			short := soakOne(t, h)
 			h.iterations *= soakMore
 			more[s.name] = append(more[s.name], soakOne(t, h)-short)
@@ -69,7 +68,7 @@ func soakOne(t *testing.T, h hostRun) int64 {
 	defer cancel()
 	asked := h.command()
 	command := exec.CommandContext(limited, asked.Name, asked.Args...)
-	command.Env = run.Environment(hosts.Environment(h.tools, h.seed), nil)
+	command.Env = run.Environment(h.environment(), nil)
 	output, err := command.Output()
 	var r scenarioResult
 	if err != nil {
