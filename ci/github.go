@@ -27,7 +27,7 @@ const annotationLimit = 10
 func WriteSummary(w io.Writer, report *reports.Report, limit int) error {
 	var whole bytes.Buffer
 	if err := report.WriteMarkdown(&whole); err != nil {
-		return err
+		return fmt.Errorf("write the step summary: %w", err)
 	}
 	if _, err := w.Write(cutMarkdown(whole.Bytes(), limit)); err != nil {
 		return fmt.Errorf("write the step summary: %w", err)

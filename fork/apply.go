@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -357,8 +358,14 @@ func (c *Checkout) lookUp(ctx context.Context, edit *treeEdit, name string) (git
 	return git.Entry{}, fmt.Errorf("%w: %s needs a folder where %s is a file", ErrPath, name, blocker)
 }
 
+// gitMode is the mode of a file in a patch as git writes it in trees.
+func gitMode(mode os.FileMode) string { return fmt.Sprintf("%06o", uint32(mode)) }
+
 // patchFile works out what one file of a patch does.
 func (c *Checkout) patchFile(ctx context.Context, edit *treeEdit, patch *patches.Patch, file *patches.File) error {
+	if gitMode(file.OldMode) == git.ModeSubmodule || gitMode(file.NewMode) == git.ModeSubmodule {
+		return fmt.Errorf("%w: the patch makes %s a submodule or changes one; a series changes one repository only", ErrPath, file.Path())
+	}
 	var old git.Entry
 	var content []byte // nil for a file that is not there, as File.Apply wants it
 	if file.OldName != "" && !file.IsNew {
@@ -368,6 +375,13 @@ func (c *Checkout) patchFile(ctx context.Context, edit *treeEdit, patch *patches
 		}
 		if old == (git.Entry{}) || old.Mode == git.ModeFolder {
 			return &patches.ConflictError{Patch: patch.Name, Path: file.OldName, Expected: "a file to change", Found: "no such file", Already: file.IsDelete}
+		}
+		if isLink := old.Mode == git.ModeSymlink; file.OldMode != 0 && isLink != (gitMode(file.OldMode) == git.ModeSymlink) {
+			conflict := &patches.ConflictError{Patch: patch.Name, Path: file.OldName, Expected: "a symbolic link", Found: "a file"}
+			if isLink {
+				conflict.Expected, conflict.Found = conflict.Found, conflict.Expected
+			}
+			return conflict
 		}
 		if content, err = c.objects.Blob(ctx, old.ID); err != nil {
 			return fmt.Errorf("%s: %w", file.OldName, err)
@@ -401,7 +415,7 @@ func (c *Checkout) patchFile(ctx context.Context, edit *treeEdit, patch *patches
 	}
 	mode := old.Mode
 	if file.NewMode != 0 {
-		mode = fmt.Sprintf("%06o", uint32(file.NewMode))
+		mode = gitMode(file.NewMode)
 	}
 	id, err := c.objects.AddBlob(result)
 	if err != nil {

@@ -434,7 +434,7 @@ func (c *Checkout) present(ctx context.Context, tree string, patch *patches.Patc
 		switch {
 		case entry == git.Entry{}:
 		case entry.Mode != git.ModeFile && entry.Mode != git.ModeExecutable,
-			file.NewMode != 0 && entry.Mode != fmt.Sprintf("%06o", uint32(file.NewMode)):
+			file.NewMode != 0 && entry.Mode != gitMode(file.NewMode):
 			continue
 		default:
 			if content, err = c.objects.Blob(ctx, entry.ID); err != nil {

@@ -26,7 +26,11 @@ func (e *ConflictError) Error() string {
 	if e.Hunk > 0 {
 		at = fmt.Sprintf("%s: hunk %d (line %d of the patch)", e.Path, e.Hunk, e.PatchLine)
 	}
-	s := fmt.Sprintf("%s: %s does not apply: line %d should be %s, found %s", e.Patch, at, e.Line, e.Expected, e.Found)
+	where := ""
+	if e.Line > 0 {
+		where = fmt.Sprintf("line %d ", e.Line)
+	}
+	s := fmt.Sprintf("%s: %s does not apply: %sshould be %s, found %s", e.Patch, at, where, e.Expected, e.Found)
 	switch {
 	case e.Already:
 		return s + "; the change is there already: leave this patch out, or unapply it first"

@@ -282,3 +282,14 @@ const (
 	modeSymlink    os.FileMode = 0o120000
 	modeSubmodule  os.FileMode = 0o160000
 )
+
+// fileType is what a mode of git's makes of a path: "a file", "a symbolic link" or "a submodule".
+func fileType(mode os.FileMode) string {
+	switch mode {
+	case modeSymlink:
+		return "a symbolic link"
+	case modeSubmodule:
+		return "a submodule"
+	}
+	return "a file"
+}

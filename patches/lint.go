@@ -307,8 +307,6 @@ func (l *linter) lintPaths(p *Patch, f *File) {
 			l.error(p, f.Line, RulePath, "make it a file", "%s is a symbolic link", f.Path())
 		case modeSubmodule:
 			l.error(p, f.Line, RulePath, "leave it out", "%s is a submodule", f.Path())
-		default:
-			l.error(p, f.Line, RulePath, "use 100644 or 100755", "%s has mode %06o", f.Path(), uint32(mode))
 		}
 	}
 	if f.IsBinary {

@@ -97,7 +97,7 @@ func TestLintRules(t *testing.T) {
 		"path with a backslash":      {patch(strings.NewReplacer("a/NAME", `"a/x\\y"`, "b/NAME", `"b/x\\y"`).Replace(good(created("NAME", "x\n")))), RulePath, "backslash"},
 		"symbolic link":              {mode("120000"), RulePath, "symbolic link"},
 		"submodule":                  {mode("160000"), RulePath, "submodule"},
-		"odd mode":                   {mode("100777"), RulePath, "100777"},
+		"odd mode":                   {mode("100777"), RuleParse, "100777"},
 		"binary":                     {patch(good("diff --git a/notes b/notes\nindex " + zeroID + ".." + zeroID + " 100644\nGIT binary patch\nliteral 0\nHcmV?d00001\n\n")), RulePath, "binary"},
 		"trailing space":             {patch(good(changed("a.h", tree["a.h"], edited("line 10", "ten ")))), RuleWhitespace, "white space"},
 		"CR":                         {patch(good(changed("a.h", tree["a.h"], edited("line 10", "ten\r")))), RuleWhitespace, "CR"},

@@ -3,6 +3,7 @@ package patches
 import (
 	"crypto/sha256"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,7 +208,14 @@ func (p *parser) parseFile(i int) (f *File, next int, err error) {
 	}
 	f.File = files[0]
 	f.IsBinary = binary
+	for _, mode := range []os.FileMode{f.OldMode, f.NewMode} {
+		if mode != 0 && !slices.Contains([]os.FileMode{modeFile, modeExecutable, modeSymlink, modeSubmodule}, mode) {
+			return nil, 0, p.fault(RuleParse, start, "use 100644 or 100755", "%s has mode %06o, which git gives to no file", f.Path(), uint32(mode))
+		}
+	}
 	switch {
+	case f.OldMode != 0 && f.NewMode != 0 && fileType(f.OldMode) != fileType(f.NewMode):
+		return nil, 0, p.fault(RuleParse, start, "delete one and create the other", "%s is %s that becomes %s", f.Path(), fileType(f.OldMode), fileType(f.NewMode))
 	case f.IsNew && f.IsDelete:
 		return nil, 0, p.fault(RuleParse, start, "export the commit again", "the diff that starts here both creates and deletes")
 	case f.gitLine(quote) != p.line(start) && f.gitLine(quotePath) != p.line(start),

@@ -115,16 +115,14 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		"seconds": func(s float64) string { return fmt.Sprintf("%.1f", s) },
 	}).Parse(pageText)
 	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return err
 	}
 	var text strings.Builder
 	if err := parsed.Execute(&text, r.page()); err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return err
 	}
-	if _, err := io.WriteString(w, plain(text.String())); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	_, err = io.WriteString(w, plain(text.String()))
+	return err
 }
 
 func (r *Report) page() page {

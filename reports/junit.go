@@ -70,17 +70,15 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 		all.Suites = append(all.Suites, suite)
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return err
 	}
 	encoder := xml.NewEncoder(w) // it replaces what XML cannot hold
 	encoder.Indent("", "  ")
 	if err := encoder.Encode(all); err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return err
 	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, "\n")
+	return err
 }
 
 func (s *Stage) junit(r *Report) junitSuite {

@@ -36,10 +36,8 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	for _, row := range r.identity() {
 		fmt.Fprintf(&b, "| %s | %s |\n", row.Name, cell(row.Value))
 	}
-	if _, err := io.WriteString(w, plain(b.String())); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, plain(b.String()))
+	return err
 }
 
 // headline is the report in one line.

@@ -313,7 +313,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	text, err := encoded(outline, "", indent)
 	place, placeErr := encoded(Check{}, strings.Repeat(indent, 4), indent)
 	if err := errors.Join(err, placeErr); err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return err
 	}
 	out := bufio.NewWriter(w)
 	for _, stage := range r.Stages {
@@ -326,17 +326,14 @@ func (r *Report) WriteJSON(w io.Writer) error {
 			}
 			check, err := encoded(stage.Checks[i], strings.Repeat(indent, 4), indent)
 			if err != nil {
-				return fmt.Errorf("write report: %w", err)
+				return err
 			}
 			_, _ = out.WriteString(separator) // Flush gives the error
 			_, _ = out.Write(check)
 		}
 	}
 	_, _ = out.Write(append(text, '\n'))
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return out.Flush()
 }
 
 // encoded is JSON without a final newline.

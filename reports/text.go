@@ -86,10 +86,8 @@ func (r *Report) WriteText(w io.Writer, colours words.Palette) error {
 }
 
 func (t *textPage) writeTo(w io.Writer) error {
-	if _, err := io.WriteString(w, t.String()); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, t.String())
+	return err
 }
 
 // checks lists those with a verdict, of all stages.

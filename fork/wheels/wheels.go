@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -153,8 +152,8 @@ func Unpack(file, dir string, parts []string) error {
 }
 
 func unpackOne(entry *zip.File, dir string) error {
-	if !filepath.IsLocal(entry.Name) || slices.Contains(strings.Split(entry.Name, "/"), "..") {
-		return fmt.Errorf("it has a file %q, which is outside of its folder", entry.Name)
+	if !filepath.IsLocal(entry.Name) || path.Clean(entry.Name) != entry.Name {
+		return fmt.Errorf("it has a file %q, which is not the plain path of a file in its folder", entry.Name)
 	}
 	target := filepath.Join(dir, entry.Name)
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {

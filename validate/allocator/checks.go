@@ -29,7 +29,7 @@ var (
 
 // CheckInProcess runs the checks that call the subject from this process.
 func CheckInProcess(ctx context.Context, c *stage.Checker, subject *slots.Subject) []reports.Check {
-	return append(checkScenarios(ctx, c, subject), checkHistories(ctx, c, subject)...)
+	return append(CheckScenarios(ctx, c, subject), checkHistories(ctx, c, subject)...)
 }
 
 // CheckSanitizers runs the stress program under each sanitizer that works here.

@@ -27,8 +27,8 @@ type trial struct {
 	stuck    bool // a thread may still be inside the subject
 }
 
-// checkScenarios runs every scenario: one check each.
-func checkScenarios(ctx context.Context, c *stage.Checker, subject *slots.Subject) []reports.Check {
+// CheckScenarios runs every scenario: one check each. They call the subject from this process.
+func CheckScenarios(ctx context.Context, c *stage.Checker, subject *slots.Subject) []reports.Check {
 	var checks []reports.Check
 	for _, scenario := range slotScenarios {
 		if ctx.Err() != nil {
