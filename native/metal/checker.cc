@@ -34,9 +34,11 @@ void report(void* findings, const Race& race) {
     static_cast<Findings*>(findings)->model(0, race.buffer + " used by two threads that nothing orders", first, second);
     return;
   }
+  // One race has one message, whichever access a run made first: runs are merged by it.
+  const auto [one, other] = std::minmax(first, second);
   const std::string message = "race on bytes " + std::to_string(race.offset) + " to " +
                               std::to_string(race.offset + race.length) + " of buffer " + race.buffer +
-                              ": nothing orders the " + first + ", and the " + second;
+                              ": nothing orders the " + one + ", and the " + other;
   static_cast<Findings*>(findings)->add(MPSFORGE_METAL_RACE, 0, message, first, second, race.history);
 }
 
