@@ -1,7 +1,7 @@
 # make demo   the main job on a real PyTorch tree
 # make test   everything that CI runs, with seconds per part
 # make fuzz   all fuzz targets, FUZZTIME each (10m), one after another; FUZZ=Name for those with Name
-# make kills  commands killed at each fault point and at KILLS random moments (1000); on copies of CHECKOUT=DIR: at random moments
+# make kills  commands killed at each fault point and at KILLS random moments (1000); with CHECKOUT=DIR on copies of it, and those that need a host build
 # make soak   operators and scenarios by threads for SOAK (60m), with memory, files and threads watched
 # make tidy   clang-tidy over the C++ of native/
 # make vulns  govulncheck: known faults of the Go modules
@@ -76,7 +76,7 @@ KILLS := 1000
 CHECKOUT :=
 kills:
 	$(if $(CHECKOUT),,MPSFORGE_KILLS_FAULT=fault $(GO) test -count 1 -tags faults -timeout 0 -run 'TestScripts/kills$$' -v ./cmd/mpsforge)
-	MPSFORGE_KILLS=$(KILLS) MPSFORGE_KILLS_CHECKOUT=$(abspath $(CHECKOUT)) $(GO) test -count 1 -timeout 0 -run 'TestScripts/kills$(if $(CHECKOUT),,(_build)?)$$' -v ./cmd/mpsforge
+	MPSFORGE_KILLS=$(KILLS) MPSFORGE_KILLS_CHECKOUT=$(abspath $(CHECKOUT)) $(GO) test -count 1 -timeout 0 -run 'TestScripts/kills$(if $(CHECKOUT),(_host)?,(_build)?)$$' -v ./cmd/mpsforge
 
 SOAK := 60m
 soak:

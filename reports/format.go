@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"mpsforge/internal/atomicfile"
 	"mpsforge/internal/fault"
 	"mpsforge/internal/suggest"
 	"mpsforge/internal/words"
@@ -117,36 +117,12 @@ func (r *Report) WriteFiles(path string) error {
 		if !written {
 			continue
 		}
-		if err := replaceFile(name, func(w io.Writer) error { return f.write(r, w) }); err != nil {
+		if err := atomicfile.Write(name, 0o644, func(w io.Writer) error { return f.write(r, w) }); err != nil {
 			return fmt.Errorf("write report: %w", err)
 		}
 		fault.Point()
 	}
 	return nil
-}
-
-// replaceFile writes a file whole or not at all: a kill, or a full disk, must not cost the report that was there. What is no plain file,
-// such as a device, cannot be replaced.
-func replaceFile(name string, write func(io.Writer) error) error {
-	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return writeFile(name, write)
-	}
-	made := fmt.Sprintf("%s.%d.new", name, os.Getpid()) // another process may write the same report
-	if err := writeFile(made, write); err != nil {
-		return errors.Join(err, os.RemoveAll(made))
-	}
-	fault.Point()
-	return os.Rename(made, name)
-}
-
-// writeFile writes a file without all of its text in memory.
-func writeFile(name string, write func(io.Writer) error) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	buffered := bufio.NewWriter(file)
-	return errors.Join(write(buffered), buffered.Flush(), file.Close())
 }
 
 // WriteCharts writes each chart as an SVG file into the folder, which it makes, and gives their paths.

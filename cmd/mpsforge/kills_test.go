@@ -30,6 +30,7 @@ type killing struct {
 	target  string // a checkout that the command changes, or makes; may be empty
 	series  string // the folder of the series that it writes; may be empty
 	ignored func(path string) bool
+	cache   string // the cache folder, if it is not the one in the folder
 
 	before, after map[string]string
 	took          time.Duration
@@ -40,13 +41,41 @@ type killing struct {
 // (docs/SECURITY.md), and the long form shows how often.
 const shortKills = 14
 
-// kills is the program of the scripts kills.txtar and kills_build.txtar: kills N SEED [fault]. N is of all commands of the former; build
-// in the latter has as many as one of them. With fault, in a build with the tag faults, each command is
-// killed at each of its fault points instead of N random moments.
+// killings are the commands of a group: those that change files; build; and those that need a host build. Each is killed at one in so
+// many of the N moments: those with a host build take long, and have a tenth of the others'.
+func killings(group, baseline string) (all []*killing, oneIn int) {
+	reports := func(path string) bool { return strings.HasPrefix(path, "out/") }
+	switch group {
+	case "build":
+		products := func(path string) bool { return strings.HasPrefix(path, "built/build/") }
+		return []*killing{{name: "build", args: []string{"build", "--checkout", "built", "--baseline", baseline}, target: "built", ignored: products}}, 9
+	case "host":
+		return []*killing{
+			{name: "overlay build", args: []string{"overlay", "build", "--checkout", "pytorch", "--baseline", baseline, "--out", "dist"}, source: "pytorch", cache: os.Getenv("KILLS_CACHE")},
+			{name: "verify --stages runtime", args: []string{"verify", "--stages", "runtime", "--quick", "--only", "^hand-over", "--checkout", "pytorch", "--baseline", baseline,
+				"--report", "out/report.json"}, source: "pytorch", ignored: reports, cache: os.Getenv("KILLS_CACHE")},
+		}, 90
+	}
+	fetched := func(path string) bool { return strings.HasPrefix(path, "t/.git") }
+	return []*killing{
+		{name: "apply", args: []string{"apply", "--baseline", baseline, "--checkout", "pytorch"}, target: "pytorch"},
+		{name: "unapply", args: []string{"unapply", "--checkout", "applied"}, target: "applied"},
+		{name: "export", args: []string{"export", "--checkout", "changed", "--out", "patches/" + baseline}, source: "changed", series: "patches"},
+		{name: "port", args: []string{"port", "--checkout", "changed", "--to", "next", "--out", "new/next"}, source: "changed", series: "new"},
+		{name: "fetch", args: []string{"fetch", "--baseline", baseline, "--checkout", "t", "--from", "plain.tar"}, target: "t", ignored: fetched},
+		{name: "recover", args: []string{"recover", "--checkout", "cut"}, target: "cut"},
+		{name: "recover --patches", args: []string{"recover", "--patches", "half"}, series: "half"},
+		{name: "verify", args: []string{"verify", "--stages", "series", "--report", "out/report.json"}, ignored: reports},
+		{name: "clean", args: []string{"cache", "clean", "--days", "0"}},
+	}, 9
+}
+
+// kills is the program of the scripts kills*.txtar: kills GROUP N SEED [fault]. N is of all commands of the first group together. With
+// fault, in a build with the tag faults, each command is killed at each of its fault points instead of N random moments.
 func kills() int {
 	flag.Parse()
-	count, err := strconv.Atoi(flag.Arg(0))
-	seed, seedErr := strconv.ParseUint(flag.Arg(1), 10, 64)
+	count, err := strconv.Atoi(flag.Arg(1))
+	seed, seedErr := strconv.ParseUint(flag.Arg(2), 10, 64)
 	if err := errors.Join(err, seedErr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
@@ -59,43 +88,27 @@ func kills() int {
 	baseline := strings.TrimSpace(string(text))
 	defer unmountAll()
 	random := rand.New(rand.NewPCG(seed, 25))
-	fetched := func(path string) bool { return strings.HasPrefix(path, "t/.git") }
-	reports := func(path string) bool { return strings.HasPrefix(path, "out/") }
-	all := []*killing{
-		{name: "apply", args: []string{"apply", "--baseline", baseline, "--checkout", "pytorch"}, target: "pytorch"},
-		{name: "unapply", args: []string{"unapply", "--checkout", "applied"}, target: "applied"},
-		{name: "export", args: []string{"export", "--checkout", "changed", "--out", "patches/" + baseline}, source: "changed", series: "patches"},
-		{name: "port", args: []string{"port", "--checkout", "changed", "--to", "next", "--out", "new/next"}, source: "changed", series: "new"},
-		{name: "fetch", args: []string{"fetch", "--baseline", baseline, "--checkout", "t", "--from", "plain.tar"}, target: "t", ignored: fetched},
-		{name: "recover", args: []string{"recover", "--checkout", "cut"}, target: "cut"},
-		{name: "recover --patches", args: []string{"recover", "--patches", "half"}, series: "half"},
-		{name: "verify", args: []string{"verify", "--stages", "series", "--report", "out/report.json"}, ignored: reports},
-		{name: "clean", args: []string{"cache", "clean", "--days", "0"}},
-	}
-	each := (count + len(all) - 1) / len(all)
-	if isCheckout("template/built") {
-		products := func(path string) bool { return strings.HasPrefix(path, "built/build/") }
-		all = []*killing{{name: "build", args: []string{"build", "--checkout", "built", "--baseline", baseline}, target: "built", ignored: products}}
-	}
+	all, oneIn := killings(flag.Arg(0), baseline)
+	each := (count + oneIn - 1) / oneIn
 	failed := false
 	for _, k := range all {
 		if err := k.measure(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", k.name, err)
 			return 1
 		}
-		points, share := each, 0
-		if flag.Arg(2) == "fault" {
+		points := each
+		if flag.Arg(3) == "fault" {
 			text, _ := os.ReadFile("points")
 			points = len(text)
 		}
-		for share = range points {
+		for point := range points {
 			var moment string
-			if flag.Arg(2) == "fault" {
-				moment = fmt.Sprintf("fault point %d of %d", share+1, points)
-				err = k.kill([]string{"MPSFORGE_FAULT_AT=" + strconv.Itoa(share+1)}, time.Hour, syscall.SIGKILL, share%2 == 1)
+			if flag.Arg(3) == "fault" {
+				moment = fmt.Sprintf("fault point %d of %d", point+1, points)
+				err = k.kill([]string{"MPSFORGE_FAULT_AT=" + strconv.Itoa(point+1)}, time.Hour, syscall.SIGKILL, point%2 == 1)
 			} else {
 				wait := time.Duration(random.Int64N(int64(k.took)))
-				signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT}[share%2]
+				signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT}[point%2]
 				moment = fmt.Sprintf("after %v of %v, by signal %v", wait, k.took, signal)
 				err = k.kill(nil, wait, signal, signal == syscall.SIGKILL && count > shortKills && random.IntN(2) == 1)
 			}
@@ -109,7 +122,7 @@ func kills() int {
 			failed = true
 			fmt.Printf("%s, two at once: %v\n", k.name, err)
 		}
-		for _, room := range rooms(flag.Arg(2)) {
+		for _, room := range rooms(flag.Arg(0), flag.Arg(3)) {
 			if err := k.onDisk(room); errors.As(err, new(errNoMount)) {
 				fmt.Printf("SKIP %s on a full disk and on one that cannot be written to: %v\n", k.name, err)
 				break
@@ -129,7 +142,10 @@ func kills() int {
 }
 
 // rooms are on disks, see onDisk. The long form goes from none to enough in steps of a block.
-func rooms(long string) (all []int) {
+func rooms(group, long string) (all []int) {
+	if group == "host" {
+		return []int{-4, 16}
+	}
 	if os.Getenv("KILLS_CHECKOUT") != "" {
 		return []int{-4, 0, 4, 8, 16, 32, 64, 128, 256, 512, 1 << 10, 2 << 10, 4 << 10, 16 << 10, 64 << 10}
 	}
@@ -154,7 +170,7 @@ var mark = fmt.Sprintf("MPSFORGE_KILLS_MARK=%d", os.Getpid())
 func (k *killing) command(env ...string) *exec.Cmd {
 	command := exec.Command("mpsforge", append(k.args, "--quiet")...)
 	command.Dir = "run"
-	command.Env = append(append(os.Environ(), mark, "MPSFORGE_PATCHES=patches", "MPSFORGE_CACHE=cache"), env...)
+	command.Env = append(append(os.Environ(), mark, "MPSFORGE_PATCHES=patches", "MPSFORGE_CACHE="+cmp.Or(k.cache, "cache")), env...)
 	return command
 }
 
@@ -197,6 +213,14 @@ func (k *killing) measure() (err error) {
 	points, err := filepath.Abs("points")
 	if err != nil {
 		return err
+	}
+	if k.cache != "" { // the first run compiles, the others take their objects from the cache
+		if output, err := k.command().CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, output)
+		}
+		if err := fresh(); err != nil {
+			return err
+		}
 	}
 	started := time.Now()
 	if output, err := k.command("MPSFORGE_FAULT_COUNT=" + points).CombinedOutput(); err != nil {

@@ -109,6 +109,10 @@ func onlyEvents() int {
 
 // TestScripts runs the behaviour of the commands as written in testdata/script.
 func TestScripts(t *testing.T) {
+	cache, err := cacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
@@ -122,6 +126,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("KILLS", cmp.Or(os.Getenv("MPSFORGE_KILLS"), strconv.Itoa(shortKills)))
 			env.Setenv("KILLS_SEED", cmp.Or(os.Getenv("MPSFORGE_KILLS_SEED"), "1"))
 			env.Setenv("KILLS_FAULT", os.Getenv("MPSFORGE_KILLS_FAULT"))
+			env.Setenv("KILLS_CACHE", cache)
 			env.Setenv("KILLS_CHECKOUT", os.Getenv("MPSFORGE_KILLS_CHECKOUT"))
 			repository, err := filepath.Abs("../..")
 			if err != nil {
@@ -131,10 +136,13 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(env.WorkDir, "gitconfig"), []byte("[user]\nname = Test\nemail = test@example.invalid\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n"), 0o644)
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "kills" {
-				return false, fmt.Errorf("unknown condition %s", name)
+			switch name {
+			case "kills":
+				return os.Getenv("MPSFORGE_KILLS") != "", nil
+			case "checkout":
+				return os.Getenv("MPSFORGE_KILLS_CHECKOUT") != "", nil
 			}
-			return os.Getenv("MPSFORGE_KILLS") != "", nil
+			return false, fmt.Errorf("unknown condition %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"project": project, "same": same,

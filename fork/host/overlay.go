@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/atomicfile"
 )
 
 // OverlayLibrary is the file name of an overlay's library, and its install name.
@@ -99,8 +100,5 @@ func holdInitializers(from, to string) error {
 			object.ByteOrder.PutUint64(entry, tag)
 		}
 	}
-	if err := os.WriteFile(to+".new", library, 0o755); err != nil {
-		return err
-	}
-	return os.Rename(to+".new", to)
+	return atomicfile.WriteBytes(to, 0o755, library)
 }

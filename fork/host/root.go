@@ -13,6 +13,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/apt"
+	"mpsforge/internal/atomicfile"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
@@ -274,10 +275,7 @@ func (r *Root) writeTools() error {
 			continue
 		}
 		// A script that runs may be read while it is replaced.
-		if err := os.WriteFile(path+".new", []byte(text), 0o755); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".new", path); err != nil {
+		if err := atomicfile.WriteBytes(path, 0o755, []byte(text)); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
+	"mpsforge/internal/atomicfile"
 	"mpsforge/native"
 	"mpsforge/patches"
 )
@@ -149,10 +150,7 @@ Requires-Dist: torch (==%s)
 	if err != nil {
 		return "", stamp, err
 	}
-	if err := os.WriteFile(file+".new", packed, 0o644); err != nil {
-		return "", stamp, err
-	}
-	return file, stamp, os.Rename(file+".new", file)
+	return file, stamp, atomicfile.WriteBytes(file, 0o644, packed)
 }
 
 // wheelVersion is the torch's version, with the series as the local part; it sorts with torch's.
