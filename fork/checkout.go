@@ -42,8 +42,7 @@ type Checkout struct {
 	state      *State // nil when nothing is recorded
 	stateID    string
 	refs       *git.Refs // while Apply or Unapply run
-	begun      bool      // by this process's fetch
-	made       []string  // folders that were made for it, inner ones first
+	made       []string  // folders that go with what a fetch made, if nothing else is in them, inner ones first
 }
 
 // Open opens the work tree whose top is dir. Hint names paths that are likely to be asked about; a good hint saves a

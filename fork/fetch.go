@@ -176,24 +176,30 @@ func occupied(dir, why string) error {
 	return fmt.Errorf("%w: %s %s; name another folder with --checkout, or adopt a git work tree with --from %s", ErrNotEmpty, dir, why, dir)
 }
 
+// canHold gives an error when dir cannot be the folder of a checkout. It may be missing.
+func canHold(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%w: %s is below a file; name another place with --checkout", ErrNotEmpty, dir)
+	case err != nil:
+		return fmt.Errorf("look at %s: %w", dir, err)
+	case !info.IsDir():
+		return fmt.Errorf("%w: %s is not a folder; name another place with --checkout", ErrNotEmpty, dir)
+	}
+	return nil
+}
+
 // look finds what a fetch into dir finds there: a checkout that an earlier fetch has made, ended or not, or nil for
 // none. Anything else is an error. It changes nothing.
 func look(ctx context.Context, dir string) (*Checkout, error) {
-	info, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if errors.Is(err, syscall.ENOTDIR) {
-		return nil, fmt.Errorf("%w: %s is below a file; name another place with --checkout", ErrNotEmpty, dir)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look at %s: %w", dir, err)
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is not a folder; name another place with --checkout", ErrNotEmpty, dir)
+	if err := canHold(dir); err != nil {
+		return nil, err
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("look into %s: %w", dir, err)
 	}
 	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != staging }) {
@@ -230,19 +236,48 @@ func (c *Checkout) hasBaseline(ctx context.Context, baseline patches.Baseline) b
 }
 
 // prepare makes the folder a repository that is marked as being fetched into, or finds such a one that a clone can go on
-// with. It gives done when the folder holds the fetched baseline already.
+// with. It gives done when the folder holds the fetched baseline already. unlock gives the locks of the folder and of the checkout
+// back.
 func prepare(ctx context.Context, series *patches.Series, dir string, clone bool) (checkout *Checkout, unlock func(), done *Fetched, err error) {
+	if err := canHold(dir); err != nil {
+		return nil, nil, nil, err
+	}
+	made, release, err := claim(dir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if checkout == nil {
+			removeEmpty(made)
+			release()
+		}
+	}()
 	found, err := look(ctx, dir)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if found == nil {
-		checkout, unlock, err = begin(ctx, series, dir)
-		return checkout, unlock, nil, err
+	if found != nil {
+		if err := found.Close(); err != nil {
+			return nil, nil, nil, err
+		}
+		made = []string{dir} // by the earlier fetch
+		if checkout, unlock, done, err = goOn(ctx, series, dir, clone); err != nil || done != nil {
+			return nil, nil, done, err
+		}
 	}
-	if err := found.Close(); err != nil {
-		return nil, nil, nil, err
+	if checkout == nil {
+		if checkout, unlock, err = begin(ctx, series, dir); err != nil {
+			return nil, nil, nil, err
+		}
 	}
+	checkout.made = made
+	unlockCheckout := unlock
+	return checkout, func() { unlockCheckout(); release() }, nil, nil
+}
+
+// goOn takes up what an earlier fetch has left in dir, whose lock the caller holds: done when it has ended, a checkout that a clone
+// can go on with, or neither, and then it has removed what was the fetch's.
+func goOn(ctx context.Context, series *patches.Series, dir string, clone bool) (checkout *Checkout, unlock func(), done *Fetched, err error) {
 	if checkout, unlock, err = openLocked(ctx, dir); err != nil {
 		return nil, nil, nil, err
 	}
@@ -275,11 +310,8 @@ func prepare(ctx context.Context, series *patches.Series, dir string, clone bool
 	if _, _, _, err := end(nil, err); err != nil {
 		return nil, nil, nil, err
 	}
-	if _, err := look(ctx, dir); err != nil { // what was not the fetch's is still there
-		return nil, nil, nil, err
-	}
-	checkout, unlock, err = begin(ctx, series, dir)
-	return checkout, unlock, nil, err
+	_, err = look(ctx, dir) // what was not the fetch's is still there
+	return nil, nil, nil, err
 }
 
 // into prepares the folder and has get fill it. What it leaves when it fails is either worth going on with, or nothing.

@@ -71,17 +71,64 @@ func leftUnmade(dir string) bool {
 }
 
 // lockFolder keeps a second mpsforge from making or removing .git in dir at the same time. The kernel gives the lock
-// back when the process dies.
+// back when the process dies. The error is an fs.ErrNotExist when dir is gone, or is another one since it was opened.
 func lockFolder(dir string) (unlock func(), err error) {
 	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock the folder: %w", err)
 	}
-	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = fmt.Errorf("another mpsforge is changing it; wait until it ends: %w", err)
+	case err == nil:
+		err = stillAt(folder, dir)
+	}
+	if err != nil {
 		folder.Close()
-		return nil, fmt.Errorf("lock %s: another mpsforge is changing it; wait until it ends: %w", dir, err)
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return func() { folder.Close() }, nil
+}
+
+// stillAt gives an error unless the open folder is what dir names.
+func stillAt(folder *os.File, dir string) error {
+	opened, err := folder.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Stat(dir); err != nil || !os.SameFile(opened, now) {
+		return errors.Join(err, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// mostClaims is how often a folder is made that another run removes before it is locked.
+const mostClaims = 100
+
+// claim makes the folder, if it is not there, and locks it. made are the folders that had to be made, inner ones first: who holds the
+// lock may remove them.
+func claim(dir string) (made []string, unlock func(), err error) {
+	for folder := filepath.Clean(dir); ; folder = filepath.Dir(folder) {
+		if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		made = append(made, folder)
+	}
+	for range mostClaims { // another run that fails removes what it had made
+		if err = os.MkdirAll(dir, 0o755); err != nil {
+			err = fmt.Errorf("make %s: %w", dir, err)
+		} else if unlock, err = lockFolder(dir); err == nil {
+			return made, unlock, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if !errors.Is(err, syscall.EWOULDBLOCK) { // else they are of use to the other run
+		removeEmpty(made)
+	}
+	return nil, nil, err
 }
 
 // ClearUnmade removes what a fetch left in dir that was cut off before it had made a repository, and says what it
@@ -102,41 +149,18 @@ func ClearUnmade(dir string) (did string, err error) {
 	return "removed what an interrupted fetch left in " + dir, nil
 }
 
-// begin makes the repository that is fetched into: whole and with its record, or not at all. The checkout remembers the
-// folders that had to be made for it.
+// begin makes the repository that is fetched into: whole and with its record, or not at all. The caller holds the folder's lock.
 func begin(ctx context.Context, series *patches.Series, dir string) (checkout *Checkout, unlock func(), err error) {
-	var made []string
-	for folder := filepath.Clean(dir); ; folder = filepath.Dir(folder) {
-		if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		made = append(made, folder)
-	}
 	hidden, place := filepath.Join(dir, staging), filepath.Join(dir, ".git")
 	moved := false
 	defer func() {
-		if err == nil {
-			return
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(hidden))
 		}
-		if moved {
+		if err != nil && moved {
 			err = errors.Join(err, os.RemoveAll(place))
 		}
-		removeEmpty(made)
 	}()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, nil, fmt.Errorf("make %s: %w", dir, err)
-	}
-	release, err := lockFolder(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer release()
-	if entries, err := os.ReadDir(dir); err != nil {
-		return nil, nil, fmt.Errorf("look into %s: %w", dir, err)
-	} else if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != staging }) {
-		return nil, nil, occupied(dir, "was filled by another program meanwhile") // found empty before it was locked
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(hidden)) }()
 	if err := errors.Join(os.RemoveAll(hidden), os.Mkdir(hidden, 0o755)); err != nil {
 		return nil, nil, fmt.Errorf("make %s: %w", hidden, err)
 	}
@@ -157,11 +181,10 @@ func begin(ctx context.Context, series *patches.Series, dir string) (checkout *C
 	}
 	moved = true
 	fault.Point()
-	if checkout, unlock, err = openLocked(ctx, dir); err != nil {
+	if err := os.RemoveAll(hidden); err != nil {
 		return nil, nil, err
 	}
-	checkout.begun, checkout.made = true, made
-	return checkout, unlock, nil
+	return openLocked(ctx, dir)
 }
 
 // removeEmpty removes folders, inner ones first, as far as nothing is in them.
@@ -191,7 +214,7 @@ type discarded struct {
 }
 
 // discard removes what a fetch that did not end has left: the files of the work tree that are as they were fetched, or
-// half written, the repository, and the folder, if nothing else is in it. The caller holds the checkout's lock.
+// half written, the repository, and the folder, if nothing else is in it. The caller holds the locks of the folder and of the checkout.
 func (c *Checkout) discard(ctx context.Context) (discarded, error) {
 	var result discarded
 	dir := c.Dir()
@@ -208,11 +231,6 @@ func (c *Checkout) discard(ctx context.Context) (discarded, error) {
 			return result, fmt.Errorf("remove what the fetch into %s left: %w", dir, err)
 		}
 	}
-	unlock, err := lockFolder(dir)
-	if err != nil {
-		return result, err
-	}
-	defer unlock()
 	hidden := filepath.Join(dir, staging)
 	err = os.RemoveAll(hidden)
 	if err == nil {
@@ -231,11 +249,7 @@ func (c *Checkout) discard(ctx context.Context) (discarded, error) {
 	if err != nil {
 		return result, fmt.Errorf("look for what is left: %w", err)
 	}
-	if c.begun {
-		removeEmpty(c.made)
-	} else {
-		removeEmpty([]string{dir})
-	}
+	removeEmpty(c.made)
 	return result, nil
 }
 

@@ -71,6 +71,12 @@ func (c *Checkout) clearFetch(ctx context.Context) (string, error) {
 	if !again.fetching() {
 		return "", nil
 	}
+	unlock, err := lockFolder(c.Dir())
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	again.made = []string{c.Dir()}
 	done, err := again.discard(context.WithoutCancel(ctx))
 	if err != nil {
 		return "", err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -74,8 +75,9 @@ func (k *killing) onDisk(room int) error {
 	return k.look()
 }
 
-// twice runs the command two times at once: one of the two goes through, and the other does, too, or says why not.
-func (k *killing) twice() error {
+// twice runs the command two times, the second so long after the first: one of the two goes through, and the other does, too, or says
+// why not.
+func (k *killing) twice(apart time.Duration) error {
 	if err := fresh(); err != nil {
 		return err
 	}
@@ -84,6 +86,9 @@ func (k *killing) twice() error {
 	for i := range commands {
 		commands[i] = k.command()
 		commands[i].Stdout, commands[i].Stderr = &said[i], &said[i]
+		if i > 0 {
+			time.Sleep(apart)
+		}
 		if err := commands[i].Start(); err != nil {
 			return err
 		}

@@ -2,9 +2,12 @@
 
 package main
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
-func layer() error                { return errNoMount{errors.New("only on Linux")} }
-func unmountAll()                 {}
-func (*killing) onDisk(int) error { return errNoMount{errors.New("only on Linux")} }
-func (*killing) twice() error     { return errors.New("only on Linux") }
+func layer() error                         { return errNoMount{errors.New("only on Linux")} }
+func unmountAll()                          {}
+func (*killing) onDisk(int) error          { return errNoMount{errors.New("only on Linux")} }
+func (*killing) twice(time.Duration) error { return errors.New("only on Linux") }

@@ -118,9 +118,15 @@ func kills() int {
 			}
 		}
 		fmt.Printf("%s: ended %d times: %v\n", k.name, points, k.ends)
-		if err := k.twice(); err != nil {
-			failed = true
-			fmt.Printf("%s, two at once: %v\n", k.name, err)
+		for try := range each {
+			var apart time.Duration
+			if try%2 == 1 {
+				apart = time.Duration(random.Int64N(int64(k.took)))
+			}
+			if err := k.twice(apart); err != nil {
+				failed = true
+				fmt.Printf("%s, two at once, %v apart: %v\n", k.name, apart, err)
+			}
 		}
 		for _, room := range rooms(flag.Arg(0), flag.Arg(3)) {
 			if err := k.onDisk(room); errors.As(err, new(errNoMount)) {

@@ -1,0 +1,74 @@
+package fork_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mpsforge/fork"
+)
+
+// TestTwoFetchesIntoOneFolder runs two fetches into a folder that is not there yet, at moments apart by up to the time that one takes.
+// One ends well, and the other finds its checkout or is refused: neither removes what the other makes. Some of the second ones have
+// the wrong files, and clean up.
+func TestTwoFetchesIntoOneFolder(t *testing.T) {
+	r := newRepo(t)
+	r.write("greeting", "hello\n")
+	series := r.series(r.commit("base"))
+	series.Baseline.Tree = r.git("rev-parse", "HEAD^{tree}")
+	r.git("archive", "--prefix=right/", "-o", "right.tar", "HEAD")
+	r.write("greeting", "goodbye\n")
+	r.git("archive", "--prefix=wrong/", "-o", "wrong.tar", r.commit("wrong"))
+	fetch := func(dir, from string) error {
+		_, err := fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, From: r.path(from)}, nil)
+		return err
+	}
+	started := time.Now()
+	if err := fetch(filepath.Join(t.TempDir(), "alone"), "right.tar"); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(started)
+	random := rand.New(rand.NewPCG(1, 25))
+	for round := range 60 {
+		dir := filepath.Join(t.TempDir(), "checkout")
+		from := [2]string{"right.tar", []string{"right.tar", "wrong.tar"}[round%2]}
+		wait := [2]time.Duration{0, time.Duration(random.Int64N(int64(took) + 1))}
+		if round%3 == 0 {
+			wait[0], wait[1] = wait[1], wait[0]
+		}
+		if round%4 < 2 {
+			wait = [2]time.Duration{}
+		}
+		var errs [2]error
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() {
+				time.Sleep(wait[i])
+				errs[i] = fetch(dir, from[i])
+			})
+		}
+		all.Wait()
+		for i, err := range errs {
+			if err != nil && !strings.Contains(err.Error(), "another mpsforge") && !(from[i] == "wrong.tar" && errors.Is(err, fork.ErrWrongBaseline)) {
+				t.Errorf("round %d, after %v: %s: %v", round, wait, from[i], err)
+			}
+		}
+		if errs[0] != nil && errs[1] != nil {
+			if !errors.Is(errs[1], fork.ErrWrongBaseline) {
+				t.Errorf("round %d, after %v: both fail: %v; %v", round, wait, errs[0], errs[1])
+			}
+			if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 { // an empty one was made by the one that was refused
+				t.Errorf("round %d, after %v: they leave %v", round, wait, entries)
+			}
+			continue
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "greeting")); err != nil || string(text) != "hello\n" {
+			t.Errorf("round %d, after %v: the checkout holds %q, %v", round, wait, text, err)
+		}
+	}
+}
