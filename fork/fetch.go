@@ -236,20 +236,11 @@ func (c *Checkout) hasBaseline(ctx context.Context, baseline patches.Baseline) b
 }
 
 // prepare makes the folder a repository that is marked as being fetched into, or finds such a one that a clone can go on
-// with. It gives done when the folder holds the fetched baseline already. unlock gives the locks of the folder and of the checkout
-// back.
-func prepare(ctx context.Context, series *patches.Series, dir string, clone bool) (checkout *Checkout, unlock func(), done *Fetched, err error) {
-	if err := canHold(dir); err != nil {
-		return nil, nil, nil, err
-	}
-	made, release, err := claim(dir)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+// with. It gives done when the folder holds the fetched baseline already. The caller holds the folder's lock, and made is what claim gave.
+func prepare(ctx context.Context, series *patches.Series, dir string, made []string, clone bool) (checkout *Checkout, unlock func(), done *Fetched, err error) {
 	defer func() {
 		if checkout == nil {
 			removeEmpty(made)
-			release()
 		}
 	}()
 	found, err := look(ctx, dir)
@@ -271,8 +262,7 @@ func prepare(ctx context.Context, series *patches.Series, dir string, clone bool
 		}
 	}
 	checkout.made = made
-	unlockCheckout := unlock
-	return checkout, func() { unlockCheckout(); release() }, nil, nil
+	return checkout, unlock, nil, nil
 }
 
 // goOn takes up what an earlier fetch has left in dir, whose lock the caller holds: done when it has ended, a checkout that a clone
@@ -316,7 +306,15 @@ func goOn(ctx context.Context, series *patches.Series, dir string, clone bool) (
 
 // into prepares the folder and has get fill it. What it leaves when it fails is either worth going on with, or nothing.
 func into(ctx context.Context, series *patches.Series, dir string, clone bool, get func(*Checkout) (*Fetched, error)) (*Fetched, error) {
-	checkout, unlock, done, err := prepare(ctx, series, dir, clone)
+	if err := canHold(dir); err != nil {
+		return nil, err
+	}
+	made, release, err := claim(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	checkout, unlock, done, err := prepare(ctx, series, dir, made, clone)
 	if err != nil || done != nil {
 		return done, err
 	}
