@@ -422,7 +422,7 @@ func (c *Checkout) patchFile(ctx context.Context, edit *treeEdit, patch *patches
 		return err
 	}
 	if want := file.NewID; want != "" && id != want {
-		return fmt.Errorf("%s: the result is blob %s, the patch says %s; the patch file was changed manually or damaged", file.NewName, id, want)
+		return fmt.Errorf("%s: all hunks fit, and the result is blob %s, but the index line of the patch says %s: the patch's lines and its index line do not belong together; mpsforge lint compares both with what was recorded of the exact text", file.NewName, id, want)
 	}
 	edit.changes[file.NewName] = git.Entry{Mode: mode, ID: id}
 	return nil

@@ -401,19 +401,27 @@ func (c *Checkout) prepareFiles(ctx context.Context, series *patches.Series, bas
 	if _, err := os.Stat(filepath.Join(options.Dir, patches.BaselineFile)); errors.Is(err, os.ErrNotExist) {
 		fresh = true
 	}
-	if digests == nil && fresh {
+	exact := digests
+	if exact == nil {
 		known, err := series.Digests()
 		if err != nil {
 			return nil, err
 		}
-		digests = &known
+		exact = &known
+	}
+	if fresh {
+		digests = exact
+	}
+	blobs, err := c.recordBlobs(ctx, &now, *exact, base)
+	if err != nil {
+		return nil, err
 	}
 	text, err := series.SeriesText()
 	if err != nil {
 		return nil, err
 	}
 	result := &rewrite{dir: options.Dir}
-	if result.files, err = now.Files(text, digests); err != nil {
+	if result.files, err = now.Files(text, digests, blobs); err != nil {
 		return nil, err
 	}
 	if len(whole.cumulative) > 0 {

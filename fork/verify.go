@@ -2,10 +2,12 @@ package fork
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mpsforge/fork/git"
 	"mpsforge/patches"
@@ -101,27 +103,48 @@ func (c *Checkout) Ready() bool {
 	return !c.fetching() && c.repository.Head != ""
 }
 
+// BaselineFacts are what RecordBaseline takes of a baseline and of the series on it.
+type BaselineFacts struct {
+	Baseline patches.Baseline
+	Digests  patches.Digests
+	Blobs    patches.Blobs
+}
+
+// ErrNotExact is returned, wrapped, for a file of which nobody knows whether it is the baseline's.
+var ErrNotExact = errors.New("the exact text is not known")
+
 // RecordBaseline takes the facts of the baseline from the checkout's base commit: digests of the paths that had some,
-// of those that the series touches and of the extra ones.
-func (c *Checkout) RecordBaseline(ctx context.Context, series *patches.Series, extra []string) (patches.Baseline, patches.Digests, error) {
+// of those that the series touches and of the extra ones, and the blob ids that the patches give. Where that commit is known
+// to be the baseline by digests alone, only what has digests is exact: anything else is an error that wraps ErrNotExact.
+func (c *Checkout) RecordBaseline(ctx context.Context, series *patches.Series, extra []string) (*BaselineFacts, error) {
 	if c.state == nil || c.state.Base == "" {
-		return patches.Baseline{}, patches.Digests{}, fmt.Errorf("%w: no base is recorded in %s; mpsforge fetch records one", ErrWrongBaseline, c.Dir())
+		return nil, fmt.Errorf("%w: no base is recorded in %s; mpsforge fetch records one", ErrWrongBaseline, c.Dir())
 	}
 	base, err := c.objects.Commit(ctx, c.state.Base)
 	if err != nil {
-		return patches.Baseline{}, patches.Digests{}, err
+		return nil, err
 	}
+	proof, err := c.identify(ctx, series, c.state.Base)
+	if err != nil {
+		return nil, err
+	}
+	byDigests := proof == "" && series.Baseline.Commit != ""
 	identity := series.Baseline
-	identity.Commit, identity.Tree = c.state.Base, base.Tree
+	if !byDigests {
+		identity.Commit, identity.Tree = c.state.Base, base.Tree
+	}
 	digests, err := series.Digests()
 	if err != nil {
-		return patches.Baseline{}, patches.Digests{}, err
+		return nil, err
 	}
+	blobs := map[string]string{} // that are known
 	for _, file := range digests.Files {
+		blobs[file.Path] = file.Blob
 		extra = append(extra, file.Path)
 	}
 	extra = append(extra, series.Baseline.Absent...)
-	return patches.RecordBaseline(identity, series.TouchedPaths(), extra, func(path string) (string, []byte, error) {
+	facts := &BaselineFacts{}
+	facts.Baseline, facts.Digests, err = patches.RecordBaseline(identity, series.TouchedPaths(), extra, func(path string) (string, []byte, error) {
 		if err := patches.CheckPath(path); err != nil {
 			return "", nil, err
 		}
@@ -129,10 +152,41 @@ func (c *Checkout) RecordBaseline(ctx context.Context, series *patches.Series, e
 		if err != nil {
 			return "", nil, err
 		}
-		if entry.Mode != git.ModeFile && entry.Mode != git.ModeExecutable {
+		isFile := entry.Mode == git.ModeFile || entry.Mode == git.ModeExecutable
+		if byDigests && (isFile && blobs[path] != entry.ID || !isFile && !slices.Contains(series.Baseline.Absent, path)) {
+			return "", nil, fmt.Errorf("%w: commit %s is not that of %s, and %s is not among the files that the baseline has digests of; record it from the release itself",
+				ErrNotExact, c.state.Base, identity.Name, path)
+		}
+		if !isFile {
 			return "", nil, fmt.Errorf("%s is not a file of %s: %w", path, c.state.Base, fs.ErrNotExist)
 		}
 		content, err := c.objects.Blob(ctx, entry.ID)
 		return entry.Mode, content, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	now := *series
+	now.Baseline = facts.Baseline
+	facts.Blobs, err = c.recordBlobs(ctx, &now, facts.Digests, c.state.Base)
+	return facts, err
+}
+
+// recordBlobs takes the blob ids that the patches give on a commit, of the files that the digests prove to be exact in it.
+func (c *Checkout) recordBlobs(ctx context.Context, series *patches.Series, digests patches.Digests, commit string) (patches.Blobs, error) {
+	base, err := c.objects.Commit(ctx, commit)
+	if err != nil {
+		return patches.Blobs{}, err
+	}
+	return patches.RecordBlobs(series, func(path string) ([]byte, error) {
+		entry, _, err := c.objects.Find(ctx, base.Tree, path)
+		if err != nil {
+			return nil, err
+		}
+		exact := func(f patches.FileDigests) bool { return f.Path == path && f.Blob == entry.ID }
+		if !slices.ContainsFunc(digests.Files, exact) {
+			return nil, fmt.Errorf("%s of %s: %w", path, commit, fs.ErrNotExist)
+		}
+		return c.objects.Blob(ctx, entry.ID)
 	})
 }

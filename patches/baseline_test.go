@@ -53,6 +53,66 @@ func TestEmbeddedSeries(t *testing.T) {
 	}
 }
 
+// Each blob id that a patch names as a result is one that was recorded from the exact text, or one of a file that the series
+// makes itself; and the exact text of each file that it touches is known.
+func TestIndexLinesWereSeen(t *testing.T) {
+	for _, name := range []string{"v2.6.0", "v2.9.1"} {
+		s, err := Load(Embedded(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blobs, err := readBlobs(s.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, seen := map[string][]byte{}, 0
+		for _, p := range s.Patches {
+			for _, f := range p.Files {
+				if old, ok := made[f.OldName]; ok || f.IsNew {
+					if made[f.NewName], err = f.Apply(old); err != nil {
+						t.Fatal(err)
+					}
+					if id := blobID(made[f.NewName]); id != f.NewID {
+						t.Errorf("%s: %s: %s becomes %s, the index line says %s", name, p.Name, f.NewName, id, f.NewID)
+					}
+					continue
+				}
+				if id := blobs.Patches[p.Name][f.NewName]; id != f.NewID {
+					t.Errorf("%s: %s: %s: recorded is %q, the index line says %s", name, p.Name, f.NewName, id, f.NewID)
+				}
+				seen++
+			}
+		}
+		result, err := Lint(Embedded(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen == 0 || result.Files != result.FilesExact || result.Files == 0 {
+			t.Errorf("%s: %d ids compared; the exact text of %d of %d files is known", name, seen, result.FilesExact, result.Files)
+		}
+	}
+}
+
+// What RecordBlobs does not know it does not record: neither the id of a file whose text is not at hand, nor what the
+// index line says.
+func TestRecordBlobs(t *testing.T) {
+	change := changed("f", "a\nb\n", "a\nc\n")
+	s := &Series{Baseline: Baseline{Tag: "v1"}}
+	p, err := Parse("p", []byte(good(strings.Replace(change, blobID([]byte("a\nc\n")), strings.Repeat("1", 40), 1), changed("g", "x\n", "y\n"), created("new", "x\n"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Patches = []*Patch{p}
+	read := reader(map[string]string{"f": "a\nb\n"})
+	blobs, err := RecordBlobs(s, func(path string) ([]byte, error) { _, content, err := read(path); return content, err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := blobs.Patches["p"]; len(got) != 1 || got["f"] != blobID([]byte("a\nc\n")) {
+		t.Errorf("recorded %v", got)
+	}
+}
+
 // What Write writes is what the files hold: reading and writing them again changes no byte.
 func TestWriteIsStable(t *testing.T) {
 	for _, name := range []string{"v2.6.0", "v2.9.1"} {

@@ -99,5 +99,16 @@ func fixture(tree map[string]string, patches ...string) fstest.MapFS {
 	_, _ = b.Write(&baseline), d.Write(&digests)
 	put("baseline.json", baseline.String())
 	put("digests.json", digests.String())
+	if s, err := Load(fsys, "v1.0.0"); err == nil { // else lint has worse to say
+		blobs, err := RecordBlobs(s, func(path string) ([]byte, error) {
+			_, content, err := reader(tree)(path)
+			return content, err
+		})
+		if err == nil { // else a hunk does not fit
+			var ids bytes.Buffer
+			_ = blobs.Write(&ids)
+			put("blobs.json", ids.String())
+		}
+	}
 	return fsys
 }

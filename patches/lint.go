@@ -32,6 +32,7 @@ const (
 	RuleABI        = "abi"        // note: a change in a header that out-of-tree extensions include
 	RuleUnverified = "unverified" // a hunk that cannot be checked
 	RuleCumulative = "cumulative" // cumulative.patch is the composition of the series
+	RuleBlobs      = "blobs"      // the blob ids that patches name as their results were recorded from exact text
 )
 
 // Severity says what a finding means for the result.
@@ -76,6 +77,8 @@ type LintResult struct {
 	Hunks      int           `json:"hunks"`
 	Verified   int           `json:"verified"`
 	Unverified int           `json:"unverified"`
+	Files      int           `json:"files"`         // of the baseline that the series touches
+	FilesExact int           `json:"files_exact"`   // of these, those whose exact text is known by its digests
 	Changed    []PatchChange `json:"changed"`       // per patch, in order
 	Total      int           `json:"changed_total"` // lines changed by the series
 	NoTests    int           `json:"changed_without_tests"`
@@ -156,6 +159,7 @@ type linter struct {
 	result     LintResult
 	series     Series
 	digests    Digests
+	blobs      Blobs
 	files      files          // as the patches so far leave them
 	unread     string         // the first patch that could not be parsed: after it nothing is known
 	operations map[string]int // changed lines per operations/*.mm
@@ -182,6 +186,9 @@ func (l *linter) readFacts(baseline string) {
 	}
 	if l.digests, err = readDigests(l.dir); err != nil {
 		l.add(digestsFile, 0, RuleBaseline, SeverityError, "", "%v", err)
+	}
+	if l.blobs, err = readBlobs(l.dir); err != nil {
+		l.add(blobsFile, 0, RuleBlobs, SeverityError, recordBlobs, "%v", err)
 	}
 	l.files = newFiles(l.series.Baseline, l.digests)
 }
@@ -234,6 +241,7 @@ func (l *linter) lintPatch(e entry) {
 		l.lintWhitespace(p, f)
 		l.lintABI(p, f)
 		l.lintContext(p, f)
+		l.lintBlob(p, f)
 	}
 	l.count(p)
 }
@@ -451,6 +459,7 @@ func (l *linter) lintTotals() {
 		}
 	}
 	l.lintBaseline()
+	l.lintBlobsUsed()
 }
 
 // lintBaseline checks that baseline.json and digests.json describe the same baseline, and what the series touches.
@@ -470,6 +479,12 @@ func (l *linter) lintBaseline() {
 		}
 	}
 	for _, name := range l.series.TouchedPaths() {
+		if b.Touched[name] != nil {
+			l.result.Files++
+			if blobs[name] == *b.Touched[name] {
+				l.result.FilesExact++
+			}
+		}
 		if _, ok := b.Touched[name]; !ok && b.Schema != 0 {
 			fault(BaselineFile, "the series touches %s, which touched does not list", name)
 		}

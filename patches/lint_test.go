@@ -126,6 +126,11 @@ func TestLintRules(t *testing.T) {
 		"baseline.json damaged":    {alter(patch(good(change)), "baseline.json", `"schema": 1`, `"schema": 2`), RuleBaseline, "schema"},
 		"header of the ABI": {patch(good(changed("aten/src/ATen/mps/MPSEvent.h", event, strings.Replace(event, "int id", "long id", 1)))), RuleABI,
 			`before ["int id;"], after ["long id;"]`},
+		"result nobody has seen": {alter(patch(good(change)), "blobs.json", `"a.h"`, `"notes"`), RuleBlobs, "nobody has seen"},
+		"result made up":         {alter(patch(good(change)), "p.patch", blobID([]byte(edited("line 10", "ten"))), strings.Repeat("1", 40)), RuleBlobs, "with the exact text it became"},
+		"result of another tag":  {alter(patch(good(change)), "blobs.json", `"tag": "v1.0.0"`, `"tag": "v2"`), RuleBlobs, "v2"},
+		"result of no patch":     {alter(patch(good(change)), "blobs.json", `"p"`, `"q"`), RuleBlobs, "not a patch of the series"},
+		"blobs.json damaged":     {alter(patch(good(change)), "blobs.json", `"schema": 1`, `"schema": 2`), RuleBlobs, "schema"},
 		"file without digests":   {patch(good(changed("unknown", "x\n", "y\n"))), RuleUnverified, "no digests"},
 		"new file, path unknown": {alter(alter(patch(good(created("new", "x\n"))), "baseline.json", "\"absent\",\n  \"new\"", `"absent"`), "baseline.json", `"new": null`, `"new": "`+zeroID+`"`), RuleUnverified, "not known"},
 	} {
@@ -135,6 +140,9 @@ func TestLintRules(t *testing.T) {
 			for _, f := range result.Findings {
 				if f.Rule == RuleBaseline && c.rule != RuleBaseline && strings.Contains(f.Message, "touch") {
 					continue // a fixture's touched lists only what the baseline has or is known to lack
+				}
+				if f.Rule == RuleBlobs && c.rule != RuleBlobs {
+					continue // a change that is made by hand has no recorded result
 				}
 				rules = append(rules, f.Rule)
 			}
@@ -181,6 +189,14 @@ func TestLintAfterAConflict(t *testing.T) {
 	result := lint(t, fixture(tree, "one", bad, "two", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))), "three", good(created("absent", "x\n"))))
 	if result.Verified != 1 || result.Unverified != 1 || len(result.Of(SeverityError)) != 1 {
 		t.Errorf("%+v", result)
+	}
+}
+
+// Of a file without digests nobody has seen the result: its hunks are unverified, and its blob id is an error.
+func TestLintOfAFileWithoutDigests(t *testing.T) {
+	result := lint(t, fixture(tree, "p", good(changed("unknown", "x\n", "y\n"))))
+	if !slices.ContainsFunc(result.Of(SeverityError), func(f LintFinding) bool { return f.Rule == RuleBlobs && strings.Contains(f.Message, "nobody has seen") }) {
+		t.Errorf("%v", result.Findings)
 	}
 }
 

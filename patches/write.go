@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -134,22 +135,31 @@ func FinishRewrites(dir string) ([]string, error) {
 
 // Files are the files that a series is made of: patches, the series file, and the baseline's facts. old is the series
 // file as it was: its comments stay with their names. digests may be nil: not to be written.
-func (s *Series) Files(old string, digests *Digests) (map[string][]byte, error) {
-	files := map[string][]byte{seriesFile: []byte(seriesText(old, names(s)))}
+func (s *Series) Files(old string, digests *Digests, blobs Blobs) (map[string][]byte, error) {
+	files, err := FactFiles(s.Baseline, digests, blobs)
+	if err != nil {
+		return nil, err
+	}
+	files[seriesFile] = []byte(seriesText(old, names(s)))
 	for _, p := range s.Patches {
 		files[p.Name+suffix] = p.Raw
 	}
-	var facts bytes.Buffer
-	if err := s.Baseline.Write(&facts); err != nil {
-		return nil, err
-	}
-	files[BaselineFile] = facts.Bytes()
+	return files, nil
+}
+
+// FactFiles are the files of a baseline's facts, by name. digests may be nil: not to be written.
+func FactFiles(baseline Baseline, digests *Digests, blobs Blobs) (map[string][]byte, error) {
+	writers := map[string]func(io.Writer) error{BaselineFile: baseline.Write, blobsFile: blobs.Write}
 	if digests != nil {
+		writers[digestsFile] = digests.Write
+	}
+	files := map[string][]byte{}
+	for name, write := range writers {
 		var text bytes.Buffer
-		if err := digests.Write(&text); err != nil {
+		if err := write(&text); err != nil {
 			return nil, err
 		}
-		files[digestsFile] = text.Bytes()
+		files[name] = text.Bytes()
 	}
 	return files, nil
 }

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
 	"mpsforge/fork/mac"
+	"mpsforge/patches"
 )
 
 func baselineCommand(std streams) *cli.Command {
@@ -58,8 +58,9 @@ func baselineShow(std streams) *cli.Command {
 func baselineRecord(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "baseline", name: "record", usage: "record a checkout's facts, or print a wheel's",
-		about: `Writes baseline.json and digests.json below --patches from the base commit of the checkout: blob ids of the paths
-that the series touches, and line digests of them and of the paths that had digests. No source text is stored.
+		about: `Writes baseline.json, digests.json and blobs.json below --patches from the base commit of the checkout: blob ids of the paths
+that the series touches, line digests of them and of the paths that had digests, and the blob ids that the patches give. No
+source text is stored.
 
   mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches
   mpsforge baseline record --baseline v2.6.0 --path torch/mps/event.py    digests of one file more
@@ -85,25 +86,20 @@ what a series must be adapted to.
 				return result{}, err
 			}
 			defer checkout.Close()
-			baseline, digests, err := checkout.RecordBaseline(ctx, series, c.StringSlice("path"))
+			facts, err := checkout.RecordBaseline(ctx, series, c.StringSlice("path"))
 			if err != nil {
 				return result{}, err
 			}
-			for name, write := range map[string]func(io.Writer) error{"baseline.json": baseline.Write, "digests.json": digests.Write} {
-				path := filepath.Join(dir, baseline.Name, name)
-				file, err := os.Create(path)
-				if err != nil {
-					return result{}, fmt.Errorf("record baseline: %w", err)
-				}
-				if err := write(file); err != nil {
-					return result{}, err
-				}
-				if err := file.Close(); err != nil {
-					return result{}, fmt.Errorf("record baseline: %w", err)
-				}
+			files, err := patches.FactFiles(facts.Baseline, &facts.Digests, facts.Blobs)
+			if err != nil {
+				return result{}, err
 			}
-			message := fmt.Sprintf("recorded %d digests, %d touched paths of %s", len(digests.Files), len(baseline.Touched), baseline.Name)
-			return result{value: baseline, message: message, text: func(w io.Writer) { fmt.Fprintln(w, message) }}, nil
+			if _, err := patches.Rewrite(filepath.Join(dir, facts.Baseline.Name), files, nil); err != nil {
+				return result{}, err
+			}
+			message := fmt.Sprintf("recorded digests of %d files, %d touched paths and the blob ids of %d patches of %s",
+				len(facts.Digests.Files), len(facts.Baseline.Touched), len(facts.Blobs.Patches), facts.Baseline.Name)
+			return result{value: facts.Baseline, message: message, text: func(w io.Writer) { fmt.Fprintln(w, message) }}, nil
 		},
 	})
 }

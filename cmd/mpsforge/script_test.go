@@ -231,25 +231,29 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(filepath.Join(dir, "series"), []byte("slots.patch\nstreams.patch\ntidy.patch\n"), 0o644))
 	record := func(name string, source *patches.Source, paths ...string) (base string) {
 		base = git(up, "rev-parse", name+"^{commit}")
-		baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: name, Tag: name, Commit: base, Tree: git(up, "rev-parse", base+"^{tree}"), Source: source},
-			paths, nil, func(path string) (string, []byte, error) {
-				command := exec.Command("git", "-C", up, "cat-file", "blob", base+":"+path)
-				content, err := command.Output()
-				if err != nil {
-					return "", nil, os.ErrNotExist
-				}
-				return "100644", content, nil
-			})
-		ts.Check(err)
-		for file, write := range map[string]func(*os.File) error{
-			"baseline.json": func(f *os.File) error { return baseline.Write(f) },
-			"digests.json":  func(f *os.File) error { return digests.Write(f) },
-		} {
-			file, err := os.Create(ts.MkAbs(filepath.Join("patches", name, file)))
-			ts.Check(err)
-			ts.Check(write(file))
-			ts.Check(file.Close())
+		read := func(path string) (string, []byte, error) {
+			command := exec.Command("git", "-C", up, "cat-file", "blob", base+":"+path)
+			content, err := command.Output()
+			if err != nil {
+				return "", nil, os.ErrNotExist
+			}
+			return "100644", content, nil
 		}
+		baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: name, Tag: name, Commit: base, Tree: git(up, "rev-parse", base+"^{tree}"), Source: source},
+			paths, nil, read)
+		ts.Check(err)
+		write := func(blobs patches.Blobs) {
+			files, err := patches.FactFiles(baseline, &digests, blobs)
+			ts.Check(err)
+			_, err = patches.Rewrite(ts.MkAbs(filepath.Join("patches", name)), files, nil)
+			ts.Check(err)
+		}
+		write(patches.Blobs{Schema: 1, Tag: name})
+		series, err := patches.Load(os.DirFS(ts.MkAbs("patches")), name)
+		ts.Check(err)
+		blobs, err := patches.RecordBlobs(series, func(path string) ([]byte, error) { _, content, err := read(path); return content, err })
+		ts.Check(err)
+		write(blobs)
 		return base
 	}
 	base := record("v2.9.1", nil, "aten/stream.mm", "aten/event.mm", "aten/old.mm", "aten/slots.h", "aten/new.mm")
