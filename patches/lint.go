@@ -99,7 +99,7 @@ func (r *LintResult) Of(s Severity) []LintFinding {
 const (
 	maxSubject    = 72   // characters, the tag included
 	maxPatch      = 600  // changed lines
-	maxSeries     = 5590 // changed lines outside test/
+	maxSeries     = 5630 // changed lines outside test/
 	maxOperations = 15   // changed lines in one operations/*.mm, over the series
 	headingCut    = 80   // bytes at which git cuts a heading
 )

@@ -89,6 +89,7 @@ func scenarios() []scenario {
 		{name: "strided-first", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, cold: true, iterations: 8},
 		{name: "running-mean", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, iterations: 12},
 		{name: "freed-inside", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, iterations: 12},
+		{name: "operators-in-blocks", patches: discipline, stock: process.StockFails, least: 1, iterations: 2},
 		{name: "encode-beside-wait", patches: discipline, stock: process.StockMay, least: 2, iterations: 3},
 		{name: "sparse-parts", patches: []string{"hand-over"}, stock: process.StockFails, least: 1, iterations: 8},
 		{name: "nested-try", patches: []string{"hand-over"}, stock: process.StockFails, least: 1, iterations: 20},

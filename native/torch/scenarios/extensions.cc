@@ -124,6 +124,66 @@ void external_work(Run& run) { run.expect(false, "these sources have no ATen/mps
 void interop_rules(Run& run) { external_work(run); }
 #endif
 
+// Operators in a block on the queue of their stream, as extensions call them, and the wait for a value there. Each way
+// onto the queue is one of them: kernels over iterators, kernels of their own, graphs, fills, copies.
+void operators_in_blocks(Run& run) {
+  using Operator = at::Tensor (*)(const at::Tensor&);
+  static const std::vector<std::pair<const char*, Operator>> operators = {
+      {"add", [](const at::Tensor& x) { return x + x; }},
+      {"exp", [](const at::Tensor& x) { return x.exp(); }},
+      {"sqrt of a view", [](const at::Tensor& x) { return x.t().sqrt(); }},
+      {"bitwise_and", [](const at::Tensor& x) { return (x * 10).to(at::kInt).bitwise_and(3); }},
+      {"lgamma", [](const at::Tensor& x) { return x.lgamma(); }},
+      {"digamma", [](const at::Tensor& x) { return x.digamma(); }},
+      {"polygamma", [](const at::Tensor& x) { return x.polygamma(1); }},
+      {"renorm", [](const at::Tensor& x) { return x.renorm(2, 0, 1.0); }},
+      {"repeat_interleave", [](const at::Tensor& x) { return x.repeat_interleave(2, 0); }},
+      {"nonzero", [](const at::Tensor& x) { return (x > 1.0).nonzero(); }},
+      {"index", [](const at::Tensor& x) { return x.index({(x > 1.0)}); }},
+      {"index_select",
+       [](const at::Tensor& x) { return x.index_select(0, at::arange(3, x.options().dtype(at::kLong))); }},
+      {"mm", [](const at::Tensor& x) { return x.mm(x.t()); }},
+      {"linear", [](const at::Tensor& x) { return at::linear(x, x, x.select(1, 0)); }},
+      {"layer_norm", [](const at::Tensor& x) { return at::layer_norm(x, {8}); }},
+      {"softmax", [](const at::Tensor& x) { return x.softmax(1); }},
+      {"cumsum", [](const at::Tensor& x) { return x.cumsum(0); }},
+      {"full", [](const at::Tensor& x) { return at::full_like(x, 3.0); }},
+      {"clone of a view", [](const at::Tensor& x) { return x.t().clone(at::MemoryFormat::Contiguous); }},
+      {"copy from the CPU", [](const at::Tensor& x) { return x.cpu().mul(2.0).to(x.device()); }},
+      {"item", [](const at::Tensor& x) { return at::full({1}, x.sum().item<float>()); }},
+  };
+  const auto& hooks = at::detail::getMPSHooks();
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      for (const auto& [name, compute] : operators) {
+        const at::Tensor input = at::rand({6, 8}, generator) + 0.5;
+        const at::Tensor x = input.to(at::kMPS);
+        const Operator run_it = compute;
+        __block at::Tensor found;
+        __block std::exception_ptr error;
+        const dispatch_block_t block = ^{
+          try {
+            found = run_it(x).cpu();
+          } catch (...) {
+            error = std::current_exception();
+          }
+        };
+        const auto check = [&] {
+          if (error) std::rethrow_exception(error);
+          run.expect_close(name, found, compute(input));
+        };
+        dispatch_sync(static_cast<dispatch_queue_t>(hooks.getDispatchQueue()), block);
+        check();
+#ifdef MPSFORGE_HAS_INTEROP
+        at::mps::runOnStreamQueue(at::mps::getCurrentMPSStream(), block);
+        check();
+#endif
+      }
+    }
+  });
+}
+
 // One thread waits for the device, whose work waits for an event; the others encode on the same stream meanwhile, and
 // the last of them gives the event. If the wait held the stream's queue, they would wait for each other.
 void encode_beside_wait(Run& run) {
@@ -294,6 +354,8 @@ const std::vector<Scenario>& extension_scenarios() {
       {"raw-work", "copies that an extension encodes itself, between other threads' tensors", raw_work},
       {"external-work", "copies in command buffers of a library's own, between other threads' tensors", external_work},
       {"interop-rules", "what extensions must not do raises", interop_rules},
+      {"operators-in-blocks", "operators, and waits for their values, in a block on their stream's queue",
+       operators_in_blocks},
       {"encode-beside-wait", "threads encode on the stream for whose work another waits", encode_beside_wait},
       {"sparse-parts", "the parts of sparse tensors under a guard that names the whole", sparse_parts},
       {"nested-try", "a nested guard that gets one of its two locks and begins again", nested_try},
