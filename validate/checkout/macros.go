@@ -45,7 +45,7 @@ func expandMacros(text string, headers macros) (expanded string, own macros) {
 			delete(own, name)
 			continue
 		}
-		m := macro{takes: parts[3] != "", text: strings.NewReplacer("\\\n", " ").Replace(parts[4])}
+		m := macro{takes: parts[3] != "", text: strings.ReplaceAll(parts[4], "\\\n", " ")}
 		if m.takes {
 			m.parameters = splitArguments(parts[3][1 : len(parts[3])-1])
 		}
