@@ -83,7 +83,7 @@ func (known macros) expand(text string, within []string) string {
 			}
 		}
 		if after == end && definitions[0].takes {
-			out.WriteString(name) // without brackets it is no use
+			out.WriteString(name) // without brackets it is not a use of the macro
 		}
 		out.WriteString(strings.Repeat("\n", strings.Count(text[end:after], "\n")))
 		i = after
