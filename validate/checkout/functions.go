@@ -16,12 +16,11 @@ type function struct {
 }
 
 // macroUse is a macro between functions, in capitals, with its arguments: a registration, or one that defines a function.
-var macroUse = regexp.MustCompile(`(?m)^[ \t]*([A-Z][A-Z0-9_]+)\(\s*&?(\w+)([^()]*)\)`)
+var macroUse = regexp.MustCompile(`\b([A-Z][A-Z0-9_]+)\(\s*&?(\w+)([^()]*)\)`)
 
-// functionsOf finds the functions of one file. REGISTER_DISPATCH(stub, &kernel) and its like count as a function stub that calls kernel;
-// a function in a macro's definition has the macro's name, and is called where the macro is used. What is written is counted in mentioned.
-func functionsOf(file, source string, mentioned map[string]int) (functions []*function) {
-	text := blankLiterals(source)
+// functionsOf finds the functions of one file, whose text has no comments, no strings and no macros any more. REGISTER_DISPATCH(stub, &kernel)
+// and its like count as a function stub that calls kernel. What is written is counted in mentioned.
+func functionsOf(file, text string, mentioned map[string]int) (functions []*function) {
 	for _, word := range wordsIn(text) {
 		mentioned[word]++
 	}
@@ -32,9 +31,6 @@ func functionsOf(file, source string, mentioned map[string]int) (functions []*fu
 		}
 		body := text[open.at : end+1]
 		name := open.name[strings.LastIndexByte(open.name, ':')+1:]
-		if macro := macroAt(text, open.at); macro != "" {
-			name = macro
-		}
 		head := text[strings.LastIndexAny(text[:open.at], ";{}")+1 : open.at]
 		functions = append(functions, &function{file: file, line: 1 + strings.Count(text[:open.at], "\n"), name: name, local: slices.Contains(strings.Fields(head), "static"), calls: callsIn(body)})
 		for i := open.at; i <= end; i++ {
@@ -54,19 +50,6 @@ func functionsOf(file, source string, mentioned map[string]int) (functions []*fu
 		functions = append(functions, use)
 	}
 	return functions
-}
-
-// macroAt names the macro in whose definition a place is, if it is in one.
-func macroAt(text string, at int) string {
-	begin := strings.LastIndexByte(text[:at], '\n') + 1
-	for begin > 1 && strings.HasSuffix(strings.TrimRight(text[:begin-1], " \t"), "\\") {
-		begin = strings.LastIndexByte(text[:begin-1], '\n') + 1
-	}
-	definition, found := strings.CutPrefix(strings.TrimLeft(text[begin:at], " \t"), "#define")
-	if words := wordsIn(definition); found && len(words) > 0 {
-		return words[0]
-	}
-	return ""
 }
 
 // walkBrackets reads a text without comments and strings. It calls closed for each pair of brackets, inner pairs first, and word for

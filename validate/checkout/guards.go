@@ -1,13 +1,11 @@
 package checkout
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -25,6 +23,7 @@ const (
 	generatorFile = "torchgen/dest/register_dispatch_key.py"
 	operatorsFile = "aten/src/ATen/native/native_functions.yaml"
 	kernelsFolder = "aten/src/ATen/native"
+	stubsFile     = "aten/src/ATen/native/DispatchStub.h" // its macros are not expanded, but read as they are: REGISTER_DISPATCH and its like
 )
 
 // operatorFolders hold functions that encode. What holds the stream, the guard and the events themselves, ATen/mps, is not among them.
@@ -34,37 +33,13 @@ var operatorFolders = []string{"aten/src/ATen/native/mps", "aten/src/ATen/native
 type guarded struct {
 	fetch   int         // how many ask for a stream by themselves
 	covered int         // how many are reached through guards alone, callers on the way included
+	others  int         // how many come to a stub or a function that asks for a stream, but with tensors of other devices only
 	naked   []*function // nothing covers them
-}
-
-var (
-	operatorLine = regexp.MustCompile(`^- func: (\S+?)\((.*)\) -> (.*)$`)
-	kernelLine   = regexp.MustCompile(`^    ([A-Za-z, ]*MPS[A-Za-z, ]*): (\w+)`)
-)
-
-// wrappedKernels gives the functions that a generated wrapper with a guard calls, by name. Views that write nothing have no guard.
-func wrappedKernels(dir string) (map[string]bool, error) {
-	file, err := os.Open(filepath.Join(dir, operatorsFile))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	kernels, view := map[string]bool{}, false
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if operator := operatorLine.FindStringSubmatch(lines.Text()); operator != nil {
-			view = strings.Contains(operator[3], "(a") && !strings.Contains(operator[2], "!)")
-		} else if kernel := kernelLine.FindStringSubmatch(lines.Text()); kernel != nil && !view {
-			kernels[kernel[2]] = true
-		}
-	}
-	return kernels, lines.Err()
 }
 
 // guards traces each function that asks for a stream to the guards that cover it, through all that call it.
 func guards(dir string) (*guarded, error) {
-	kernels, err := wrappedKernels(dir)
+	ways, err := waysIn(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -101,20 +76,30 @@ func guards(dir string) (*guarded, error) {
 			continue
 		}
 		seen[f] = true
-		var above []*function
-		if !f.calls[guardType] {
-			above = slices.DeleteFunc(slices.Clone(callers[f.name]), func(caller *function) bool {
-				// Far from the operators a name may mean another function, unless it is one of MPS.
-				near := inOperatorFolder(caller.file) || caller.file == f.file || strings.Contains(f.name, "mps") || registered[f.name]
-				return !near || caller.file == f.file && caller.name == f.name
-			})
-			unused := f.local && mentioned[f.name] == 1
-			if !kernels[f.name] && len(above) == 0 && !unused {
-				g.naked = append(g.naked, f)
-				continue
-			}
+		if f.calls[guardType] {
+			g.covered++
+			continue
 		}
-		g.covered++
+		way := wayIn{}
+		if known := ways[f.name]; known != nil {
+			way = *known
+		}
+		otherDevice := way == wayIn{others: true} && !inOperatorFolder(f.file)
+		above := slices.DeleteFunc(slices.Clone(callers[f.name]), func(caller *function) bool {
+			// Far from the operators a name may mean another function, unless it is one of MPS or a kernel.
+			near := inOperatorFolder(caller.file) || caller.file == f.file || strings.Contains(f.name, "mps") || registered[f.name] || otherDevice
+			return !near || caller.file == f.file && caller.name == f.name
+		})
+		unused := f.local && mentioned[f.name] == 1
+		switch {
+		case way.bare && !way.guarded, !way.guarded && !otherDevice && len(above) == 0 && !unused:
+			g.naked = append(g.naked, f)
+			continue
+		case otherDevice:
+			g.others++
+		default:
+			g.covered++
+		}
 		open = append(open, above...)
 	}
 	return g, nil
@@ -126,12 +111,26 @@ func inOperatorFolder(file string) bool {
 
 // backendFunctions reads the operators and what may call them, and says how often each name is written there.
 func backendFunctions(dir string) (functions []*function, mentioned map[string]int, err error) {
-	mentioned = map[string]int{}
+	type source struct{ file, text string }
+	var sources []source
+	headers := macros{}
 	_, err = eachSource(dir, []string{kernelsFolder, "torch/csrc/mps"}, func(file, text string) {
-		functions = append(functions, functionsOf(file, text, mentioned)...)
+		text = blankLiterals(text)
+		sources = append(sources, source{file, text})
+		if filepath.Ext(file) == ".h" && file != stubsFile {
+			_, own := expandMacros(text, macros{})
+			for name, definitions := range own {
+				headers[name] = append(headers[name], definitions...)
+			}
+		}
 	})
 	if err != nil {
 		return nil, nil, err
+	}
+	mentioned = map[string]int{}
+	for _, s := range sources {
+		text, _ := expandMacros(s.text, headers)
+		functions = append(functions, functionsOf(s.file, text, mentioned)...)
 	}
 	return functions, mentioned, nil
 }
@@ -153,9 +152,10 @@ func checkGuards(dir string, report *reports.Stage) error {
 	}
 	report.Count("functions that ask for a stream", int64(g.fetch))
 	report.Count("functions covered by guards", int64(g.covered))
+	report.Count("functions for other devices only", int64(g.others))
 	for _, f := range g.naked {
 		report.Add(reports.Check{Name: name, Subject: fmt.Sprintf("%s:%d", f.file, f.line), Verdict: reports.Failed,
-			Detail: f.name + " asks for a stream, or calls a function that does, but no wrapper, no guard and no caller with a guard was found: add a guard"})
+			Detail: f.name + " asks for a stream, or calls a function that does, and can be called with no guard around it: add a guard (MPSOpGuard) to it, or to what calls it"})
 	}
 	if len(g.naked) == 0 {
 		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Passed, Detail: "every function of the operators that asks for a stream is reached through guards only"})
