@@ -65,6 +65,7 @@ test: build check unit demo
 TORCH :=
 FORM  := quick
 SEEDS := 11 12 13
+test-v2.9.1: export GOFLAGS := $(GOFLAGS) -buildvcs=true # the record names the commit that ran
 test-v2.9.1: build
 	$(call part,$@,TORCH="$(TORCH)" FORM="$(FORM)" SEEDS="$(SEEDS)" sh ci/test-tree.sh $(MPSFORGE) $(CACHE) v2.9.1 $(BUILD)/test-v2.9.1)
 

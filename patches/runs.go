@@ -49,7 +49,7 @@ type StageRun struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason,omitempty"` // why it failed, or was not run
-	// Excused says that whoever recorded the run knew that the stage cannot run there. It is no pass.
+	// Excused says that whoever recorded the run knew that the stage cannot run there. That is not a pass.
 	Excused  bool             `json:"excused,omitempty"`
 	Flavours []string         `json:"flavours,omitempty"` // of the host builds that were checked
 	Checks   map[string]int   `json:"checks"`             // how many had each verdict
@@ -97,7 +97,7 @@ const recordRuns = "the file is not for editing: mpsforge baseline runs REPORT.j
 // RunState says what the last run of a stage is worth for the series as it is.
 type RunState string
 
-// The states. A stage that was excused did not run and is no pass; of the others only passed is one.
+// The states. A stage that was excused did not run, which is not a pass; of the others only passed is one.
 const (
 	RunPassed  RunState = "passed"
 	RunFailed  RunState = "failed"
