@@ -1,6 +1,6 @@
 #!/bin/sh
 # test-tree.sh MPSFORGE CACHE BASELINE FOLDER: every stage that can run on Linux, on a whole tree of the baseline that CACHE has, and
-# both overlays; what the stages came to is recorded in patches/BASELINE/runs.json. FOLDER gets a copy of the tree, reports and wheels.
+# both overlays; what the stages came to is recorded beside its series (runs.json). FOLDER gets a copy of the tree, reports and wheels.
 #
 #   TORCH=DIR   where pip install --target put torch of the baseline's version
 #   FORM=quick  or long: the form of the stages
