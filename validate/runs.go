@@ -56,7 +56,7 @@ func checkReport(report *reports.Report, series *patches.Series, exact *fork.Exa
 	case is.SeriesDigest != series.Digest():
 		return fmt.Errorf("it is of the series with digest %.12s, this one has %.12s%s", is.SeriesDigest, series.Digest(), again)
 	case seen == nil || seen.Verdict == reports.NotRun:
-		return errors.New("the stage checkout did not run, so it does not say what the checkout held; name that stage, too: mpsforge verify --stages checkout,...")
+		return errors.New("the stage checkout did not run, so it does not say what the checkout held; name that stage, too, with --stages")
 	case !wasExact:
 		return errors.New("its stage checkout did not find the baseline with exactly this series" + again)
 	case is.BaseCommit != exact.BaseCommit || is.HeadTree != exact.HeadTree:
