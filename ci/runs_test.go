@@ -159,7 +159,7 @@ func TestReleaseNeedsTheRuns(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(clone, "patches", patches.DefaultBaseline, patches.RunsFile), text.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		command := exec.Command("sh", "ci/release.sh", version, "out", "nonsense")
+		command := exec.Command("sh", filepath.Join(repository, "ci/release.sh"), version, "out", "nonsense")
 		command.Dir = clone
 		output, err := command.CombinedOutput()
 		if err == nil {
