@@ -1,5 +1,6 @@
 # make demo   the main job on a real PyTorch tree
 # make test   everything that CI runs, with seconds per part
+# make test-v2.9.1 TORCH=DIR   every stage that Linux can run, on the cache's whole tree of v2.9.1, recorded beside its series; FORM=long, SEEDS="11 12 13"
 # make fuzz   all fuzz targets, FUZZTIME each (10m), one after another; FUZZ=Name for those with Name
 # make kills  commands killed at each fault point and at KILLS random moments (1000); with CHECKOUT=DIR on copies of it, and those that need a host build
 # make soak   operators and scenarios by threads for SOAK (60m), with memory, files and threads watched
@@ -25,7 +26,7 @@ define part
 	@echo "== $(1)"; exec 2>&1; TIMEFORMAT='== $(1): %0R s (processors: %0U s user, %0S s system)'; time ( $(2) )
 endef
 
-.PHONY: all build demo test check tools unit bench fuzz kills soak tidy vulns release reference pictures licences clean
+.PHONY: all build demo test test-v2.9.1 check tools unit bench fuzz kills soak tidy vulns release reference pictures licences clean
 all: build
 
 build: $(MPSFORGE)
@@ -59,6 +60,14 @@ unit:
 
 test: build check unit demo
 	@echo "== all parts ended well"
+
+# No part of test: the tree cannot be had everywhere. DIR is where "pip install --target DIR torch==2.9.1" put torch.
+TORCH :=
+FORM  := quick
+SEEDS := 11 12 13
+test-v2.9.1: export GOFLAGS := $(GOFLAGS) -buildvcs=true # the record names the commit that ran
+test-v2.9.1: build
+	$(call part,$@,TORCH="$(TORCH)" FORM="$(FORM)" SEEDS="$(SEEDS)" sh ci/test-tree.sh $(MPSFORGE) $(CACHE) v2.9.1 $(BUILD)/test-v2.9.1)
 
 # FILES,PATCHES,COMMITS of a generated repository, such as 100000,500,200000; without them two small ones.
 SCALE :=

@@ -28,6 +28,7 @@ var (
 	ErrReport   = errors.New("the report is of another series")
 	ErrTooLarge = errors.New("upstream's checks refuse pull requests of that size")
 	ErrLint     = errors.New("lint found something")
+	ErrNotRun   = errors.New("the series was not verified as it is")
 	ErrText     = errors.New("your own words cannot be found in an earlier text")
 )
 
@@ -40,6 +41,7 @@ type Options struct {
 	Ready    bool   // for review; else the texts are marked as drafts
 	Report   *reports.Report
 	Series   *patches.LintResult // what lint says about the series
+	Runs     *patches.RunsResult // what is recorded of its verification
 	Out      string              // folder of the texts
 	Mailbox  string              // folder of mail files; empty makes branches instead
 	Replace  bool                // move branches that are at other commits
@@ -101,6 +103,9 @@ func Prepare(ctx context.Context, checkout *fork.Checkout, series *patches.Serie
 		if below, err := filepath.Rel(checkout.Dir(), dir); err == nil && filepath.IsLocal(below) {
 			return nil, fmt.Errorf("%w: %s lies in the checkout, whose work tree stays as it is; name a folder elsewhere: --out, --mailbox", ErrOptions, dir)
 		}
+	}
+	if options.Runs != nil && options.Runs.Refusal() != "" {
+		sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("without --dry-run this is refused: %v: %s", ErrNotRun, options.Runs.Refusal())})
 	}
 	carried, err := forUpstream(series, options.Author)
 	if err != nil {
@@ -179,6 +184,9 @@ func (o *Options) check(series *patches.Series) error {
 		if bad := o.Series.Of(patches.SeverityError); len(bad) > 0 {
 			return fmt.Errorf("%w: %d errors in the series, the first: %s; mpsforge lint lists them", ErrLint, len(bad), bad[0])
 		}
+	}
+	if o.Runs != nil && o.Runs.Refusal() != "" && !o.DryRun { // a dry run makes nothing that anybody could believe
+		return fmt.Errorf("%w: %s", ErrNotRun, o.Runs.Refusal())
 	}
 	if o.Report == nil {
 		return nil

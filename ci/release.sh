@@ -2,7 +2,8 @@
 # release.sh VERSION FOLDER TARGET...: binaries of a release, each also in an archive with what belongs to it, and SHA256SUMS. A target is a system as Go names it, such as
 # linux/arm64, built without cgo; native, which is this machine with cgo; or one such as darwin/arm64+cgo, macOS with cgo from
 # Linux, by zig's compiler from PyPI, which the folder MPSFORGE_CACHE keeps. The same commit gives the same bytes with the same
-# Go, and with cgo the same C++ compiler, in whatever folder.
+# Go, and with cgo the same C++ compiler, in whatever folder. A release is refused unless every stage passed on its series, which
+# mpsforge baseline runs says; v0.0.0 is a rehearsal, of which nothing is released, and is not held to that.
 set -eu
 version=$1
 folder=$2
@@ -14,6 +15,10 @@ case $version in
     exit 2
     ;;
 esac
+if [ "$version" != v0.0.0 ] && ! CGO_ENABLED=0 go run -trimpath -tags urfave_cli_no_docs ./cmd/mpsforge baseline runs --check --patches patches >/dev/null; then
+  echo "release: $version is refused: the series was not verified as it is (see above)" >&2
+  exit 4
+fi
 mkdir -p "$folder"
 for target; do
   case $target in

@@ -79,6 +79,34 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 	return exact, nil
 }
 
+// ExactFiles lists the files of a commit that are equal to the baseline's digests, and says whether the commit as a whole is the
+// release's: then so is every other file.
+func (c *Checkout) ExactFiles(ctx context.Context, series *patches.Series, id string) (exact []string, whole bool, err error) {
+	proof, err := c.identify(ctx, series, id)
+	if err != nil {
+		return nil, false, err
+	}
+	commit, err := c.objects.Commit(ctx, id)
+	if err != nil {
+		return nil, false, err
+	}
+	digests, err := series.Digests()
+	if err != nil {
+		return nil, false, err
+	}
+	exact = []string{}
+	for _, file := range digests.Files {
+		entry, _, err := c.objects.Find(ctx, commit.Tree, file.Path)
+		if err != nil {
+			return nil, false, err
+		}
+		if entry.ID == file.Blob {
+			exact = append(exact, file.Path)
+		}
+	}
+	return exact, proof != "", nil
+}
+
 // WorkFile gives the bytes of a tracked file as the work tree has it and reports whether HEAD has the same, the filters
 // that apply to its path (end of line and the like) considered.
 func (c *Checkout) WorkFile(ctx context.Context, path string) (content []byte, asHead bool, err error) {

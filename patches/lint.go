@@ -33,15 +33,18 @@ const (
 	RuleUnverified = "unverified" // a hunk that cannot be checked
 	RuleCumulative = "cumulative" // cumulative.patch is the composition of the series
 	RuleBlobs      = "blobs"      // the blob ids that patches name as their results were recorded from exact text
+	RuleRuns       = "runs"       // every stage was run on the series as it is (LintRuns)
 )
 
 // Severity says what a finding means for the result.
 type Severity string
 
-// The severities. Neither an error nor an unverified hunk is a pass; a note is for the reader.
+// The severities. Neither an error nor an unverified hunk is a pass. A warning is no fault of the series, but nothing is to be
+// claimed of it before that is seen to; a note is for the reader.
 const (
 	SeverityError      Severity = "error"
 	SeverityUnverified Severity = "unverified"
+	SeverityWarning    Severity = "warning"
 	SeverityNote       Severity = "note"
 )
 

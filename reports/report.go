@@ -49,7 +49,9 @@ type Report struct {
 	Missing []string `json:"missing,omitempty"` // required stages that did not run
 	// Settings are the flags that a file of settings has set, by name.
 	Settings map[string]string `json:"settings,omitempty"`
-	Command  string            `json:"command,omitempty"` // for a POSIX shell: runs the same again, with the same seed
+	// Choices are the flags that made stages run something else than their short or long form, by name.
+	Choices map[string]string `json:"choices,omitempty"`
+	Command string            `json:"command,omitempty"` // for a POSIX shell: runs the same again, with the same seed
 	// Summary is Conclusion, for readers of the JSON form: the verdict alone does not say that stages did not run.
 	Summary string   `json:"summary,omitempty"`
 	Limits  []string `json:"limits"` // what this kind of run cannot show, in full sentences

@@ -68,6 +68,9 @@ func Stages() []Stage {
 	}
 }
 
+// notAsked is the reason of stages that a run left out because others were named.
+const notAsked = "not asked for"
+
 // limits is printed with every report.
 var limits = []string{
 	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what else Apple's closed frameworks do; only the device and python stages on a Mac can.",
@@ -136,7 +139,7 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 		result := reports.Stage{Name: s.Name, Question: s.Question}
 		switch {
 		case len(options.Stages) > 0 && !slices.Contains(options.Stages, s.Name):
-			result.Verdict, result.Reason = reports.NotRun, "not asked for"
+			result.Verdict, result.Reason = reports.NotRun, notAsked
 		case stopped != "" && !options.KeepGoing:
 			result.Verdict, result.Reason = reports.NotRun, stopped+" failed"
 			events.Step(sink, stage.StepName(s.Name))(events.Skipped, "not run: "+result.Reason)

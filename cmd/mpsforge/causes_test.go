@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mpsforge/patches"
 )
 
 // One cause has one exit code, whatever command finds it, in plain form, in JSON, and with JSON progress.
@@ -41,6 +43,7 @@ func TestOneCauseOneCode(t *testing.T) {
 		{"a folder of patches is missing", exitUsage, with(withPatches, "--patches nowhere")},
 		{"a folder of patches is a file", exitUsage, with(withPatches[:4:4], "--patches file")},
 		{"no such baseline", exitUsage, with(withPatches, "--baseline v9")},
+		{"the series was not verified as it is", exitVerify, []string{"baseline runs --check --patches patches"}},
 		{"no such flag", exitUsage, with(append(withPatches, "doctor", "run", "replay file", "version", "baseline", "metal"), "--nonsense")},
 		{"no such command", exitUsage, []string{"nonsense", "help nonsense", "help verify nonsense", "metal nonsense", "baseline nonsense", "report nonsense", "pr nonsense", "--json nonsense"}},
 	} {
@@ -53,6 +56,9 @@ func TestOneCauseOneCode(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := os.CopyFS("patches", os.DirFS(series)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(filepath.Join("patches", patches.DefaultBaseline, patches.RunsFile)); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile("file", []byte("text\n"), 0o644); err != nil {

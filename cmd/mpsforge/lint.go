@@ -10,13 +10,15 @@ import (
 
 	"mpsforge/internal/events"
 	"mpsforge/patches"
+	"mpsforge/validate"
 )
 
 func lintCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "lint", usage: "check the series without any checkout",
 		about: `Strict, in memory: format, message, paths, bounds, and every context and removed line against the baseline's line
-digests. Hunks in files without digests are listed as unverified; they never count as passed.
+digests. Hunks in files without digests are listed as unverified; they never count as passed. It warns of stages of verify that
+were not run on the series as it is; a warning does not fail.
 
   mpsforge lint                             all baselines
   mpsforge lint --baseline v2.9.1
@@ -66,6 +68,13 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 					}
 					bad += len(one.Comparison.Findings)
 				}
+				if bad == 0 { // what is to be run is known of a whole series only
+					if one.Runs, err = patches.LintRuns(files, name, validate.StageNames()); err != nil {
+						finish(events.Failed, "")
+						return result{}, err
+					}
+					bad += len(one.Runs.Errors())
+				}
 				found = append(found, one)
 				errors += bad
 				finish(map[bool]events.StepOutcome{true: events.OK, false: events.Failed}[bad == 0], "")
@@ -75,6 +84,9 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 					printLint(w, one.LintResult, c.Bool("notes"))
 					if one.Comparison != nil {
 						printComparison(w, one.Comparison)
+					}
+					if one.Runs != nil {
+						printRunFindings(w, one.Runs)
 					}
 				}
 			}}
@@ -90,6 +102,7 @@ digests. Hunks in files without digests are listed as unverified; they never cou
 type lintFound struct {
 	*patches.LintResult
 	Comparison *patches.CompareResult `json:"comparison,omitempty"`
+	Runs       *patches.RunsResult    `json:"runs,omitempty"`
 }
 
 // fixSeries brings files below --patches into form and says which it rewrote.
@@ -135,6 +148,15 @@ func printComparison(w io.Writer, comparison *patches.CompareResult) {
 	}
 	fmt.Fprintf(w, "%s against %s: patches in both: %d, differences: %d; errors: %d\n", comparison.Baseline, comparison.Against,
 		comparison.Patches, len(comparison.Differences), len(comparison.Findings))
+}
+
+func printRunFindings(w io.Writer, found *patches.RunsResult) {
+	for _, finding := range found.Findings {
+		fmt.Fprintln(w, finding)
+	}
+	if found.Asked {
+		fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
+	}
 }
 
 func printLint(w io.Writer, linted *patches.LintResult, notes bool) {

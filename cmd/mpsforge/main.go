@@ -115,6 +115,8 @@ func exitCode(err error) int {
 	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotResolved, fork.ErrBranch):
 		return exitConflict
+	case is(ci.ErrNotRun):
+		return exitVerify
 	case is(fork.ErrEnvironment, builds.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, pytests.ErrNoTorch):
 		return exitEnvironment
 	}

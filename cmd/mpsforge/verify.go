@@ -286,7 +286,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	report.Command, report.Settings = c.again(report.Seed), c.fromFile
+	report.Command, report.Settings, report.Choices = c.again(report.Seed), c.fromFile, c.choices()
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
@@ -316,6 +316,17 @@ func (c call) verify(ctx context.Context) (result, error) {
 		}
 	}
 	return found, nil
+}
+
+// choices are the flags that make stages run something else than their form.
+func (c call) choices() map[string]string {
+	chosen := map[string]string{}
+	for _, flag := range slices.Concat(pythonFlags(), judgeFlags(), []cli.Flag{&cli.StringFlag{Name: "flavours"}, &cli.StringFlag{Name: "ablate"}}) {
+		if name := flag.Names()[0]; c.IsSet(name) {
+			chosen[name] = fmt.Sprint(c.Value(name))
+		}
+	}
+	return chosen
 }
 
 // again is the command line that runs the same with the same random choices.

@@ -93,6 +93,17 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if _, err := os.Stat(filepath.Join(folder, suites[0].inCheckout())); err != nil {
 		return stage.Skipf("the checkout's base commit has no %s", suites[0].inCheckout())
 	}
+	base, _ := env.Checkout.Base()
+	exact, whole, err := env.Checkout.ExactFiles(ctx, env.Series, base)
+	if err != nil {
+		return err
+	}
+	for _, file := range suites {
+		_, err := os.Stat(filepath.Join(folder, file.inCheckout()))
+		if err == nil && !whole && !slices.Contains(exact, file.inCheckout()) { // what it finds would say nothing of the release
+			return stage.Skipf("the checkout's base commit is not the release's, and its %s is not among the files known to be those of %s", file.inCheckout(), env.Series.Baseline.Name)
+		}
+	}
 	yaml, err := os.ReadFile(filepath.Join(folder, operatorsFile))
 	if err != nil {
 		return err

@@ -1,0 +1,83 @@
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mpsforge/fork"
+	"mpsforge/fork/builds"
+	"mpsforge/internal/words"
+	"mpsforge/patches"
+	"mpsforge/reports"
+)
+
+// ErrReport is returned, wrapped, for a report that cannot be recorded as the last run of a baseline's stages.
+var ErrReport = errors.New("the report cannot be recorded")
+
+// RecordRuns puts what reports say of their stages into the recorded runs of the series' baseline. They must be of this series, on
+// this checkout as it is, and of whole stages. Excused stages are those that cannot run there.
+func RecordRuns(runs *patches.Runs, series *patches.Series, exact *fork.Exactness, tree patches.Tree, excused []string, all []*reports.Report) error {
+	if len(exact.Deviations) > 0 {
+		return fmt.Errorf("%w: %s", fork.ErrDirty, exact.Deviations[0])
+	}
+	var added []patches.Run
+	for _, report := range all {
+		if err := checkReport(report, series, exact); err != nil {
+			return fmt.Errorf("%w: %w", ErrReport, err)
+		}
+		form := "long"
+		if report.Quick {
+			form = "quick"
+		}
+		run := patches.Run{Date: report.Started, Tool: strings.TrimSpace(report.Tool.Version + " " + report.Tool.Commit), System: report.Machine.System,
+			SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree, Form: form, Seed: report.Seed}
+		for i := range report.Stages {
+			if stage := &report.Stages[i]; stage.Reason != notAsked {
+				run.Stages = append(run.Stages, recorded(stage, slices.Contains(excused, stage.Name)))
+			}
+		}
+		added = append(added, run)
+	}
+	runs.Schema, runs.Tag = 1, series.Baseline.Tag
+	runs.Add(map[string]patches.Tree{exact.BaseTree: tree}, added...)
+	return nil
+}
+
+// checkReport refuses a report of something else than the series on the checkout.
+func checkReport(report *reports.Report, series *patches.Series, exact *fork.Exactness) error {
+	is, again := report.Identity, "; run mpsforge verify on it again"
+	seen := report.Stage("checkout")
+	wasExact := seen != nil && slices.ContainsFunc(seen.Checks, func(c reports.Check) bool { return c.Name == "exact" && c.Verdict == reports.Passed })
+	switch {
+	case is.Baseline != series.Baseline.Name:
+		return fmt.Errorf("it is of baseline %s, the series is of %s", is.Baseline, series.Baseline.Name)
+	case is.SeriesDigest != series.Digest():
+		return fmt.Errorf("it is of the series with digest %.12s, this one has %.12s%s", is.SeriesDigest, series.Digest(), again)
+	case seen == nil || seen.Verdict == reports.NotRun:
+		return errors.New("the stage checkout did not run, so it does not say what the checkout held; name that stage, too, with --stages")
+	case !wasExact:
+		return errors.New("its stage checkout did not find the baseline with exactly this series" + again)
+	case is.BaseCommit != exact.BaseCommit || is.HeadTree != exact.HeadTree:
+		return fmt.Errorf("it is of another checkout: base %.12s and tree %.12s, here they are %.12s and %.12s", is.BaseCommit, is.HeadTree, exact.BaseCommit, exact.HeadTree)
+	}
+	for name, value := range report.Choices {
+		return fmt.Errorf("it was made with --%s %s, so that stages did not run in their short or long form%s without that flag", name, value, again)
+	}
+	return nil
+}
+
+// recorded is what is kept of a stage.
+func recorded(stage *reports.Stage, excused bool) patches.StageRun {
+	run := patches.StageRun{Name: stage.Name, Verdict: string(stage.Verdict), Reason: words.FirstLine(stage.Reason), Checks: map[string]int{}, Counts: stage.Counts}
+	run.Excused = excused && stage.Verdict != reports.Passed && stage.Verdict != reports.Failed
+	for _, check := range stage.Checks {
+		run.Checks[string(check.Verdict)]++
+		_, flavour, _ := strings.Cut(check.Subject, ", ")
+		if (check.Verdict == reports.Passed || check.Verdict == reports.Failed) && slices.Contains(builds.Flavours(), builds.Flavour(flavour)) && !slices.Contains(run.Flavours, flavour) {
+			run.Flavours = append(run.Flavours, flavour)
+		}
+	}
+	return run
+}

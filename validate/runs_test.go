@@ -1,0 +1,57 @@
+package validate
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"mpsforge/fork"
+	"mpsforge/patches"
+	"mpsforge/reports"
+)
+
+// What is recorded of a stage is what its checks say: their verdicts, and the flavours that were really checked. A stage that the run
+// left out keeps its earlier run; one that could not run, or was not reached, has no pass.
+func TestRecordedStages(t *testing.T) {
+	series := &patches.Series{Baseline: patches.Baseline{Name: "v1.0.0", Tag: "v1.0.0"}}
+	exact := &fork.Exactness{BaseCommit: "base", BaseTree: "tree", HeadTree: "head"}
+	check := func(name, subject string, verdict reports.Verdict) reports.Check {
+		return reports.Check{Name: name, Subject: subject, Verdict: verdict}
+	}
+	report := &reports.Report{Quick: true, Seed: 7, Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: series.Digest(), BaseCommit: "base", HeadTree: "head"},
+		Stages: []reports.Stage{
+			{Name: "series", Verdict: reports.NotRun, Reason: notAsked},
+			{Name: "checkout", Verdict: reports.Passed, Checks: []reports.Check{check("exact", "checkout", reports.Passed)}},
+			{Name: "runtime", Verdict: reports.Failed, Reason: "linear: crashed\nand more", Counts: map[string]int64{"programs": 3}, Checks: []reports.Check{
+				check("linear", "stock, plain", reports.Passed), check("linear", "patched, plain", reports.Failed),
+				check("mlp", "patched, tsan", reports.Passed), check("mlp", "patched, asan", reports.Skipped)}},
+			{Name: "device", Verdict: reports.Skipped, Reason: "no Metal"},
+			{Name: "upstream", Verdict: reports.Skipped, Reason: "no tests"},
+			{Name: "overlay", Verdict: reports.NotRun, Reason: "runtime failed"},
+		}}
+	before := patches.Run{Tree: "tree", Stages: []patches.StageRun{{Name: "series", Verdict: "passed", Checks: map[string]int{"passed": 1}}}}
+	runs := patches.Runs{Runs: []patches.Run{before}, Trees: map[string]patches.Tree{"tree": {}}}
+	if err := RecordRuns(&runs, series, exact, patches.Tree{Commit: "base"}, []string{"device", "runtime"}, []*reports.Report{report}); err != nil {
+		t.Fatal(err)
+	}
+	if len(runs.Runs) != 2 || runs.Runs[0].Stages[0].Name != "series" || runs.Runs[1].Form != "quick" || runs.Runs[1].Seed != 7 || runs.Trees["tree"].Commit != "base" {
+		t.Fatalf("%+v", runs)
+	}
+	for i, want := range []patches.StageRun{
+		{Name: "checkout", Verdict: "passed", Checks: map[string]int{"passed": 1}},
+		{Name: "runtime", Verdict: "failed", Reason: "linear: crashed", Flavours: []string{"plain", "tsan"}, Checks: map[string]int{"passed": 2, "failed": 1, "skipped": 1}},
+		{Name: "device", Verdict: "skipped", Reason: "no Metal", Excused: true},
+		{Name: "upstream", Verdict: "skipped", Reason: "no tests"},
+		{Name: "overlay", Verdict: "not run", Reason: "runtime failed"},
+	} {
+		got := runs.Runs[1].Stages[i]
+		if got.Name != want.Name || got.Verdict != want.Verdict || got.Reason != want.Reason || got.Excused != want.Excused || !slices.Equal(got.Flavours, want.Flavours) || !maps.Equal(got.Checks, want.Checks) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	report.Choices = map[string]string{"only": "linear"}
+	if err := RecordRuns(&runs, series, exact, patches.Tree{}, nil, []*reports.Report{report}); !errors.Is(err, ErrReport) {
+		t.Errorf("a report of some tests alone: %v", err)
+	}
+}
