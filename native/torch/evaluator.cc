@@ -1,6 +1,7 @@
 #include "evaluator.h"
 
 #include <c10/core/InferenceMode.h>
+#include <c10/util/accumulate.h>
 
 #include <map>
 #include <stdexcept>
@@ -14,6 +15,7 @@ namespace {
 
 using graph::Input;
 using graph::NodePointer;
+using graph::Shape;
 using graph::Value;
 
 // An executor thread computes alone: a team of threads of its own would be no faster here and hides the order of
@@ -61,6 +63,35 @@ void check(const Node& node, const Tensors& results) {
                              graph::text_of(*expected.shape));
     }
   }
+}
+
+// The memory that the node's result is written to, where that gives its size.
+const Shape* size_given(const graph::Plan& plan, const NodePointer& node, const std::vector<graph::View>& results) {
+  if (!graph::sized_by_memory(*node)) return nullptr;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (plan.targets[i].node == node) return &results[i].shape;
+  }
+  return nullptr;
+}
+
+Node sized(const Node& node, const Shape& shape) {
+  Node made = node;
+  made.attributes.set("shape", shape);
+  made.results.at(0).shape = shape;
+  return made;
+}
+
+// The node's results, as the recorder promised them or as the memory has them.
+Tensors compute(Operation operation, const Node& node, const Tensors& inputs, const Shape* size) {
+  Tensors computed = operation(node, inputs);
+  if (size && computed.at(0).numel() != c10::multiply_integers(*size)) {
+    return compute(operation, sized(node, *size), inputs, nullptr);
+  }
+  for (size_t i = 0; i < computed.size() && i < node.results.size(); ++i) {
+    computed[i] = kept(node, i, computed[i]);
+  }
+  check(node, computed);
+  return computed;
 }
 
 }  // namespace
@@ -159,12 +190,7 @@ void AtenEvaluator::run(const graph::Plan& plan, const std::vector<graph::View>&
     const auto found = operations_.find(node->operation);
     if (found == operations_.end()) throw std::runtime_error(node->operation + " is not implemented");
     try {
-      Tensors computed = found->second(*node, inputs);
-      for (size_t i = 0; i < computed.size() && i < node->results.size(); ++i) {
-        computed[i] = kept(*node, i, computed[i]);
-      }
-      check(*node, computed);
-      values[node.get()] = std::move(computed);
+      values[node.get()] = compute(found->second, *node, inputs, size_given(plan, node, results));
     } catch (const std::exception& error) {
       throw std::runtime_error("MPSGraph operation " + node->operation + ": " + error.what());
     }

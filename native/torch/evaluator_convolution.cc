@@ -64,9 +64,21 @@ struct Convolution {
 
   std::vector<int64_t> zeros() const { return std::vector<int64_t>(strides.size(), 0); }
 
-  at::Tensor forward(const at::Tensor& source, const at::Tensor& weights) const {
-    const at::Tensor padded = at::constant_pad_nd(widen(source), sides, 0);
-    return at::convolution(padded, widen(weights), {}, strides, zeros(), dilations, false, zeros(), groups);
+  // The source, of which a result of these sizes reads all: beyond its end are zeros, and what is not read is cut off.
+  at::Tensor padded(const at::Tensor& source, at::IntArrayRef kernel, at::IntArrayRef sizes) const {
+    std::vector<int64_t> all = sides;
+    for (size_t i = 2; i < sizes.size(); ++i) {
+      const size_t side = 2 * (sizes.size() - 1 - i);
+      const int64_t read = (sizes[i] - 1) * strides[i - 2] + dilations[i - 2] * (kernel[i] - 1) + 1;
+      all[side + 1] = read - source.size(static_cast<int64_t>(i)) - all[side];
+    }
+    return at::constant_pad_nd(widen(source), all, 0);
+  }
+
+  // The sizes are the result's, where they are given.
+  at::Tensor forward(const at::Tensor& source, const at::Tensor& weights, at::IntArrayRef sizes = {}) const {
+    return at::convolution(padded(source, weights.sizes(), sizes), widen(weights), {}, strides, zeros(), dilations,
+                           false, zeros(), groups);
   }
 
   // The gradient of a source of these sizes. It may be larger than what the gradient reaches, by any output padding:
@@ -82,11 +94,11 @@ struct Convolution {
     return unpad(at::constant_pad_nd(reached, rest, 0), sides);
   }
 
+  // The gradient may have fewer places than the source gives, as that of a transposed convolution with output padding.
   at::Tensor of_weights(const at::Tensor& gradient, const at::Tensor& source, const at::Tensor& weights) const {
-    const at::Tensor padded = at::constant_pad_nd(widen(source), sides, 0);
-    return std::get<1>(at::convolution_backward(widen(gradient).contiguous(), padded, widen(weights), std::nullopt,
-                                                strides, zeros(), dilations, false, zeros(), groups,
-                                                std::array<bool, 3>{false, true, false}));
+    return std::get<1>(at::convolution_backward(
+        widen(gradient).contiguous(), padded(source, weights.sizes(), gradient.sizes()), widen(weights), std::nullopt,
+        strides, zeros(), dilations, false, zeros(), groups, std::array<bool, 3>{false, true, false}));
   }
 };
 
@@ -95,10 +107,17 @@ Convolution convolution_of(const Node& node) {
           node.attributes.integer("groups")};
 }
 
+// The result's sizes where its memory gives them (graph::sized_by_memory).
+std::vector<int64_t> sizes_given(const Node& node, int64_t layout) {
+  if (!node.attributes.has("shape")) return {};
+  return channels_first(at::empty(node.attributes.integers("shape")), layout).sizes().vec();
+}
+
 Tensors convolution(const Node& node, const Tensors& inputs) {
   const int64_t layout = node.attributes.integer("layout");
   const at::Tensor result = convolution_of(node).forward(
-      channels_first(inputs[0], layout), channels_first(inputs[1], node.attributes.integer("weights_layout")));
+      channels_first(inputs[0], layout), channels_first(inputs[1], node.attributes.integer("weights_layout")),
+      sizes_given(node, layout));
   return {from_channels_first(result, layout).to(inputs[0].scalar_type())};
 }
 
@@ -149,7 +168,7 @@ at::Tensor grouped(const at::Tensor& weights) {
 
 Tensors depthwise(const Node& node, const Tensors& inputs) {
   return {depthwise_of(node, inputs[0].size(1), inputs[1])
-              .forward(inputs[0], grouped(inputs[1]))
+              .forward(inputs[0], grouped(inputs[1]), sizes_given(node, kNCHW))
               .to(inputs[0].scalar_type())};
 }
 

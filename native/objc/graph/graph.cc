@@ -125,6 +125,12 @@ Plan plan(std::vector<Input> feeds, std::vector<Input> targets) {
   return made;
 }
 
+bool sized_by_memory(const Node& node) {
+  static const std::unordered_set<std::string> operations = {
+      "convolution", "convolutionDataGradient", "depthwiseConvolution", "depthwiseConvolutionDataGradient"};
+  return operations.count(node.operation) != 0;
+}
+
 void set_evaluator(const Evaluator* evaluator) { installed.store(evaluator, std::memory_order_release); }
 
 const Evaluator* evaluator() { return installed.load(std::memory_order_acquire); }

@@ -100,6 +100,13 @@ struct Plan {
 // Throws if a target needs a placeholder that is not fed.
 Plan plan(std::vector<Input> feeds, std::vector<Input> targets);
 
+// Whether an operation computes as much of its result as the memory holds that it is written to, whatever it was
+// recorded with. Apple's words do not say so; PyTorch relies on it in transposed convolutions with output padding, and
+// its tests pass on a Mac: the graph of one size is kept for another one, as its key lacks the output padding
+// (test_conv_transpose2d), and the gradient is a convolution over more places than the input has
+// (test_output_grad_match of conv_transpose2d).
+bool sized_by_memory(const Node& node);
+
 inline bool operator==(const Input& one, const Input& other) {
   return one.node == other.node && one.result == other.result;
 }
