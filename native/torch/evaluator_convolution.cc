@@ -64,21 +64,20 @@ struct Convolution {
 
   std::vector<int64_t> zeros() const { return std::vector<int64_t>(strides.size(), 0); }
 
-  // The source, of which a result of these sizes reads all: beyond its end are zeros, and what is not read is cut off.
-  at::Tensor padded(const at::Tensor& source, at::IntArrayRef kernel, at::IntArrayRef sizes) const {
+  // The source, of which so many places read all: beyond its end are zeros, and what none reads is cut off.
+  at::Tensor padded(const at::Tensor& source, at::IntArrayRef kernel, at::IntArrayRef places) const {
     std::vector<int64_t> all = sides;
-    for (size_t i = 2; i < sizes.size(); ++i) {
-      const size_t side = 2 * (sizes.size() - 1 - i);
-      const int64_t read = (sizes[i] - 1) * strides[i - 2] + dilations[i - 2] * (kernel[i] - 1) + 1;
+    for (size_t i = 2; i < places.size(); ++i) {
+      const size_t side = 2 * (places.size() - 1 - i);
+      const int64_t read = (places[i] - 1) * strides[i - 2] + dilations[i - 2] * (kernel[i] - 1) + 1;
       all[side + 1] = read - source.size(static_cast<int64_t>(i)) - all[side];
     }
     return at::constant_pad_nd(widen(source), all, 0);
   }
 
-  // The sizes are the result's, where they are given.
-  at::Tensor forward(const at::Tensor& source, const at::Tensor& weights, at::IntArrayRef sizes = {}) const {
-    return at::convolution(padded(source, weights.sizes(), sizes), widen(weights), {}, strides, zeros(), dilations,
-                           false, zeros(), groups);
+  at::Tensor forward(const at::Tensor& source, const at::Tensor& weights) const {
+    const at::Tensor padded = at::constant_pad_nd(widen(source), sides, 0);
+    return at::convolution(padded, widen(weights), {}, strides, zeros(), dilations, false, zeros(), groups);
   }
 
   // The gradient of a source of these sizes. It may be larger than what the gradient reaches, by any output padding:
@@ -107,17 +106,10 @@ Convolution convolution_of(const Node& node) {
           node.attributes.integer("groups")};
 }
 
-// The result's sizes where its memory gives them (graph::sized_by_memory).
-std::vector<int64_t> sizes_given(const Node& node, int64_t layout) {
-  if (!node.attributes.has("shape")) return {};
-  return channels_first(at::empty(node.attributes.integers("shape")), layout).sizes().vec();
-}
-
 Tensors convolution(const Node& node, const Tensors& inputs) {
   const int64_t layout = node.attributes.integer("layout");
   const at::Tensor result = convolution_of(node).forward(
-      channels_first(inputs[0], layout), channels_first(inputs[1], node.attributes.integer("weights_layout")),
-      sizes_given(node, layout));
+      channels_first(inputs[0], layout), channels_first(inputs[1], node.attributes.integer("weights_layout")));
   return {from_channels_first(result, layout).to(inputs[0].scalar_type())};
 }
 
@@ -168,7 +160,7 @@ at::Tensor grouped(const at::Tensor& weights) {
 
 Tensors depthwise(const Node& node, const Tensors& inputs) {
   return {depthwise_of(node, inputs[0].size(1), inputs[1])
-              .forward(inputs[0], grouped(inputs[1]), sizes_given(node, kNCHW))
+              .forward(inputs[0], grouped(inputs[1]))
               .to(inputs[0].scalar_type())};
 }
 
@@ -265,7 +257,8 @@ Tensors max_pooling_gradient(const Node& node, const Tensors& inputs) {
 struct Average {
   Average(const Pooling& pooling, const at::Tensor& source) : pool(pooling) {
     if (pool.dilations != std::vector<int64_t>{1, 1}) throw std::runtime_error("a dilation is not implemented");
-    const at::Tensor ones = at::ones_like(source.slice(0, 0, 1).slice(1, 0, 1));
+    // One plane: there may be no batch.
+    const at::Tensor ones = at::ones({1, source.size(-2), source.size(-1)}, source.options());
     divisor = pool.include_padding ? at::full({}, pool.kernel[0] * pool.kernel[1], source.options()) : sum(ones);
   }
 

@@ -126,9 +126,7 @@ Plan plan(std::vector<Input> feeds, std::vector<Input> targets) {
 }
 
 bool sized_by_memory(const Node& node) {
-  static const std::unordered_set<std::string> operations = {
-      "convolution", "convolutionDataGradient", "depthwiseConvolution", "depthwiseConvolutionDataGradient"};
-  return operations.count(node.operation) != 0;
+  return node.operation == "convolutionDataGradient" || node.operation == "depthwiseConvolutionDataGradient";
 }
 
 void set_evaluator(const Evaluator* evaluator) { installed.store(evaluator, std::memory_order_release); }

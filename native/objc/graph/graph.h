@@ -101,10 +101,8 @@ struct Plan {
 Plan plan(std::vector<Input> feeds, std::vector<Input> targets);
 
 // Whether an operation computes as much of its result as the memory holds that it is written to, whatever it was
-// recorded with. Apple's words do not say so; PyTorch relies on it in transposed convolutions with output padding, and
-// its tests pass on a Mac: the graph of one size is kept for another one, as its key lacks the output padding
-// (test_conv_transpose2d), and the gradient is a convolution over more places than the input has
-// (test_output_grad_match of conv_transpose2d).
+// recorded with: the gradient of a convolution's source. Apple's words do not say so; PyTorch relies on it in transposed
+// convolutions, of which it keeps one graph for all output paddings, and its test_conv_transpose2d passes on a Mac.
 bool sized_by_memory(const Node& node);
 
 inline bool operator==(const Input& one, const Input& other) {

@@ -193,6 +193,9 @@ void averages_by_hand() {
   expect("rounded up, padding counts", "avgPooling2D", {images}, pool(1, 1, {0, 0, 0, 0}), {row({3, 3})});
   expect("padded on one side", "avgPooling2D", {images}, pool(0, 0, {0, 0, 0, 1}), {row({3, 6})});
   expect("padded on one side, padding counts", "avgPooling2D", {images}, pool(0, 1, {0, 0, 0, 1}), {row({3, 3})});
+  expect("two planes without a batch", "avgPooling2D", {at::arange(12, at::kFloat).reshape({2, 2, 3})},
+         pool(0, 0, {0, 0, 0, 1}),
+         {at::tensor({0.5, 2.0, 3.5, 5.0, 6.5, 8.0, 9.5, 11.0}).to(at::kFloat).reshape({2, 2, 2})});
   expect("gradient of the padded", "avgPooling2DGradient", {row({2, 4}), images}, pool(0, 0, {0, 0, 0, 1}),
          {row({1, 1, 4})});
 }
@@ -245,8 +248,8 @@ void half_types_between_operations() {
   if (result.item<double>() != 0) fail("half types", "a cast does not round");
 }
 
-// A convolution, and the gradient of its source, are as large as the memory; beyond the source are zeros.
-void convolutions_sized_by_memory() {
+// Memory of fewer windows gets the first ones; the gradient of a source is that of as much as the memory holds.
+void memory_of_other_sizes() {
   const std::vector<int64_t> strides = {1, 1}, padding = {1, 0}, dilations = {2, 1}, none = {0, 0};
   const at::Tensor x = at::randn({2, 4, 5, 6}), w = at::randn({6, 2, 3, 2}), m = at::randn({4, 1, 3, 2});
   const auto about = [&](int64_t groups) {
@@ -262,10 +265,9 @@ void convolutions_sized_by_memory() {
   const auto part = [](const at::Tensor& whole, int64_t rows, int64_t columns) {
     return at::slice(at::slice(whole, 2, 0, rows), 3, 0, columns);
   };
-  const at::Tensor more = at::constant_pad_nd(x, {0, 2, 0, 2}, 0);
-  const at::Tensor y = at::conv2d(more, w, {}, strides, padding, dilations, 2);  // [2, 6, 5, 7]
-  const at::Tensor z = at::conv2d(more, m, {}, strides, padding, dilations, 4);
-  const std::pair<int64_t, int64_t> all[] = {{2, 4}, {3, 5}, {4, 6}};  // 3 and 5 are what the source gives
+  const at::Tensor y = at::conv2d(x, w, {}, strides, padding, dilations, 2);  // [2, 6, 3, 5]
+  const at::Tensor z = at::conv2d(x, m, {}, strides, padding, dilations, 4);
+  const std::pair<int64_t, int64_t> all[] = {{2, 5}, {3, 5}, {1, 4}};
   for (const auto& [rows, columns] : all) {
     const std::string of = " of " + std::to_string(rows) + " rows";
     expect("convolution" + of, "convolution", {x, w}, about(2), {part(y, rows, columns)});
@@ -275,6 +277,20 @@ void convolutions_sized_by_memory() {
     expect("convolution NHWC" + of, "convolution", {x.permute({0, 2, 3, 1}), w}, last,
            {part(y, rows, columns).permute({0, 2, 3, 1})});
   }
+  expect_error("more places than there are", "its memory [2, 6, 4, 5]",
+               [&] { evaluate("convolution", {x, w}, about(2), {at::zeros({2, 6, 4, 5})}); });
+  const Attributes pool = {{"kernel", std::vector<int64_t>{2, 2}},
+                           {"strides", std::vector<int64_t>{2, 2}},
+                           {"dilations", std::vector<int64_t>{1, 1}},
+                           {"padding", std::vector<int64_t>{0, 4, 0, 0}},
+                           {"style", int64_t{0}},
+                           {"layout", int64_t{0}},
+                           {"indices_mode", int64_t{2}},
+                           {"indices", static_cast<int64_t>(DataType::Int32)},
+                           {"ceil", int64_t{0}},
+                           {"include_padding", int64_t{0}}};
+  const auto [values, places] = at::max_pool2d_with_indices(x, {2, 2});  // of four rows, where padding adds two
+  expect("fewer windows", "maxPooling2DReturnIndices", {x}, pool, {values, places.to(at::kInt)});
   // Recorded with the source's shape: the gradient of what the memory holds.
   const at::Tensor g = at::randn({2, 6, 3, 5}), gz = at::randn({2, 4, 3, 5});
   Attributes data = about(2), data_depth = depth;
@@ -340,7 +356,7 @@ void layers_by_hand() {
   truth_values_by_hand();
   maxima_by_hand();
   half_types_between_operations();
-  convolutions_sized_by_memory();
+  memory_of_other_sizes();
   padding_gradients();
   dropouts();
 }
