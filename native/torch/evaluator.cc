@@ -1,7 +1,9 @@
 #include "evaluator.h"
 
 #include <c10/core/InferenceMode.h>
+#include <c10/util/accumulate.h>
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -14,6 +16,7 @@ namespace {
 
 using graph::Input;
 using graph::NodePointer;
+using graph::Shape;
 using graph::Value;
 
 // An executor thread computes alone: a team of threads of its own would be no faster here and hides the order of
@@ -61,6 +64,50 @@ void check(const Node& node, const Tensors& results) {
                              graph::text_of(*expected.shape));
     }
   }
+}
+
+// The memory that the node's result is written to, where that gives its size.
+const Shape* size_given(const graph::Plan& plan, const NodePointer& node, const std::vector<graph::View>& results) {
+  if (!graph::sized_by_memory(*node)) return nullptr;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (plan.targets[i].node == node) return &results[i].shape;
+  }
+  return nullptr;
+}
+
+Node sized(const Node& node, const Shape& shape) {
+  Node made = node;
+  made.attributes.set("shape", shape);
+  made.results.at(0).shape = shape;
+  return made;
+}
+
+// Of a result whose lengths were not known before it ran, which is one of windows over images, memory of fewer windows
+// gets the first ones. Apple's words do not say so; PyTorch relies on it: the gradient of a transposed convolution with
+// output padding is a convolution with more places than the input has (test_output_grad_match of conv_transpose2d
+// passes on a Mac), and a pooling with ceil_mode has more padding than its size counts.
+at::Tensor cut(at::Tensor tensor, const Value& value, at::IntArrayRef memory) {
+  const bool open =
+      value.shape && std::any_of(value.shape->begin(), value.shape->end(), [](int64_t n) { return n < 0; });
+  if (!open || tensor.numel() <= 1 || tensor.dim() != static_cast<int64_t>(memory.size())) return tensor;
+  if (tensor.numel() == c10::multiply_integers(memory)) return tensor;
+  for (int64_t i = 0; i < tensor.dim(); ++i) {
+    tensor = at::slice(tensor, i, 0, memory[static_cast<size_t>(i)]);
+  }
+  return tensor;
+}
+
+// The node's results, as the recorder promised them or as the memory has them.
+Tensors compute(Operation operation, const Node& node, const Tensors& inputs, const Shape* size) {
+  Tensors computed = operation(node, inputs);
+  if (size && computed.at(0).numel() != c10::multiply_integers(*size)) {
+    return compute(operation, sized(node, *size), inputs, nullptr);
+  }
+  for (size_t i = 0; i < computed.size() && i < node.results.size(); ++i) {
+    computed[i] = kept(node, i, computed[i]);
+  }
+  check(node, computed);
+  return computed;
 }
 
 }  // namespace
@@ -159,12 +206,7 @@ void AtenEvaluator::run(const graph::Plan& plan, const std::vector<graph::View>&
     const auto found = operations_.find(node->operation);
     if (found == operations_.end()) throw std::runtime_error(node->operation + " is not implemented");
     try {
-      Tensors computed = found->second(*node, inputs);
-      for (size_t i = 0; i < computed.size() && i < node->results.size(); ++i) {
-        computed[i] = kept(*node, i, computed[i]);
-      }
-      check(*node, computed);
-      values[node.get()] = std::move(computed);
+      values[node.get()] = compute(found->second, *node, inputs, size_given(plan, node, results));
     } catch (const std::exception& error) {
       throw std::runtime_error("MPSGraph operation " + node->operation + ": " + error.what());
     }
@@ -173,8 +215,9 @@ void AtenEvaluator::run(const graph::Plan& plan, const std::vector<graph::View>&
   Tensors computed;
   for (size_t i = 0; i < plan.targets.size(); ++i) {
     const Input& target = plan.targets[i];
-    at::Tensor tensor = values.at(target.node.get()).at(target.result);
     at::Tensor memory = tensor_of(results[i]);
+    const at::Tensor tensor =
+        cut(values.at(target.node.get()).at(target.result), target.node->results.at(target.result), memory.sizes());
     // As many elements in another shape, or one that fills the memory.
     if (tensor.numel() != memory.numel() && tensor.numel() != 1) {
       throw std::runtime_error("the result of " + target.node->operation + " has the shape " +

@@ -64,6 +64,17 @@ struct Convolution {
 
   std::vector<int64_t> zeros() const { return std::vector<int64_t>(strides.size(), 0); }
 
+  // The source, of which so many places read all: beyond its end are zeros, and what none reads is cut off.
+  at::Tensor padded(const at::Tensor& source, at::IntArrayRef kernel, at::IntArrayRef places) const {
+    std::vector<int64_t> all = sides;
+    for (size_t i = 2; i < places.size(); ++i) {
+      const size_t side = 2 * (places.size() - 1 - i);
+      const int64_t read = (places[i] - 1) * strides[i - 2] + dilations[i - 2] * (kernel[i] - 1) + 1;
+      all[side + 1] = read - source.size(static_cast<int64_t>(i)) - all[side];
+    }
+    return at::constant_pad_nd(widen(source), all, 0);
+  }
+
   at::Tensor forward(const at::Tensor& source, const at::Tensor& weights) const {
     const at::Tensor padded = at::constant_pad_nd(widen(source), sides, 0);
     return at::convolution(padded, widen(weights), {}, strides, zeros(), dilations, false, zeros(), groups);
@@ -82,11 +93,11 @@ struct Convolution {
     return unpad(at::constant_pad_nd(reached, rest, 0), sides);
   }
 
+  // The gradient may have fewer places than the source gives, as that of a transposed convolution with output padding.
   at::Tensor of_weights(const at::Tensor& gradient, const at::Tensor& source, const at::Tensor& weights) const {
-    const at::Tensor padded = at::constant_pad_nd(widen(source), sides, 0);
-    return std::get<1>(at::convolution_backward(widen(gradient).contiguous(), padded, widen(weights), std::nullopt,
-                                                strides, zeros(), dilations, false, zeros(), groups,
-                                                std::array<bool, 3>{false, true, false}));
+    return std::get<1>(at::convolution_backward(
+        widen(gradient).contiguous(), padded(source, weights.sizes(), gradient.sizes()), widen(weights), std::nullopt,
+        strides, zeros(), dilations, false, zeros(), groups, std::array<bool, 3>{false, true, false}));
   }
 };
 
@@ -246,7 +257,8 @@ Tensors max_pooling_gradient(const Node& node, const Tensors& inputs) {
 struct Average {
   Average(const Pooling& pooling, const at::Tensor& source) : pool(pooling) {
     if (pool.dilations != std::vector<int64_t>{1, 1}) throw std::runtime_error("a dilation is not implemented");
-    const at::Tensor ones = at::ones_like(source.slice(0, 0, 1).slice(1, 0, 1));
+    // One plane: there may be no batch.
+    const at::Tensor ones = at::ones({1, source.size(-2), source.size(-1)}, source.options());
     divisor = pool.include_padding ? at::full({}, pool.kernel[0] * pool.kernel[1], source.options()) : sum(ones);
   }
 

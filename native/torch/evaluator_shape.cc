@@ -167,14 +167,17 @@ Tensors pad(const Node& node, const Tensors& inputs) {
   return {tensor};
 }
 
+// The gradient of a tensor that this padding made as large as the gradient is. That need not be the source: for the
+// gradient of a negative padding PyTorch passes 0 and the whole source, and puts the result, which is as large as what
+// the forward pass read, into a slice of zeros (pad_out_template; its tests of reflect and replicate pass on a Mac).
 Tensors pad_gradient(const Node& node, const Tensors& inputs) {
-  check_padding(node, inputs[1]);
+  check_padding(node, inputs[0]);
   const int64_t mode = node.attributes.integer("mode");
   const auto& left = node.attributes.integers("left");
   const auto& right = node.attributes.integers("right");
   at::Tensor gradient = inputs[0];
   for (int64_t i = gradient.dim(); i-- > 0;) {
-    const int64_t length = inputs[1].size(i);
+    const int64_t length = gradient.size(i) - left[i] - right[i];
     if (is_constant(mode)) {
       gradient = gradient.narrow(i, left[i], length);
     } else if (left[i] != 0 || right[i] != 0) {

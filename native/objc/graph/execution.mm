@@ -141,8 +141,12 @@ bool converts(DataType computed, DataType memory) {
   return kind(computed) == kind(memory);
 }
 
-void check(const char* what, const Value& value, const Memory& memory, bool target) {
-  bool (*const rule)(const Shape&, const Shape&) = target ? fits_target : fits;
+bool fits_sized(const Shape& computed, const Shape& memory) { return computed.size() == memory.size(); }
+
+void check(const char* what, const Input& input, const Memory& memory, bool target) {
+  const Value& value = input.node->results.at(input.result);
+  bool (*rule)(const Shape&, const Shape&) = target ? fits_target : fits;
+  if (target && sized_by_memory(*input.node)) rule = fits_sized;
   const bool same = target ? converts(value.type, memory.type) : value.type == memory.type;
   if (!same || (value.shape && !rule(*value.shape, memory.shape))) {
     fail("MPSGraph: %s of type %s has data of type %s", what,
@@ -211,10 +215,10 @@ void encode(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> command_buff
             const std::vector<Memory>& results) {
   if (command_buffer == nil) fail("MPSGraph: encoded to no command buffer");
   for (size_t i = 0; i < feeds.size(); ++i) {
-    check("a placeholder", plan.feeds[i].node->results.at(plan.feeds[i].result), feeds[i], false);
+    check("a placeholder", plan.feeds[i], feeds[i], false);
   }
   for (size_t i = 0; i < results.size(); ++i) {
-    check("a target tensor", plan.targets[i].node->results.at(plan.targets[i].result), results[i], true);
+    check("a target tensor", plan.targets[i], results[i], true);
   }
   std::vector<mpsforge_metal_binding> bindings;
   auto execution = std::make_unique<Execution>();

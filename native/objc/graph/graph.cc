@@ -125,6 +125,10 @@ Plan plan(std::vector<Input> feeds, std::vector<Input> targets) {
   return made;
 }
 
+bool sized_by_memory(const Node& node) {
+  return node.operation == "convolutionDataGradient" || node.operation == "depthwiseConvolutionDataGradient";
+}
+
 void set_evaluator(const Evaluator* evaluator) { installed.store(evaluator, std::memory_order_release); }
 
 const Evaluator* evaluator() { return installed.load(std::memory_order_acquire); }

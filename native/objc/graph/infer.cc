@@ -24,11 +24,11 @@ void require_same_type(const Node& node, size_t first, size_t second) {
   reject(node, "operands of different types, " + describe(node.input(first)) + " and " + describe(node.input(second)));
 }
 
-namespace {
-
 bool fixed(const Value& value) {
   return value.shape && std::none_of(value.shape->begin(), value.shape->end(), [](int64_t n) { return n < 0; });
 }
+
+namespace {
 
 size_t axis_of(const Node& node, int64_t axis, size_t rank) {
   const int64_t count = static_cast<int64_t>(rank);
@@ -234,16 +234,6 @@ Values tile(const Node& node, size_t) {
   if (!fixed(value)) return {{value.type, std::nullopt}};
   if (times.size() != value.shape->size()) reject(node, "a multiplier of another rank than " + describe(value));
   for (size_t i = 0; i < times.size(); ++i) (*value.shape)[i] *= times[i];
-  return {value};
-}
-
-Values pad(const Node& node, size_t) {
-  Value value = node.input(0);
-  const Shape& left = node.attributes.integers("left");
-  const Shape& right = node.attributes.integers("right");
-  if (!fixed(value)) return {{value.type, std::nullopt}};
-  if (left.size() != value.shape->size() || right.size() != left.size()) reject(node, "padding of another rank");
-  for (size_t i = 0; i < left.size(); ++i) (*value.shape)[i] += left[i] + right[i];
   return {value};
 }
 
@@ -520,7 +510,7 @@ const std::unordered_map<std::string, Rule>& rules() {
     add(index_like, {"argSort", "argSortByTensor"});
     add(unknown_shape, {"reshapeByTensor", "broadcastByTensor", "sliceStrided", "sliceGradient", "stack",
                         "spaceToDepth2D", "depthToSpace2D", "gatherND"});
-    add(gradient_of_second, {"maxPooling2DGradient", "avgPooling2DGradient", "padGradient", "normalizationGradient"});
+    add(gradient_of_second, {"maxPooling2DGradient", "avgPooling2DGradient", "normalizationGradient"});
     add(gamma_gradient, {"normalizationGammaGradient", "normalizationBetaGradient"});
     add(integers_of_unknown_shape,
         {"nonZeroIndices", "coordinateByTensor", "coordinateByAxisTensor", "coordinateByTensors"});
@@ -541,7 +531,6 @@ const std::unordered_map<std::string, Rule>& rules() {
         {"concat", concat},
         {"split", split},
         {"tile", tile},
-        {"pad", pad},
         {"flatten2D", flatten},
         {"broadcast", broadcast_to},
         {"expandDims", expand},

@@ -1,4 +1,6 @@
-// What results convolutions, resizing, sampling and recurrent layers have.
+// What results convolutions, padding, resizing, sampling and recurrent layers have.
+#include <algorithm>
+
 #include "infer_rules.h"
 
 namespace mpsforge::graph {
@@ -31,6 +33,36 @@ Values pooling(const Node& node, size_t) { return {{node.input(0).type, unknown_
 Values pooling_indices(const Node& node, size_t) {
   const auto shape = unknown_lengths(node.input(0));
   return {{node.input(0).type, shape}, {static_cast<DataType>(node.attributes.integer("indices")), shape}};
+}
+
+// Whether so much padding can be made of so many elements. MPSGraphPaddingMode: 1 is Reflect, 2 Symmetric, 3
+// ClampToEdge.
+bool has_sources(int64_t mode, int64_t length, int64_t padding) {
+  if (mode == 1) return padding < length;
+  if (mode == 2) return padding <= length;
+  return length > 0 || (mode != 3 && length == 0);
+}
+
+// Checked here, as an error when the graph runs is the process's end.
+Values pad(const Node& node, size_t) {
+  const bool gradient = node.operation == "padGradient";
+  if (gradient) require_same_type(node, 0, 1);
+  Value value = node.input(0);
+  if (!fixed(value)) return {{value.type, std::nullopt}};
+  const Shape& left = node.attributes.integers("left");
+  const Shape& right = node.attributes.integers("right");
+  if (left.size() != value.shape->size() || right.size() != left.size()) reject(node, "padding of another rank");
+  for (size_t i = 0; i < left.size(); ++i) {
+    const int64_t given = (*value.shape)[i];
+    const int64_t source = gradient ? given - left[i] - right[i] : given;
+    if (left[i] == 0 && right[i] == 0) continue;
+    (*value.shape)[i] = gradient ? source : given + left[i] + right[i];
+    if ((*value.shape)[i] < 0 || !has_sources(node.attributes.integer("mode"), source, std::max(left[i], right[i]))) {
+      reject(node, "padding of " + std::to_string(left[i]) + " and " + std::to_string(right[i]) + " in dimension " +
+                       std::to_string(i) + " of " + describe(node.input(0)));
+    }
+  }
+  return {value};
 }
 
 void require_floating(const Node& node) {
@@ -129,6 +161,8 @@ std::vector<std::pair<const char*, Rule>> layer_rules() {
           {"maxPooling2D", pooling},
           {"avgPooling2D", pooling},
           {"maxPooling2DReturnIndices", pooling_indices},
+          {"pad", pad},
+          {"padGradient", pad},
           {"resizeNearest", resize},
           {"resizeBilinear", resize},
           {"resizeNearestGradient", resize_gradient},

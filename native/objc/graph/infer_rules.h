@@ -16,9 +16,10 @@ using Rule = Values (*)(const Node& node, size_t count);
 
 [[noreturn]] void reject(const Node& node, const std::string& why);  // throws, naming the operation
 std::string describe(const Value& value);
+bool fixed(const Value& value);  // all lengths are known
 void require_same_type(const Node& node, size_t first, size_t second);
 
-// The rules of convolutions, resizing, sampling and recurrent layers.
+// The rules of convolutions, padding, resizing, sampling and recurrent layers.
 std::vector<std::pair<const char*, Rule>> layer_rules();
 
 }  // namespace mpsforge::graph

@@ -1,4 +1,5 @@
-// Resizing, sampling, recurrent layers, average pooling, dropout, and arithmetic on truth values.
+// Resizing, sampling, recurrent layers, pooling, padding, convolutions of other sizes, dropout, and arithmetic on truth
+// values.
 #include <cmath>
 
 #include "evaluator_cases.h"
@@ -192,6 +193,9 @@ void averages_by_hand() {
   expect("rounded up, padding counts", "avgPooling2D", {images}, pool(1, 1, {0, 0, 0, 0}), {row({3, 3})});
   expect("padded on one side", "avgPooling2D", {images}, pool(0, 0, {0, 0, 0, 1}), {row({3, 6})});
   expect("padded on one side, padding counts", "avgPooling2D", {images}, pool(0, 1, {0, 0, 0, 1}), {row({3, 3})});
+  expect("two planes without a batch", "avgPooling2D", {at::arange(12, at::kFloat).reshape({2, 2, 3})},
+         pool(0, 0, {0, 0, 0, 1}),
+         {at::tensor({0.5, 2.0, 3.5, 5.0, 6.5, 8.0, 9.5, 11.0}).to(at::kFloat).reshape({2, 2, 2})});
   expect("gradient of the padded", "avgPooling2DGradient", {row({2, 4}), images}, pool(0, 0, {0, 0, 0, 1}),
          {row({1, 1, 4})});
 }
@@ -244,6 +248,93 @@ void half_types_between_operations() {
   if (result.item<double>() != 0) fail("half types", "a cast does not round");
 }
 
+// Memory of fewer windows gets the first ones; the gradient of a source is that of as much as the memory holds.
+void memory_of_other_sizes() {
+  const std::vector<int64_t> strides = {1, 1}, padding = {1, 0}, dilations = {2, 1}, none = {0, 0};
+  const at::Tensor x = at::randn({2, 4, 5, 6}), w = at::randn({6, 2, 3, 2}), m = at::randn({4, 1, 3, 2});
+  const auto about = [&](int64_t groups) {
+    return Attributes{{"strides", strides},  {"dilations", dilations}, {"padding", std::vector<int64_t>{1, 1, 0, 0}},
+                      {"style", int64_t{0}}, {"layout", int64_t{0}},   {"weights_layout", int64_t{2}},
+                      {"groups", groups}};
+  };
+  const Attributes depth = {{"strides", std::vector<int64_t>{1, 1, 1}},
+                            {"dilations", std::vector<int64_t>{1, 2, 1}},
+                            {"padding", std::vector<int64_t>{0, 0, 1, 1, 0, 0}},
+                            {"style", int64_t{0}},
+                            {"channel", int64_t{-3}}};
+  const auto part = [](const at::Tensor& whole, int64_t rows, int64_t columns) {
+    return at::slice(at::slice(whole, 2, 0, rows), 3, 0, columns);
+  };
+  const at::Tensor y = at::conv2d(x, w, {}, strides, padding, dilations, 2);  // [2, 6, 3, 5]
+  const at::Tensor z = at::conv2d(x, m, {}, strides, padding, dilations, 4);
+  const std::pair<int64_t, int64_t> all[] = {{2, 5}, {3, 5}, {1, 4}};
+  for (const auto& [rows, columns] : all) {
+    const std::string of = " of " + std::to_string(rows) + " rows";
+    expect("convolution" + of, "convolution", {x, w}, about(2), {part(y, rows, columns)});
+    expect("depthwise" + of, "depthwiseConvolution", {x, m.transpose(0, 1)}, depth, {part(z, rows, columns)});
+    Attributes last = about(2);
+    last.set("layout", int64_t{1});
+    expect("convolution NHWC" + of, "convolution", {x.permute({0, 2, 3, 1}), w}, last,
+           {part(y, rows, columns).permute({0, 2, 3, 1})});
+  }
+  expect_error("more places than there are", "its memory [2, 6, 4, 5]",
+               [&] { evaluate("convolution", {x, w}, about(2), {at::zeros({2, 6, 4, 5})}); });
+  const Attributes pool = {{"kernel", std::vector<int64_t>{2, 2}},
+                           {"strides", std::vector<int64_t>{2, 2}},
+                           {"dilations", std::vector<int64_t>{1, 1}},
+                           {"padding", std::vector<int64_t>{0, 4, 0, 0}},
+                           {"style", int64_t{0}},
+                           {"layout", int64_t{0}},
+                           {"indices_mode", int64_t{2}},
+                           {"indices", static_cast<int64_t>(DataType::Int32)},
+                           {"ceil", int64_t{0}},
+                           {"include_padding", int64_t{0}}};
+  const auto [values, places] = at::max_pool2d_with_indices(x, {2, 2});  // of four rows, where padding adds two
+  expect("fewer windows", "maxPooling2DReturnIndices", {x}, pool, {values, places.to(at::kInt)});
+  // Recorded with the source's shape: the gradient of what the memory holds.
+  const at::Tensor g = at::randn({2, 6, 3, 5}), gz = at::randn({2, 4, 3, 5});
+  Attributes data = about(2), data_depth = depth;
+  data.set("shape", x.sizes().vec());
+  data_depth.set("shape", x.sizes().vec());
+  const std::vector<int64_t> row_more = {1, 0};  // into the padding; beyond the last column is nothing
+  const auto reached = [&](const at::Tensor& gradient, const at::Tensor& weights, int64_t groups) {
+    const at::Tensor whole =
+        at::convolution(gradient, weights, {}, strides, padding, dilations, true, row_more, groups);
+    return at::constant_pad_nd(whole, {0, 1}, 0);
+  };
+  const std::pair<int64_t, int64_t> sizes[] = {{4, 5}, {5, 6}, {6, 7}};
+  for (const auto& [rows, columns] : sizes) {
+    const std::string of = " of " + std::to_string(rows) + " rows";
+    expect("data gradient" + of, "convolutionDataGradient", {g, w}, data, {part(reached(g, w, 2), rows, columns)});
+    expect("depthwise data gradient" + of, "depthwiseConvolutionDataGradient", {gz, m.transpose(0, 1)}, data_depth,
+           {part(reached(gz, m, 4), rows, columns)});
+  }
+  // Of the weights there is one size; the gradient may have fewer places than the source gives.
+  const at::Tensor few = part(g, 2, 4);
+  Attributes weights = about(2);
+  weights.set("shape", w.sizes().vec());
+  const at::Tensor expected =
+      std::get<1>(at::convolution_backward(at::constant_pad_nd(few, {0, 1, 0, 1}, 0), x, w, std::nullopt, strides,
+                                           padding, dilations, false, none, 2, {false, true, false}));
+  expect("weights gradient of fewer places", "convolutionWeightsGradient", {few, x}, weights, {expected});
+}
+
+// As PyTorch asks for it: 0 for a negative side, and the result is the gradient of what the forward pass read.
+void padding_gradients() {
+  const at::Tensor t = at::randn({1, 2, 5, 6});
+  const std::vector<int64_t> left = {0, 0, 0, 2}, right = {0, 0, 1, 0};  // -1 and 1, 2 and -3
+  const at::Tensor g = at::randn({1, 2, 5, 5});
+  const auto read = [](const at::Tensor& whole) { return at::slice(at::slice(whole, 2, 1), 3, 0, 3); };
+  const auto with = [&](int64_t mode) { return Attributes{{"mode", mode}, {"left", left}, {"right", right}}; };
+  expect("reflected, one side negative", "padGradient", {g, t}, with(1),
+         {read(at::reflection_pad2d_backward(g, t, {2, -3, -1, 1}))});
+  expect("clamped, one side negative", "padGradient", {g, t}, with(3),
+         {read(at::replication_pad2d_backward(g, t, {2, -3, -1, 1}))});
+  const at::Tensor narrow = at::randn({1, 2, 5, 2});
+  expect_error("no element to reflect", "padding of 2 and 0 in dimension 3 of Float32[1, 2, 5, 2]",
+               [&] { evaluate("padGradient", {narrow, t}, with(1), {t}); });
+}
+
 void dropouts() {
   const at::Tensor ones = at::ones({10001});
   const at::Tensor left = evaluate("dropout", {ones}, {{"rate", 0.25}}, {ones})[0];
@@ -265,6 +356,8 @@ void layers_by_hand() {
   truth_values_by_hand();
   maxima_by_hand();
   half_types_between_operations();
+  memory_of_other_sizes();
+  padding_gradients();
   dropouts();
 }
 
