@@ -269,8 +269,8 @@ func (c *Checkout) dirtyError(ctx context.Context, command string, drifts []Drif
 }
 
 func (c *Checkout) foreignHead() error {
-	return fmt.Errorf("%w: HEAD of %s is %s, mpsforge left it at %s; commits of your own on top must be moved away first (git branch mine; git reset --keep %s); if you checked out a baseline anew, record it: mpsforge fetch --from %s",
-		ErrForeign, c.Dir(), c.repository.Head, c.state.Head, c.state.Head, c.Dir())
+	return fmt.Errorf("%w: HEAD of %s is %s, mpsforge left it at %s; commits of your own on top must be moved away first (git branch mine; git reset --keep %s); if you checked out a baseline anew, record it: mpsforge fetch --from %s --checkout %s",
+		ErrForeign, c.Dir(), c.repository.Head, c.state.Head, c.state.Head, c.Dir(), c.Dir())
 }
 
 // checkApplied gives how many patches of the series are on the checkout and makes sure that they are the series' own.

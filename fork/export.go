@@ -144,8 +144,8 @@ func (c *Checkout) commitsOnBase(ctx context.Context, series *patches.Series) ([
 				id, words.FirstLine(commit.Message), c.Dir(), len(commit.Parents))
 		}
 		if len(commit.Parents) == 0 || len(commits) == ownCommits {
-			return nil, fmt.Errorf("%w: the baseline %s is not among the last %d commits of HEAD (%s) in %s; check a branch out that begins there, or adopt the baseline: mpsforge fetch --from %s",
-				ErrWrongBaseline, series.Baseline.Name, len(commits)+1, c.repository.Head, c.Dir(), c.Dir())
+			return nil, fmt.Errorf("%w: the baseline %s is not among the last %d commits of HEAD (%s) in %s; check a branch out that begins there, or adopt the baseline: mpsforge fetch --from %s --checkout %s",
+				ErrWrongBaseline, series.Baseline.Name, len(commits)+1, c.repository.Head, c.Dir(), c.Dir(), c.Dir())
 		}
 		commits = append(commits, seriesCommit{id: id, Commit: commit})
 		id = commit.Parents[0]

@@ -36,6 +36,8 @@ type FetchOptions struct {
 	Dir string
 	// From is "debian", a folder, a tarball, or empty for what the baseline names.
 	From string
+	// Adopt uses a git work tree that From names where it is, instead of copying its base into Dir.
+	Adopt bool
 	// URL is the repository to clone instead of upstream's.
 	URL string
 	// NoSubmodules leaves the submodules out of a clone: enough for the patches, not for a build.
@@ -91,8 +93,8 @@ func Fetch(ctx context.Context, series *patches.Series, options FetchOptions, si
 	return fetched, nil
 }
 
-// fetchLocal takes what is on this machine: a git work tree is adopted where it is, other folders and tarballs are
-// imported into options.Dir.
+// fetchLocal takes what is on this machine: a git work tree is adopted where it is, or its base is copied into options.Dir;
+// other folders and tarballs are imported into options.Dir.
 func fetchLocal(ctx context.Context, series *patches.Series, options FetchOptions, sink events.Sink) (*Fetched, error) {
 	info, err := os.Stat(options.From)
 	if err != nil {
@@ -100,7 +102,10 @@ func fetchLocal(ctx context.Context, series *patches.Series, options FetchOption
 	}
 	if info.IsDir() {
 		if _, err := os.Lstat(filepath.Join(options.From, ".git")); err == nil {
-			return adopt(ctx, series, options.From)
+			if into, err := os.Stat(options.Dir); options.Adopt || err == nil && os.SameFile(info, into) {
+				return adopt(ctx, series, options.From)
+			}
+			return fetchCopy(ctx, series, options, sink)
 		}
 	}
 	return fetchFiles(ctx, series, options.Dir, func() (string, error) { return options.From, nil }, sink)
@@ -129,6 +134,54 @@ func adopt(ctx context.Context, series *patches.Series, dir string) (*Fetched, e
 		return nil, err
 	}
 	return checkout.fetched(ctx, false)
+}
+
+// fetchCopy makes a checkout in options.Dir of the base of a git work tree, without history and submodules. The work tree is only read.
+func fetchCopy(ctx context.Context, series *patches.Series, options FetchOptions, sink events.Sink) (*Fetched, error) {
+	from, err := Open(ctx, options.From, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	base, err := from.baseToCopy(ctx, series)
+	if err != nil {
+		return nil, err
+	}
+	return into(ctx, series, options.Dir, false, func(checkout *Checkout) (*Fetched, error) {
+		changed, err := from.repository.ModifiedFiles(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(changed) > 0 {
+			sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("uncommitted changes in %s are not copied; changed files: %d, the first: %s",
+				from.Dir(), len(changed), changed[0])})
+		}
+		ref := "refs/heads/" + importBranch
+		if err := checkout.repository.FetchCommit(ctx, from.Dir(), base, ref, gitProgress(sink, "fetch")); err != nil {
+			return nil, err
+		}
+		return checkOut(ctx, checkout, series, ref, fmt.Sprintf("commit %s of %s", base, from.Dir()), "", sink)
+	})
+}
+
+// baseToCopy is the recorded base, or HEAD when none of this baseline is recorded. It must be the baseline.
+func (c *Checkout) baseToCopy(ctx context.Context, series *patches.Series) (string, error) {
+	if c.fetching() {
+		return "", c.Interrupted()
+	}
+	commit := c.repository.Head
+	if c.state != nil {
+		if c.applied() >= 0 { // otherwise HEAD was moved manually, which may well be another baseline
+			if err := c.Contradicts(ctx, series); err != nil {
+				return "", err
+			}
+		}
+		if c.Baseline() == series.Baseline.Name {
+			commit = c.state.Base
+		}
+	}
+	_, err := c.proveTarget(ctx, series, commit)
+	return commit, err
 }
 
 // settleBase verifies that HEAD is the baseline and records it.

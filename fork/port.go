@@ -206,7 +206,7 @@ func (c *Checkout) findTarget(ctx context.Context, target *patches.Series, optio
 		if absErr != nil {
 			return "", absErr
 		}
-		if err := c.repository.FetchCommit(ctx, from, wanted, gitProgress(sink, "port")); err != nil {
+		if err := c.repository.FetchCommit(ctx, from, wanted, "", gitProgress(sink, "port")); err != nil {
 			return "", fmt.Errorf("%w: %w", ErrNoTarget, err)
 		}
 		commit, err = c.repository.ResolveCommit(ctx, wanted)

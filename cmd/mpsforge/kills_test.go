@@ -63,11 +63,12 @@ func killings(group, baseline string) (all []*killing, oneIn int) {
 		{name: "export", args: []string{"export", "--checkout", "changed", "--out", "patches/" + baseline}, source: "changed", series: "patches"},
 		{name: "port", args: []string{"port", "--checkout", "changed", "--to", "next", "--out", "new/next"}, source: "changed", series: "new"},
 		{name: "fetch", args: []string{"fetch", "--baseline", baseline, "--checkout", "t", "--from", "plain.tar"}, target: "t", ignored: fetched},
+		{name: "fetch of a copy", args: []string{"fetch", "--baseline", baseline, "--checkout", "t", "--from", "pytorch"}, target: "t", ignored: fetched},
 		{name: "recover", args: []string{"recover", "--checkout", "cut"}, target: "cut"},
 		{name: "recover --patches", args: []string{"recover", "--patches", "half"}, series: "half"},
 		{name: "verify", args: []string{"verify", "--stages", "series", "--report", "out/report.json"}, ignored: reports},
 		{name: "clean", args: []string{"cache", "clean", "--days", "0"}},
-	}, 9
+	}, 10
 }
 
 // kills is the program of the scripts kills*.txtar: kills GROUP N SEED [fault]. N is of all commands of the first group together. With

@@ -102,8 +102,13 @@ func (c call) buildForVerify(ctx context.Context) error {
 	return c.Set("python", built.Python)
 }
 
-// ensureCheckout fetches unless the checkout is there. A fetch that was cut off is taken up again.
+// ensureCheckout fetches unless the checkout is there. A fetch that was cut off is taken up again, and one with --from finds out by
+// itself whether there is something to do.
 func (c call) ensureCheckout(ctx context.Context) error {
+	if c.String("from") != "" {
+		_, err := c.fetch(ctx)
+		return err
+	}
 	checkout, err := fork.Open(ctx, c.String("checkout"), nil)
 	if err == nil {
 		ready := checkout.Ready()
@@ -116,15 +121,6 @@ func (c call) ensureCheckout(ctx context.Context) error {
 	} else if !isMissing(err) && !errors.Is(err, fork.ErrInterrupted) {
 		return err
 	}
-	fetched, err := c.fetch(ctx)
-	if err != nil {
-		return err
-	}
-	if fetched.Checkout != "" && c.String("from") != "" {
-		// A git work tree is adopted where it is, so the rest must work there too.
-		if err := c.Set("checkout", fetched.Checkout); err != nil {
-			return fmt.Errorf("use the adopted checkout: %w", err)
-		}
-	}
-	return nil
+	_, err = c.fetch(ctx)
+	return err
 }

@@ -153,7 +153,7 @@ func TestScripts(t *testing.T) {
 }
 
 // project makes a small stand-in for PyTorch in ./upstream, tagged v2.9.1, a series of three patches for it in
-// ./patches, which MPSFORGE_PATCHES then names, and a clone at the tag in ./pytorch. With debian there is an older baseline
+// ./patches, which MPSFORGE_PATCHES then names, and a clone at the tag in ./pytorch. BASE is the tag's commit and BASE_TREE its tree. With debian there is an older baseline
 // v2.6.0 too, whose commit OLDER names, with a series of one patch, and its source package in the cache.
 func project(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 1 || len(args) == 1 && args[0] != "debian" {
@@ -279,6 +279,7 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("MPSFORGE_PATCHES", ts.MkAbs("patches"))
 	ts.Setenv("BASE", base)
 	ts.Setenv("WANTED", git(up, "rev-parse", "wanted^{tree}"))
+	ts.Setenv("BASE_TREE", git(up, "rev-parse", base+"^{tree}"))
 }
 
 // verified records that every stage passed on the series in ./patches for v2.9.1, which its stand-in for PyTorch is too small for.

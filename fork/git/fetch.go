@@ -87,10 +87,14 @@ func (r *Repository) FetchTag(ctx context.Context, url, ref string, progress io.
 	return nil
 }
 
-// FetchCommit gets one commit without history from a repository. No ref is made.
-func (r *Repository) FetchCommit(ctx context.Context, from, commit string, progress io.Writer) error {
+// FetchCommit gets one commit without history from a repository. A ref, such as refs/heads/main, is made for it unless ref is empty.
+func (r *Repository) FetchCommit(ctx context.Context, from, commit, ref string, progress io.Writer) error {
+	what := commit
+	if ref != "" {
+		what += ":" + ref
+	}
 	command := r.command("-c", "protocol.version=2", "fetch", "--progress", "--depth=1", "--no-tags", "--no-write-fetch-head",
-		"--no-recurse-submodules", "--", from, commit)
+		"--update-head-ok", "--no-recurse-submodules", "--", from, what)
 	command.Stderr = progress
 	if _, err := runCommand(ctx, command); err != nil {
 		return fmt.Errorf("fetch %s from %s: %w", commit, from, err)

@@ -27,7 +27,8 @@ kernel void exp_kernel( device float *to [[buffer(0)]], device float *from [[buf
   to[place] = metal::exp(from[place]);
 }
 """
-shaders = torch.mps._compile_shader(source)
+compile_shader = getattr(torch.mps, "compile_shader", None) or torch.mps._compile_shader  # its name in 2.6
+shaders = compile_shader(source)
 to, given = torch.zeros(8, device="mps"), torch.arange(8, dtype=torch.float32, device="mps") / 8
 shaders.exp_kernel(to, given)
 assert torch.allclose(to.cpu(), given.cpu().exp(), rtol=1e-4), to.cpu()

@@ -105,6 +105,13 @@ class ParallelTest(unittest.TestCase):
         if missing:
             self.skipTest(f"this torch has no {', '.join(missing)}")
 
+    def need_shader_compiler(self):
+        """torch.mps.compile_shader, which PyTorch 2.6 calls _compile_shader; skips the test where there is neither."""
+        for name in ("compile_shader", "_compile_shader"):
+            if hasattr(torch.mps, name):
+                return getattr(torch.mps, name)
+        self.skipTest("this torch has no torch.mps.compile_shader")
+
     def need_mps(self):
         if self.settings.device != "mps":
             self.skipTest(f"speaks of device mps; this is {self.settings.device}")

@@ -145,8 +145,7 @@ class Extensions(ParallelTest):
         self.unseen(self.compiled_exp(), math.exp)
 
     def compiled_exp(self):
-        self.need(torch.mps, "_compile_shader")
-        library = torch.mps._compile_shader(
+        library = self.need_shader_compiler()(
             "#include <metal_stdlib>\n"
             "kernel void exp_kernel( device float *to [[buffer(0)]], device float *from [[buffer(1)]], uint place [[thread_position_in_grid]]) {\n"
             "  to[place] = metal::exp(from[place]);\n}"
