@@ -219,7 +219,22 @@ func (k *Kit) checkHeader(file *macho.File, refuse func(format string, args ...a
 
 // unknownNames are those that an image needs from a library that is not known to have them: its own reading of what the linker did.
 func (k *Kit) unknownNames(image *Image) (names []string, err error) {
-	system, err := k.systemSymbols()
+	known, err := k.allSymbols()
+	if err != nil {
+		return nil, err
+	}
+	for name, library := range image.Undefined {
+		if !known[library][name] {
+			names = append(names, fmt.Sprintf("%s of %q", name, library))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// allSymbols are what libraries of the system and of the wheel have.
+func (k *Kit) allSymbols() (stubSymbols, error) {
+	all, err := k.systemSymbols()
 	if err != nil {
 		return nil, err
 	}
@@ -228,18 +243,12 @@ func (k *Kit) unknownNames(image *Image) (names []string, err error) {
 		return nil, err
 	}
 	for name := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune(" ,'[]\n", r) }) {
-		system.add(libSystemName, name)
+		all.add(libSystemName, name)
 	}
 	for i, library := range k.Libraries {
 		for name := range library.Defined {
-			system.add("@rpath/"+filepath.Base(k.files[i]), name)
+			all.add("@rpath/"+filepath.Base(k.files[i]), name)
 		}
 	}
-	for name, library := range image.Undefined {
-		if !system[library][name] {
-			names = append(names, fmt.Sprintf("%s of %q", name, library))
-		}
-	}
-	slices.Sort(names)
-	return names, nil
+	return all, nil
 }

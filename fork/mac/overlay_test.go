@@ -23,8 +23,14 @@ import (
 // overlayKit is the kit over the wheels in the user's cache.
 func overlayKit(t *testing.T) *Kit {
 	t.Helper()
+	return kitOf(t, host.DebianBaseline)
+}
+
+// kitOf is the kit of a baseline.
+func kitOf(t *testing.T, baseline string) *Kit {
+	t.Helper()
 	root, cache := hosttest.Root(t)
-	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
+	series, err := patches.Load(patches.Embedded(), baseline)
 	if err != nil {
 		t.Fatal(err)
 	}
