@@ -4,7 +4,7 @@
 // with a sanitizer or with the code under test), objc (Apple's headers and classes, for host builds), shaders (what runs
 // PyTorch's Metal kernels, which fork/shaders translates), msl (the Metal Shading Language: what compiles shaders that are source
 // at run time), torch (what host builds add to PyTorch's own sources), mac (headers that come first where sources are compiled
-// for macOS), overlay (what an overlay adds to the backend) and apple (Apple's API as a table). apple is a Go package; metal, pool,
+// for macOS), overlay (what an overlay adds to the backend), cuda (what takes the place of CUDA under a libtorch that was built for it) and apple (Apple's API as a table). apple is a Go package; metal, pool,
 // slots, script and schedule are Go packages compiled by cgo.
 //
 // Go's build cache knows a cgo package by the files of its own folder, by the files that it embeds, and by the compiled
@@ -40,3 +40,8 @@ var Apple embed.FS
 //
 //go:embed all:overlay
 var Overlay embed.FS
+
+// CUDA holds, below cuda/, what takes the place of CUDA's libraries under a libtorch that was built for them.
+//
+//go:embed cuda/*.h cuda/*.cc
+var CUDA embed.FS

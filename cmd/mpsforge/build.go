@@ -148,7 +148,7 @@ func (c call) hostOptions(ctx context.Context) (options host.Options, series *pa
 	if options.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
 		return options, nil, err
 	}
-	if options.Torch, err = host.OpenTorch(options.Root, c.String("torch")); err != nil {
+	if options.Torch, err = host.OpenTorch(ctx, options.Root, c.String("torch"), cache, c.sink); err != nil {
 		return options, nil, err
 	}
 	options.Facts, err = series.HostFacts()

@@ -67,3 +67,9 @@ func ShaderProgram(ctx context.Context, root *Root, cache, dir string, sources f
 	}
 	return filepath.Join(dir, shaderProgramName), filepath.Join(dir, mslFolder, ToolchainFile), h.shaderProgram(ctx, native, dir, main)
 }
+
+// Libraries are the folders with the libtorch's libraries.
+func (t *Torch) Libraries() []string { return t.libraries }
+
+// Loader is the root's dynamic loader.
+func (r *Root) Loader() string { return r.loader() }

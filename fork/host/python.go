@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,9 @@ import (
 var (
 	extensionSuffix = regexp.MustCompile(`^_C(\.cpython-(\d)(\d+)-.*\.so)$`)
 	// pybind11Internals is the name under which extensions share pybind11's types and thread states.
-	pybind11Internals = regexp.MustCompile(`__pybind11_internals_v\d+(_[a-z]+)(_[a-z]+)(_cxxabi\d+)`)
+	pybind11Internals = regexp.MustCompile(`__pybind11_internals_v\d+_\w+?__`)
+	// pybind11Parts are the parts of that name that pybind11 2 is given by the compiler's flags. Version 3 finds its own.
+	pybind11Parts = regexp.MustCompile(`_v\d+(_[a-z]+)(_[a-z]+)(_cxxabi\d+)__$`)
 )
 
 // pythonOf is the Python that the libtorch's front end was built for.
@@ -26,6 +29,7 @@ type pythonOf struct {
 	interpreter string
 	suffix      string // of extension modules' files
 	flags       []string
+	internals   string // pybind11's name of what its extensions share
 }
 
 // python looks for the Python of the libtorch in the root, and says what is missing where there is none.
@@ -64,12 +68,13 @@ func (h *builder) python() (p pythonOf, missing string, err error) {
 		if err != nil {
 			continue
 		}
-		match := pybind11Internals.FindSubmatch(library)
-		if match == nil {
+		if p.internals = string(pybind11Internals.Find(library)); p.internals == "" {
 			return p, folder + "/libtorch_python.so names no pybind11", nil
 		}
-		for i, name := range []string{"COMPILER_TYPE", "STDLIB", "BUILD_ABI"} {
-			p.flags = append(p.flags, fmt.Sprintf(`-DPYBIND11_%s="%s"`, name, match[i+1]))
+		if match := pybind11Parts.FindStringSubmatch(p.internals); match != nil {
+			for i, name := range []string{"COMPILER_TYPE", "STDLIB", "BUILD_ABI"} {
+				p.flags = append(p.flags, fmt.Sprintf(`-DPYBIND11_%s="%s"`, name, match[i+1]))
+			}
 		}
 		p.flags = append(p.flags, "-I"+headers)
 		return p, "", nil
@@ -153,6 +158,11 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 	}
 	if err := h.compiler.link(ctx, extension, objectsOf(units), slices.Concat([]string{"-shared", "-Wl,-Bsymbolic", "-lhostmps", "-ltorch_python", "-ltorch"}, libraries)); err != nil {
 		return "", "", err
+	}
+	if linked, err := os.ReadFile(extension); err != nil {
+		return "", "", err
+	} else if have := string(pybind11Internals.Find(linked)); have != p.internals { // it would know none of torch's types
+		return "", fmt.Sprintf("the pybind11 headers make %s, libtorch_python.so has %s: they are of different versions", cmp.Or(have, "no shared name"), p.internals), nil
 	}
 	if err := os.CopyFS(filepath.Join(dir, builds.PythonPackage), os.DirFS(filepath.Join(h.Checkout, builds.PythonPackage))); err != nil {
 		return "", "", err

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/events"
 )
 
 // Torch is a libtorch to build against: its headers, its libraries and its code generator.
@@ -23,8 +25,8 @@ type Torch struct {
 var versionMacro = regexp.MustCompile(`#define TORCH_VERSION \\\n *"([0-9]+\.[0-9]+\.[0-9]+)([^"]*)"`)
 
 // OpenTorch finds the libtorch in dir, which is a folder that pip installed torch into, or the torch folder in it; an
-// empty dir means the root's libtorch-dev.
-func OpenTorch(root *Root, dir string) (*Torch, error) {
+// empty dir means the root's libtorch-dev. One that was built for CUDA is used without it (withoutCUDA).
+func OpenTorch(ctx context.Context, root *Root, dir, cache string, sink events.Sink) (*Torch, error) {
 	var t *Torch
 	header := ""
 	if dir == "" {
@@ -42,14 +44,11 @@ func OpenTorch(root *Root, dir string) (*Torch, error) {
 			dir = filepath.Dir(dir)
 		}
 		api := filepath.Join(dir, "torch/include/torch/csrc/api/include")
-		t = &Torch{include: []string{filepath.Join(dir, "torch/include"), api}, pythonPath: dir, description: dir}
-		t.libraries = []string{filepath.Join(dir, "torch/lib")}
-		// A CUDA build of libtorch_cpu wants a few of NVIDIA's libraries; pip installs them beside it.
-		vendor, err := filepath.Glob(filepath.Join(dir, "nvidia/*/lib"))
-		if err != nil {
-			return nil, err
+		t = &Torch{include: []string{filepath.Join(dir, "torch/include"), api}, description: dir}
+		if t.pythonPath, err = withoutCUDA(ctx, root, dir, cache, events.OrDiscard(sink)); err != nil {
+			return nil, fmt.Errorf("libtorch in %s: %w", dir, err)
 		}
-		t.libraries = append(append(t.libraries, vendor...), root.libraryPath()...)
+		t.libraries = append([]string{filepath.Join(t.pythonPath, "torch/lib")}, root.libraryPath()...)
 		header = filepath.Join(api, "torch/version.h")
 	}
 	text, err := os.ReadFile(header)

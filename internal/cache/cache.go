@@ -48,6 +48,7 @@ func Kinds() []Kind {
 		{"snapshots", "PyTorch trees as git objects, for fetch"},
 		{"sources", "source packages of PyTorch"},
 		{"tools", "checkers of C++ and Python"},
+		{"torch", "libtorchs that were built for CUDA, with stand-ins for it"},
 		{"trees", "checkouts that make demo and the tests use"},
 		{"unpacked", "embedded sources and scripts, unpacked"},
 		{"upstream", "results of unfinished long runs of the stage upstream"},

@@ -40,7 +40,7 @@ func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, 
 	if err != nil {
 		return nil, err
 	}
-	torch, err := host.OpenTorch(root, env.Host.Torch)
+	torch, err := host.OpenTorch(ctx, root, env.Host.Torch, env.Cache, env.Sink)
 	if err != nil {
 		return nil, err
 	}

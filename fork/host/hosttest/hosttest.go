@@ -18,7 +18,7 @@ import (
 func Inputs(t testing.TB) (*host.Root, *host.Torch, *fork.Checkout, *patches.Series, string) {
 	t.Helper()
 	root, cache := Root(t)
-	torch, err := host.OpenTorch(root, "")
+	torch, err := host.OpenTorch(t.Context(), root, "", cache, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
