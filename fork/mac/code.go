@@ -140,6 +140,7 @@ func (c *machineCode) addresses(each func(to uint64, loaded, thrown bool)) {
 func callsNext(words []uint32, from int, start uint64, functions map[uint64]bool) bool {
 	for i := from; i < min(from+farthest, len(words)); i++ {
 		switch word := words[i]; {
+		case word == 0xd503201f: // nop, which the linker left of an adrp and its add
 		case word&0xfc000000 == 0x94000000: // bl
 			return functions[start+4*uint64(i)+uint64(int64(int32(word<<6))>>4)]
 		case word&0x1c000000 == 0x14000000, word&31 == 1: // another branch; whatever may write the register, or something else with its number

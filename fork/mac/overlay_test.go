@@ -211,7 +211,7 @@ func faultsOfSources(t *testing.T, kit *Kit, source string) {
 			"casts and handlers of exceptions see two types in its __ZTIN3c1010ValueErrorE and that of libtorch_cpu.dylib and libtorch_python.dylib"},
 		{"a type of torch's that torch cannot see, thrown and never caught", "namespace c10 {", formatError + "namespace c10 {", ""},
 		{"the same, caught", "namespace c10 {", formatError + "int caught() {\n  try {\n    raise();\n  } catch (const fmt::v11::format_error&) {\n  }\n  return 0;\n}\nnamespace c10 {",
-			"casts and handlers of exceptions see two types in its __ZTIN3fmt3v1112format_errorE and that of libtorch_cpu.dylib and libc10.dylib"},
+			"casts and handlers of exceptions see two types in its __ZTIN3fmt3v1112format_errorE and that of libtorch_cpu.dylib and libtorch_python.dylib and libc10.dylib"},
 		{"a type of torch's", "namespace at {", "namespace c10 {\nstruct ValueError {\n  virtual ~ValueError() {}\n};\n}  // namespace c10\n" + catching, ""},
 		{"a function that torch's own code branches to", "namespace at {", "namespace at {\nstruct Tensor;\nnamespace native {\nvoid _mul_sparse_sparse_out(const Tensor&, const Tensor&, Tensor&) {}\n}  // namespace native\n",
 			"__ZN2at6native18mul_out_sparse_cpuERKNS_6TensorES3_RS1_ of libtorch_cpu branches to torch's own __ZN2at6native22_mul_sparse_sparse_outERKNS_6TensorES3_RS1_"},
