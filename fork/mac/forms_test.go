@@ -13,8 +13,8 @@ import (
 	"mpsforge/patches"
 )
 
-// forms are the ways to write Objective-C of which clang makes calls and data that the source does not name. Each is a function's body, or
-// with declarations what stands before it.
+// forms are the ways to write Objective-C of which clang makes calls and data that the source does not name: declarations, if any, and the
+// body of a function after them.
 var forms = map[string]struct{ declarations, body string }{
 	"string":               {"", `return @"text";`},
 	"string, UTF-16":       {"", `return @"größer als ∞";`},
