@@ -16,10 +16,13 @@ import (
 	"mpsforge/native/apple"
 )
 
+// inBackend is a name of the MPS backend: of a namespace mps, or of a kernel in at::native.
+var inBackend = regexp.MustCompile(`3mps|^__ZN?K?2at6native.*mps`)
+
 // BoundToStock are the MPS backend's names that a linked library takes from the wheel's libtorch_cpu.
 func BoundToStock(image *Image) (names []string) {
 	for name, library := range image.Undefined {
-		if path.Base(library) == "libtorch_cpu.dylib" && strings.Contains(name, "3mps") {
+		if path.Base(library) == "libtorch_cpu.dylib" && inBackend.MatchString(name) {
 			names = append(names, name)
 		}
 	}
@@ -57,8 +60,11 @@ func NewAPI(images []*Image, wheel *Image, api *apple.Table) (unknown []string, 
 	return unknown, len(names)
 }
 
-// ofCategory is a method that a category adds to a class.
-var ofCategory = regexp.MustCompile(`^[-+]\[\w+\(`)
+// ofCategory is a method that a category adds to a class, with the first part of its selector.
+var ofCategory = regexp.MustCompile(`^[-+]\[\w+\(\w*\) (\w+)`)
+
+// ownMethod begins the names that an overlay's methods of categories have, and nobody else's (renames).
+const ownMethod = "mpsforge_"
 
 // symbolNames are those of all that an image defines, local ones included.
 func (i *Image) symbolNames() map[string]bool {
@@ -126,7 +132,7 @@ func (k *Kit) CheckOverlay(o *Overlay, checkout string) (checked []string, err e
 	for name := range image.symbolNames() {
 		if strings.HasPrefix(name, classPrefix) && torch[name] {
 			refuse("it defines the class %s, which libtorch_cpu does, too", strings.TrimPrefix(name, classPrefix))
-		} else if ofCategory.MatchString(name) {
+		} else if method := ofCategory.FindStringSubmatch(name); method != nil && !strings.HasPrefix(method[1], ownMethod) {
 			refuse("it changes a class for torch's own copy, too: %s", name)
 		}
 	}
@@ -219,7 +225,22 @@ func (k *Kit) checkHeader(file *macho.File, refuse func(format string, args ...a
 
 // unknownNames are those that an image needs from a library that is not known to have them: its own reading of what the linker did.
 func (k *Kit) unknownNames(image *Image) (names []string, err error) {
-	system, err := k.systemSymbols()
+	known, err := k.allSymbols()
+	if err != nil {
+		return nil, err
+	}
+	for name, library := range image.Undefined {
+		if !known[library][name] {
+			names = append(names, fmt.Sprintf("%s of %q", name, library))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// allSymbols are what libraries of the system and of the wheel have.
+func (k *Kit) allSymbols() (stubSymbols, error) {
+	all, err := k.systemSymbols()
 	if err != nil {
 		return nil, err
 	}
@@ -228,18 +249,12 @@ func (k *Kit) unknownNames(image *Image) (names []string, err error) {
 		return nil, err
 	}
 	for name := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune(" ,'[]\n", r) }) {
-		system.add(libSystemName, name)
+		all.add(libSystemName, name)
 	}
 	for i, library := range k.Libraries {
 		for name := range library.Defined {
-			system.add("@rpath/"+filepath.Base(k.files[i]), name)
+			all.add("@rpath/"+filepath.Base(k.files[i]), name)
 		}
 	}
-	for name, library := range image.Undefined {
-		if !system[library][name] {
-			names = append(names, fmt.Sprintf("%s of %q", name, library))
-		}
-	}
-	slices.Sort(names)
-	return names, nil
+	return all, nil
 }

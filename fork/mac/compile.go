@@ -2,7 +2,9 @@ package mac
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,6 +61,8 @@ type Tree struct {
 	// Flags are more than the others' for some of Sources, and Added are the paths of sources that are not the checkout's.
 	Flags map[string][]string
 	Added []string
+	// Defines are flags of all Objective-C++ among them.
+	Defines []string
 }
 
 // Count is how many sources that is.
@@ -73,7 +77,7 @@ func (k *Kit) Compile(ctx context.Context, tree Tree, facts patches.MacFacts, jo
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	objc := k.flags("objective-c++")
+	objc := slices.Concat(k.flags("objective-c++"), tree.Defines)
 	header := ""
 	if len(tree.Sources) > fewSources {
 		header = filepath.Join(Folder(k.cache), "prefix.h")
@@ -170,10 +174,13 @@ func NewWarnings(stock, patched []Warning) (added []Warning) {
 	return added
 }
 
-// Sources lists the units of the MPS backend in a checkout: those of the folders in facts, and Python's.
-func Sources(checkout string, folders []string, facts patches.MacFacts) (sources []string, err error) {
-	for _, folder := range folders {
+// Sources lists the units of the MPS backend in a checkout: those of the folders in the baseline's facts, and Python's.
+func Sources(checkout string, classes patches.HostFacts, facts patches.MacFacts) (sources []string, err error) {
+	for _, folder := range slices.Concat(classes.Sources, classes.OptionalSources) {
 		entries, err := os.ReadDir(filepath.Join(checkout, folder))
+		if errors.Is(err, fs.ErrNotExist) && slices.Contains(classes.OptionalSources, folder) {
+			continue // the checkout is a part of PyTorch's tree; what its kernels would be is bound to the wheel's backend (BoundToStock)
+		}
 		if err != nil {
 			return nil, err
 		}

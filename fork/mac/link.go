@@ -16,10 +16,24 @@ import (
 	"mpsforge/native/apple"
 )
 
+const (
+	libobjcName        = "/usr/lib/libobjc.A.dylib"
+	coreFoundationName = "/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation"
+)
+
 // alsoThere are names that Apple's libraries have in every macOS that the wheel runs on and that the wheel itself does not bind to, because
-// its compiler made other choices of what is inline.
+// its compiler made other choices of what is inline, or its sources use no such form of Objective-C. TestWhatClangMakesOfObjectiveC holds
+// the first two lists against the compiler. Where a name is, the bind tables of PyObjC's wheel say (pyobjc-core 13.0), if nothing else is said.
 var alsoThere = map[string][]string{
-	"/usr/lib/libobjc.A.dylib": {"_OBJC_CLASS_$_NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache"},
+	libobjcName: {classPrefix + "NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache", "_OBJC_EHTYPE_id", "_objc_ehtype_vtable", "___objc_personality_v0",
+		"_objc_begin_catch", "_objc_end_catch", "_objc_exception_rethrow", "_objc_exception_throw", "_objc_sync_enter", "_objc_sync_exit", "_objc_msgSendSuper2",
+		// The runtime's functions for allocWithZone: and for properties, as LLVM's clang/lib/CodeGen/CGObjCMac.cpp names them for macOS 10.10 and later.
+		"_objc_allocWithZone", "_objc_copyCppObjectAtomic", "_objc_copyStruct", "_objc_getProperty", "_objc_setProperty_atomic", "_objc_setProperty_atomic_copy",
+		"_objc_setProperty_nonatomic", "_objc_setProperty_nonatomic_copy"},
+	// What clang loads for @[] and @{}, for macOS 10.11 and later (hasEmptyCollections in LLVM's clang/Basic/ObjCRuntime.h), are pointers to
+	// __NSArray0__struct and __NSDictionary0__struct: the wheels of torch 2.9.1 and of coremltools 7.2 bind these to CoreFoundation.
+	coreFoundationName: {"___NSArray0__", "___NSDictionary0__", classPrefix + "NSDate", classPrefix + "NSEnumerator", classPrefix + "NSException",
+		classPrefix + "NSMutableData", classPrefix + "NSMutableSet", classPrefix + "NSNull", classPrefix + "NSSet"},
 	// In LLVM's libcxx/lib/abi/arm64-apple-darwin.libcxxabi.v1.stable.exceptions.nonew.abilist.
 	"/usr/lib/libc++.1.dylib": {"__ZTVNSt3__18ios_baseE", "__ZTVNSt3__119__shared_weak_countE", "__ZTVNSt3__114__shared_countE",
 		"__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEPKcm", "__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEmc"},
@@ -53,9 +67,16 @@ func (s stubSymbols) addAll(names map[string][]string) {
 	}
 }
 
-// addClasses adds those of Apple's table.
+// addClasses adds those of Apple's table that no library is known to have: one has each.
 func (s stubSymbols) addClasses(table *apple.Table) {
+	known := map[string]bool{}
+	for _, names := range s {
+		maps.Copy(known, names)
+	}
 	for name, found := range table.Types {
+		if known[classPrefix+name] {
+			continue
+		}
 		for _, framework := range frameworks {
 			if found.Kind == "class" && strings.HasPrefix(name, framework.prefix) {
 				s.add(framework.installed, classPrefix+name)

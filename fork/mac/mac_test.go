@@ -1,9 +1,15 @@
 package mac
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/patches"
 )
 
 func TestVirtualName(t *testing.T) {
@@ -54,4 +60,33 @@ func TestNewWarnings(t *testing.T) {
 	if got := NewWarnings(stock, stock); len(got) != 0 {
 		t.Errorf("stock against itself: %q", got)
 	}
+}
+
+// A folder of optional sources is compiled where the checkout has it: without it the linker would take its kernels from the wheel.
+func TestSourcesOfOptionalFolders(t *testing.T) {
+	dir := t.TempDir()
+	add := func(source string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(source)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, source), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(want ...string) {
+		t.Helper()
+		got, err := Sources(dir, patches.HostFacts{Sources: []string{"mps"}, OptionalSources: []string{"sparse/mps"}}, patches.MacFacts{})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	if _, err := Sources(dir, patches.HostFacts{Sources: []string{"mps"}}, patches.MacFacts{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without the folder of all sources: %v", err)
+	}
+	add("mps/Stream.mm")
+	add("mps/Stream.h")
+	check("mps/Stream.mm")
+	add("sparse/mps/Coalesce.mm")
+	check("mps/Stream.mm", "sparse/mps/Coalesce.mm")
 }

@@ -45,6 +45,7 @@ func (k *Kit) Overlay(ctx context.Context, tree Tree, facts patches.MacFacts, st
 	}
 	tree.Sources = slices.DeleteFunc(slices.Clone(tree.Sources), func(source string) bool { return slices.Contains(facts.PythonSources, source) })
 	tree.Added = added
+	tree.Defines = k.renames()
 	tree.Flags = map[string][]string{host.HooksSource: {"-include", filepath.Join(glue, "overlay/hooks.h")}}
 	built, err := k.Compile(ctx, tree, facts, jobs, sink)
 	if err != nil {
@@ -52,6 +53,17 @@ func (k *Kit) Overlay(ctx context.Context, tree Tree, facts patches.MacFacts, st
 	}
 	file, exports, err := k.LinkOverlay(ctx, tree.Subject, built.Objects)
 	return &Overlay{file, stamp, exports}, err
+}
+
+// renames gives definitions for the compiler that rename the methods which torch's own copy adds to Apple's classes by a category, and the
+// overlay's sources do, too: the runtime would call that of the library which was loaded last, for both copies.
+func (k *Kit) renames() (defines []string) {
+	for _, name := range slices.Sorted(maps.Keys(k.Libraries[0].symbolNames())) {
+		if method := ofCategory.FindStringSubmatch(name); method != nil {
+			defines = append(defines, "-D"+method[1]+"="+ownMethod+method[1])
+		}
+	}
+	return slices.Compact(defines)
 }
 
 // layGlue writes the sources that an overlay adds to the backend, and its stamp, into a folder, and gives the paths of those to compile.

@@ -23,8 +23,14 @@ import (
 // overlayKit is the kit over the wheels in the user's cache.
 func overlayKit(t *testing.T) *Kit {
 	t.Helper()
+	return kitOf(t, host.DebianBaseline)
+}
+
+// kitOf is the kit of a baseline.
+func kitOf(t *testing.T, baseline string) *Kit {
+	t.Helper()
 	root, cache := hosttest.Root(t)
-	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
+	series, err := patches.Load(patches.Embedded(), baseline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +103,7 @@ func TestOverlay(t *testing.T) {
 	})
 	t.Run("types are the same in a library with chained fixups", func(t *testing.T) {
 		classic, chained := typesOf(t, kit, "-no_fixup_chains"), typesOf(t, kit, "-fixup_chains")
-		if want := map[string]typeInfo{"__ZTIN3c1010ValueErrorE": {byName: true, compared: true}, "__ZTIN2at3mps6hiddenE": {compared: true}}; !maps.Equal(classic, want) || !maps.Equal(chained, want) {
+		if want := map[string]typeInfo{"__ZTIN3c1010ValueErrorE": {byName: true, compared: true}, "__ZTIN2at3mps4castE": {compared: true}, "__ZTIN2at3mps6thrownE": {}}; !maps.Equal(classic, want) || !maps.Equal(chained, want) {
 			t.Errorf("%+v and %+v, want %+v", classic, chained, want)
 		}
 	})
@@ -146,12 +152,24 @@ int caught() {
 }
 `
 
+// formatError is a type that torch's libraries hide, each its own, and throw.
+const formatError = `#include <stdexcept>
+namespace fmt::v11 {
+struct __attribute__((visibility("hidden"))) format_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+  ~format_error() noexcept override {}
+};
+}  // namespace fmt::v11
+void raise() { throw fmt::v11::format_error("planted"); }
+`
+
 // typesOf are those of a library that is linked in some way.
 func typesOf(t *testing.T, kit *Kit, way string) map[string]typeInfo {
 	t.Helper()
 	dir := t.TempDir()
 	source := "namespace c10 {\nstruct ValueError {\n  virtual ~ValueError() {}\n};\n}  // namespace c10\n" + catching +
-		"}  // namespace at\nnamespace at::mps {\nstruct __attribute__((visibility(\"hidden\"))) hidden {\n  virtual ~hidden() {}\n};\nvoid raise() { throw hidden(); }\n}  // namespace at::mps\n"
+		"}  // namespace at\nnamespace at::mps {\nstruct __attribute__((visibility(\"hidden\"))) thrown {\n  virtual ~thrown() {}\n};\nvoid raise() { throw thrown(); }\n" +
+		"struct __attribute__((visibility(\"hidden\"))) cast : c10::ValueError {};\nbool is(c10::ValueError* o) { return dynamic_cast<cast*>(o); }\n}  // namespace at::mps\n"
 	if err := os.WriteFile(filepath.Join(dir, "types.mm"), []byte(source), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -183,12 +201,17 @@ func faultsOfSources(t *testing.T, kit *Kit, source string) {
 	for _, c := range []struct{ name, old, new, found string }{
 		{"none", "", "", ""},
 		{"a name of the wheel's own backend", "int use(", "struct MPSStream;\nMPSStream* getDefaultMPSStream();\nvoid* taken() { return getDefaultMPSStream(); }\nint use(", "it binds __ZN2at3mps19getDefaultMPSStreamEv to the wheel's own backend"},
+		{"a kernel of the wheel's own backend", "int use(", "}\nnamespace at {\nstruct Tensor;\nnamespace native {\nvoid relu_mps(const Tensor&);\nvoid taken(const Tensor& t) { relu_mps(t); }\n}  // namespace native\n}  // namespace at\nnamespace at::mps {\nint use(", "it binds __ZN2at6native8relu_mpsERKNS_6TensorE to the wheel's own backend"},
 		{"a selector that Apple lacks", "  return at::", "  [(id)options plantedMethod];\n  return at::", "it uses plantedMethod, which"},
 		{"a class of its own", "namespace c10 {", "@interface Planted : NSObject\n@end\n@implementation Planted\n- (void)plantedMethod {\n}\n@end\nnamespace c10 {", ""},
 		{"a category", "namespace c10 {", "@interface NSObject (Planted)\n@end\n@implementation NSObject (Planted)\n- (void)plantedMethod {\n}\n@end\nnamespace c10 {", "it changes a class for torch's own copy, too: -[NSObject(Planted) plantedMethod]"},
+		{"a category whose methods have names of their own", "namespace c10 {", "@interface NSObject (Planted)\n@end\n@implementation NSObject (Planted)\n- (void)mpsforge_plantedMethod {\n}\n@end\nnamespace c10 {", ""},
 		{"a folder of this machine", "namespace c10 {", "const char* folder = \"" + planted + "/aten\";\nnamespace c10 {", "it contains the path of the folder " + planted},
 		{"a type of torch's that torch cannot see", "namespace at {", "namespace c10 {\nstruct __attribute__((visibility(\"hidden\"))) ValueError {\n  virtual ~ValueError() {}\n};\n}  // namespace c10\n" + catching,
 			"casts and handlers of exceptions see two types in its __ZTIN3c1010ValueErrorE and that of libtorch_cpu.dylib and libtorch_python.dylib"},
+		{"a type of torch's that torch cannot see, thrown and never caught", "namespace c10 {", formatError + "namespace c10 {", ""},
+		{"the same, caught", "namespace c10 {", formatError + "int caught() {\n  try {\n    raise();\n  } catch (const fmt::v11::format_error&) {\n  }\n  return 0;\n}\nnamespace c10 {",
+			"casts and handlers of exceptions see two types in its __ZTIN3fmt3v1112format_errorE and that of libtorch_cpu.dylib and libtorch_python.dylib and libc10.dylib"},
 		{"a type of torch's", "namespace at {", "namespace c10 {\nstruct ValueError {\n  virtual ~ValueError() {}\n};\n}  // namespace c10\n" + catching, ""},
 		{"a function that torch's own code branches to", "namespace at {", "namespace at {\nstruct Tensor;\nnamespace native {\nvoid _mul_sparse_sparse_out(const Tensor&, const Tensor&, Tensor&) {}\n}  // namespace native\n",
 			"__ZN2at6native18mul_out_sparse_cpuERKNS_6TensorES3_RS1_ of libtorch_cpu branches to torch's own __ZN2at6native22_mul_sparse_sparse_outERKNS_6TensorES3_RS1_"},

@@ -14,7 +14,7 @@ const typeInfoPrefix = "__ZTI"
 // the type visible to other libraries; the linker then hides it, so that each library has one of its own.
 type typeInfo struct {
 	byName   bool
-	compared bool // by code or by a table of exceptions, as dynamic_cast, typeid, throw and catch do
+	compared bool // by code or by a table of exceptions, as dynamic_cast, typeid and catch do; throw only hands it to the tables of handlers
 	local    bool // to one source, as those of lambdas are
 }
 
@@ -48,7 +48,10 @@ func (c *machineCode) types() map[string]*typeInfo {
 			one.compared = true
 		}
 	}
-	c.addresses(func(to uint64, loaded bool) {
+	c.addresses(func(to uint64, loaded, thrown bool) {
+		if thrown {
+			return
+		}
 		compare(pointers[to])
 		if !loaded {
 			compare(at[to])

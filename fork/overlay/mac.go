@@ -54,7 +54,7 @@ func WriteMac(ctx context.Context, o MacOptions, sink events.Sink) (file string,
 		return "", stamp, nil, err
 	}
 	tree := mac.Tree{Subject: "overlay", Dir: o.Checkout}
-	if tree.Sources, err = mac.Sources(o.Checkout, classes.Sources, facts); err != nil {
+	if tree.Sources, err = mac.Sources(o.Checkout, classes, facts); err != nil {
 		return "", stamp, nil, err
 	}
 	if tree.Generated, err = host.Registration(ctx, o.Root, o.Checkout, o.Cache, sink); err != nil {

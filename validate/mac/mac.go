@@ -170,7 +170,7 @@ func (r *stageRun) compare(ctx context.Context, builtStock, builtPatched *mac.Bu
 // others are the wheel's.
 func (r *stageRun) tree(ctx context.Context, subject, dir string) (tree mac.Tree, err error) {
 	tree = mac.Tree{Subject: subject, Dir: dir}
-	if tree.Sources, err = mac.Sources(dir, r.classes.Sources, r.facts); err != nil {
+	if tree.Sources, err = mac.Sources(dir, r.classes, r.facts); err != nil {
 		return tree, err
 	}
 	if !r.env.Quick {

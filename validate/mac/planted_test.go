@@ -80,6 +80,7 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 		{"a method that its object lacks", "  return is_available", "  [options plantedMethod];\n  return is_available", "no new warning, Apple's API", "plantedMethod"},
 		{"a missing definition", "bool use", "void planted();\nvoid usePlanted() { planted(); }\nbool use", "nothing undefined", "at::mps::planted()"},
 		{"a name of the unpatched backend", "  return is_available", "  getDefaultMPSStream();\n  return is_available", "bound to the wheel's backend", "at::mps::getDefaultMPSStream()"},
+		{"a kernel of the unpatched backend", "namespace at::mps {", "namespace at {\nstruct Tensor;\nnamespace native {\nvoid relu_mps(const Tensor&);\nvoid usePlanted(const Tensor& t) { relu_mps(t); }\n}  // namespace native\n}  // namespace at\nnamespace at::mps {", "bound to the wheel's backend", "at::native::relu_mps(at::Tensor const&)"},
 		{"a changed signature", "getCurrentMPSStream()", "getCurrentMPSStream(int)", "exports kept", "at::mps::getCurrentMPSStream()"},
 		{"a virtual function before the others", "  virtual ~", "  virtual void planted() {}\n  virtual ~", "virtual functions", "slot 0 is"},
 		{"a virtual function behind the others", "  virtual ~MPSCachedGraph();", "  virtual ~MPSCachedGraph();\n  virtual void planted() {}", "", ""},
