@@ -241,11 +241,17 @@ Tensors max_pooling_with_indices(const Node& node, const Tensors& inputs) {
               .to(scalar_type(static_cast<DataType>(node.attributes.integer("indices"))))};
 }
 
+// The first windows, as many as there are gradients: memory of the pooling's result may have had fewer (see cut in
+// evaluator.cc).
+at::Tensor first_windows(const at::Tensor& windows, const at::Tensor& gradient) {
+  return windows.slice(-2, 0, gradient.size(-2)).slice(-1, 0, gradient.size(-1));
+}
+
 Tensors max_pooling_gradient(const Node& node, const Tensors& inputs) {
   const Pooling pool(node);
   const at::Tensor source = channels_first(inputs[1], pool.layout).contiguous();
   const at::Tensor gradient = widen(channels_first(inputs[0], pool.layout)).contiguous();
-  const at::Tensor indices = max_pool(pool, source).second;
+  const at::Tensor indices = first_windows(max_pool(pool, source).second, gradient);
   const at::Tensor planes = at::zeros(source.sizes(), gradient.options()).flatten(-2);
   const at::Tensor result = planes.scatter_add(-1, indices.flatten(-2), gradient.flatten(-2)).reshape(source.sizes());
   return {from_channels_first(result, pool.layout).to(inputs[1].scalar_type())};
@@ -287,8 +293,11 @@ Tensors average_pooling_gradient(const Node& node, const Tensors& inputs) {
   const Pooling pool(node);
   const at::Tensor source = widen(channels_first(inputs[1], pool.layout)).contiguous();
   const Average average(pool, source);
-  const at::Tensor share = at::div(widen(channels_first(inputs[0], pool.layout)), average.divisor).contiguous();
-  const at::Tensor result = at::avg_pool2d_backward(share, average.padded(source), pool.kernel, pool.strides,
+  const at::Tensor gradient = widen(channels_first(inputs[0], pool.layout)), all = average.sum(source);
+  at::Tensor shares = at::zeros_like(all, at::MemoryFormat::Contiguous);
+  const at::Tensor divisor = average.divisor.dim() ? first_windows(average.divisor, gradient) : average.divisor;
+  first_windows(shares, gradient).copy_(at::div(gradient, divisor));
+  const at::Tensor result = at::avg_pool2d_backward(shares, average.padded(source), pool.kernel, pool.strides,
                                                     average.none, pool.ceil, true, int64_t{1});
   return {from_channels_first(unpad(result, pool.sides), pool.layout).to(inputs[1].scalar_type())};
 }

@@ -101,8 +101,9 @@ struct Plan {
 Plan plan(std::vector<Input> feeds, std::vector<Input> targets);
 
 // Whether an operation computes as much of its result as the memory holds that it is written to, whatever it was
-// recorded with: the gradient of a convolution's source. Apple's words do not say so; PyTorch relies on it in transposed
-// convolutions, of which it keeps one graph for all output paddings, and its test_conv_transpose2d passes on a Mac.
+// recorded with: the gradient of a convolution's source. Apple's words do not say so; PyTorch relies on it in
+// transposed convolutions, of which it keeps one graph for all output paddings, and its test_conv_transpose2d passes on
+// a Mac.
 bool sized_by_memory(const Node& node);
 
 inline bool operator==(const Input& one, const Input& other) {

@@ -291,6 +291,11 @@ void memory_of_other_sizes() {
                            {"include_padding", int64_t{0}}};
   const auto [values, places] = at::max_pool2d_with_indices(x, {2, 2});  // of four rows, where padding adds two
   expect("fewer windows", "maxPooling2DReturnIndices", {x}, pool, {values, places.to(at::kInt)});
+  const at::Tensor gv = at::randn(values.sizes());
+  expect("gradient of fewer windows", "maxPooling2DGradient", {gv, x}, pool,
+         {at::max_pool2d_with_indices_backward(gv, x, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, places)});
+  expect("gradient of fewer averages", "avgPooling2DGradient", {gv, x}, pool,
+         {at::avg_pool2d_backward(gv, x, {2, 2}, {2, 2}, {0, 0}, false, true, std::nullopt)});
   // Recorded with the source's shape: the gradient of what the memory holds.
   const at::Tensor g = at::randn({2, 6, 3, 5}), gz = at::randn({2, 4, 3, 5});
   Attributes data = about(2), data_depth = depth;
