@@ -156,22 +156,25 @@ void operators_in_blocks(Run& run) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
-      for (const auto& [name, compute] : operators) {
+      for (const auto& one : operators) {
         const at::Tensor input = at::rand({6, 8}, generator) + 0.5;
         const at::Tensor x = input.to(at::kMPS);
-        const Operator run_it = compute;
-        __block at::Tensor found;
-        __block std::exception_ptr error;
-        const dispatch_block_t block = ^{
+        at::Tensor found;
+        std::exception_ptr error;
+        const auto compute = [&] {
           try {
-            found = run_it(x).cpu();
+            found = one.second(x).cpu();
           } catch (...) {
             error = std::current_exception();
           }
         };
+        const auto* computing = &compute;
+        const dispatch_block_t block = ^{
+          (*computing)();
+        };
         const auto check = [&] {
           if (error) std::rethrow_exception(error);
-          run.expect_close(name, found, compute(input));
+          run.expect_close(one.first, found, one.second(input));
         };
         dispatch_sync(static_cast<dispatch_queue_t>(hooks.getDispatchQueue()), block);
         check();
