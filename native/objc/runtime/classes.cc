@@ -1,7 +1,9 @@
 // Classes and categories: taken in as modules are loaded, put in order at their first use.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -98,20 +100,29 @@ void forget_tables(Class* changed) {
   }
 }
 
-void add_methods(Class* cls, MethodList* list) {
+// The chain is made of copies, which are kept for ever: a list is an image's memory, and one that led into another
+// image would look like a use of it (native/overlay/rebind_elf.cc).
+template <typename List, typename Element>
+void chain_copy(List*& chain, const List* list, const Element* elements) {
   if (!list) return;
-  list->next = cls->methods;
-  cls->methods = list;
+  const size_t head = reinterpret_cast<const char*>(elements) - reinterpret_cast<const char*>(list);
+  const size_t size = std::max(sizeof(List), head + list->count * sizeof(Element));
+  auto* copy = static_cast<List*>(::operator new(size));
+  std::memcpy(static_cast<void*>(copy), list, head + list->count * sizeof(Element));
+  copy->next = chain;
+  chain = copy;
+}
+
+void add_methods(Class* cls, const MethodList* list) {
+  if (!list) return;
+  chain_copy(cls->methods, list, list->methods);
   forget_tables(cls);
 }
 
 void attach(Class* cls, Category* category) {
   add_methods(cls, category->instance_methods);
   add_methods(cls->isa, category->class_methods);
-  if (category->protocols) {
-    category->protocols->next = cls->protocols;
-    cls->protocols = category->protocols;
-  }
+  if (category->protocols) chain_copy(cls->protocols, category->protocols, category->protocols->protocols);
 }
 
 void call_load(Class* cls) {
