@@ -13,7 +13,7 @@ import (
 )
 
 // queueRunners are the calls that run the block they are given on the stream's queue.
-var queueRunners = []string{"dispatch_sync", "dispatch_sync_with_rethrow", "dispatch_async", "runOnStreamQueue", "runCommandBlock"}
+var queueRunners = []string{"dispatch_sync", "dispatch_sync_with_rethrow", "dispatch_async", "runOnStreamQueue", "runAndAwait", "runCommandBlock"}
 
 // onQueueFunction is a function that fetches a stream's encoder or command buffer outside any block of its own, with the
 // reason why that happens on the queue nevertheless.

@@ -22,6 +22,10 @@ void MPSStream::fill() {
 Tensor layer_norm(const Tensor& x) {
   at::native::mps::dispatch_sync_with_rethrow(queue(a, b), ^{ if (x) { use([stream->commandEncoder() label]); } });
 }`, ""},
+		"in a block that is waited for off the queue": {`
+void MPSStream::copy() {
+  runAndAwait(this, ^() { id b = [commandBuffer() blitCommandEncoder]; });
+}`, ""},
 		"before the block": {`
 namespace at { namespace {
 Tensor renorm(const Tensor& x) {
