@@ -141,7 +141,7 @@ void operators_in_blocks(Run& run) {
       {"nonzero", [](const at::Tensor& x) { return (x > 1.0).nonzero(); }},
       {"index", [](const at::Tensor& x) { return x.index({(x > 1.0)}); }},
       {"index_select",
-       [](const at::Tensor& x) { return x.index_select(0, at::arange(3, x.options().dtype(at::kLong))); }},
+       [](const at::Tensor& x) { return x.index_select(0, at::tensor({2, 0, 1}, at::kLong).to(x.device())); }},
       {"mm", [](const at::Tensor& x) { return x.mm(x.t()); }},
       {"linear", [](const at::Tensor& x) { return at::linear(x, x, x.select(1, 0)); }},
       {"layer_norm", [](const at::Tensor& x) { return at::layer_norm(x, {8}); }},
