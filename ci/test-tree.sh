@@ -59,7 +59,7 @@ for seed; do
   verify --stages checkout,operators "$seed" "$folder/operators-$seed.json"
   reports="$reports $folder/operators-$seed.json"
 done
-# shellcheck disable=SC2086 # paths of ours
+# shellcheck disable=SC2086 # our own paths, without spaces
 "$mpsforge" baseline runs --checkout "$checkout" --patches patches --excuse $excused $reports
 try "$mpsforge" overlay build --checkout "$checkout" --patches patches --torch "$TORCH" --out "$folder/linux" --platform linux
 try "$mpsforge" overlay build --checkout "$checkout" --patches patches --out "$folder/macos" --platform macos
