@@ -274,6 +274,7 @@ func valueSets() map[string]valueSet {
 		"ablate":   {names: func(given map[string]string) []string { return append(givenPatches(given), patches.AllPatches) }, list: true},
 		"stages":   {names: stages, list: true},
 		"require":  {names: stages, list: true},
+		"excuse":   {names: stages, list: true},
 		"flavour":  {names: kinds},
 		"flavours": {names: kinds, list: true},
 		"only":     {names: pythonTestNames},
