@@ -1,6 +1,6 @@
 # make demo   the main job on a real PyTorch tree
 # make test   everything that CI runs, with seconds per part
-# make test-v2.9.1 TORCH=DIR   every stage that Linux can run, on the cache's whole tree of v2.9.1, recorded beside its series; FORM=long, SEEDS="11 12 13"
+# make test-v2.9.1   every stage that Linux can run, on the cache's whole tree of v2.9.1, recorded beside its series; FORM=long, SEEDS="11 12 13"
 # make fuzz   all fuzz targets, FUZZTIME each (10m), one after another; FUZZ=Name for those with Name
 # make kills  commands killed at each fault point and at KILLS random moments (1000); with CHECKOUT=DIR on copies of it, and those that need a host build
 # make soak   operators and scenarios by threads for SOAK (60m), with memory, files and threads watched
@@ -35,9 +35,10 @@ $(MPSFORGE):
 	@mkdir -p $(BUILD)
 	$(GO) build -trimpath -tags $(TAGS) -o $@ ./cmd/mpsforge
 
-# PyTorch v2.9.1 where GitHub can be reached, else Debian's 2.6.0.
+# BASELINE empty: PyTorch v2.9.1 where GitHub can be reached or the cache has its tree, else Debian's 2.6.0.
+BASELINE :=
 demo: build
-	$(call part,demo,sh ci/demo.sh $(MPSFORGE) $(CACHE))
+	$(call part,demo,sh ci/demo.sh $(MPSFORGE) $(CACHE) $(BASELINE))
 
 # The checkers of C++ and Python at the versions that ci/tool.sh fixes, from PyPI, once, into the cache.
 tools:
@@ -58,16 +59,17 @@ unit:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || echo "SKIP TestPageInBrowser and TestPlantedFaultsAreSeen: there is no Chromium (Debian: apt-get install chromium)"
 	$(call part,go test,$(GO) test -timeout 45m ./...)
 
+# What every Debian system can get, whatever its cache has.
+test: BASELINE := v2.6.0
 test: build check unit demo
 	@echo "== all parts ended well"
 
-# No part of test: the tree cannot be had everywhere. DIR is where "pip install --target DIR torch==2.9.1" put torch.
-TORCH :=
+# No part of test: the tree cannot be had everywhere.
 FORM  := quick
 SEEDS := 11 12 13
 test-v2.9.1: export GOFLAGS := $(GOFLAGS) -buildvcs=true # the record names the commit that ran
 test-v2.9.1: build
-	$(call part,$@,TORCH="$(TORCH)" FORM="$(FORM)" SEEDS="$(SEEDS)" sh ci/test-tree.sh $(MPSFORGE) $(CACHE) v2.9.1 $(BUILD)/test-v2.9.1)
+	$(call part,$@,FORM="$(FORM)" SEEDS="$(SEEDS)" sh ci/test-tree.sh $(MPSFORGE) $(CACHE) v2.9.1 $(BUILD)/test-v2.9.1)
 
 # FILES,PATCHES,COMMITS of a generated repository, such as 100000,500,200000; without them two small ones.
 SCALE :=

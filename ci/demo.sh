@@ -1,10 +1,10 @@
 #!/bin/sh
-# demo.sh MPSFORGE CACHE: the main job on a real PyTorch tree, and its report, demo.json and demo.html beside MPSFORGE.
+# demo.sh MPSFORGE CACHE [BASELINE]: the main job on a real PyTorch tree, and its report, demo.json and demo.html beside MPSFORGE.
 #
-# Takes what fetch takes when no baseline is named, and says which. The tree is kept below CACHE.
+# Without BASELINE it takes what fetch takes here, and says which. The tree is kept below CACHE.
 set -eu
 mpsforge=$1
-baseline=$("$mpsforge" baseline choose)
+baseline=${3:-$("$mpsforge" baseline choose)}
 tree=$2/trees/$baseline
 
 code=0
@@ -19,25 +19,29 @@ fi
 "$mpsforge" unapply --checkout "$tree" --quiet >/dev/null
 folder=$(dirname "$mpsforge")
 require=series,checkout,reference,conformance
-if [ "$baseline" = v2.6.0 ]; then
-  # The stock sources are built first: whether PyTorch's sources can be compiled here at all is seen by it.
-  "$mpsforge" build --host --checkout "$tree" || code=$?
-  if [ $code = 0 ]; then
-    require=$require,runtime,python,operators,upstream,overlay
-  elif [ $code = 5 ]; then
-    echo "SKIP runtime, python, operators, upstream and overlay: PyTorch's sources cannot be compiled here (see above)"
-  else
-    exit $code
-  fi
-  # Asked for by name it gets its wheels from PyPI, which may not be reached. The run below has the objects from the cache.
-  if [ $code = 0 ]; then
-    "$mpsforge" verify --stages mac --quick --checkout "$tree" --report "$folder/demo-mac.json" || code=$?
-    case $code in
-    0) require=$require,mac ;;
-    5) echo "SKIP mac: wheels of PyPI's, or Debian's clang, is not available here (see above)" ;;
-    *) exit $code ;;
-    esac
-  fi
+built=runtime,python,operators,overlay
+if [ -e "patches/$baseline/upstream.json" ]; then
+  built=$built,upstream
+else
+  echo "SKIP upstream: patches/$baseline has no upstream.json, the list of PyTorch's own tests that fail on a host build for reasons of its own"
+fi
+# The stock sources are built first: whether PyTorch's sources can be compiled here at all is seen by it.
+"$mpsforge" build --host --checkout "$tree" || code=$?
+if [ $code = 0 ]; then
+  require=$require,$built
+elif [ $code = 5 ]; then
+  echo "SKIP $built: PyTorch's sources cannot be compiled here (see above)"
+else
+  exit $code
+fi
+# Asked for by name it gets its wheels from PyPI, which may not be reached. The run below has the objects from the cache.
+if [ $code = 0 ]; then
+  "$mpsforge" verify --stages mac --quick --checkout "$tree" --report "$folder/demo-mac.json" || code=$?
+  case $code in
+  0) require=$require,mac ;;
+  5) echo "SKIP mac: wheels of PyPI's, or Debian's clang, is not available here (see above)" ;;
+  *) exit $code ;;
+  esac
 fi
 # A fixed seed: what operators and upstream draw is the same each time, so that a failure is the change's. Other seeds draw others.
 "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --require $require --report "$folder/demo.json"

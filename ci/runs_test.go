@@ -33,10 +33,8 @@ func testTree(t *testing.T, withTree bool, codes map[string]string, variables ..
 	t.Helper()
 	dir := t.TempDir()
 	tree := filepath.Join(dir, "cache/trees/v2.9.1")
-	for _, folder := range []string{"torch", "cache"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Mkdir(filepath.Join(dir, "cache"), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	if withTree {
 		if err := os.MkdirAll(tree, 0o755); err != nil {
@@ -47,8 +45,7 @@ func testTree(t *testing.T, withTree bool, codes map[string]string, variables ..
 		}
 	}
 	command := exec.Command("sh", "test-tree.sh", standIn(t, dir, codes), filepath.Join(dir, "cache"), "v2.9.1", filepath.Join(dir, "out"))
-	command.Env = append(os.Environ(), "TORCH="+filepath.Join(dir, "torch"))
-	command.Env = append(command.Env, variables...)
+	command.Env = append(os.Environ(), variables...)
 	said, err := command.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -67,7 +64,7 @@ func testTree(t *testing.T, withTree bool, codes map[string]string, variables ..
 // both overlays.
 func TestTreeIsTested(t *testing.T) {
 	code, output, calls := testTree(t, true, nil)
-	const verify = " --quick --seed SEED --keep-going --checkout out/tree --patches patches --torch torch --report out/"
+	const verify = " --quick --seed SEED --keep-going --checkout out/tree --patches patches --report out/"
 	first, later := strings.Replace(verify, "SEED", "11", 1), "verify --stages checkout,operators"+verify
 	want := "unapply --checkout out/tree --quiet\n" +
 		"lint --baseline v2.9.1 --patches patches\n" +
@@ -78,7 +75,7 @@ func TestTreeIsTested(t *testing.T) {
 		strings.Replace(later, "SEED", "12", 1) + "operators-12.json\n" +
 		strings.Replace(later, "SEED", "13", 1) + "operators-13.json\n" +
 		"baseline runs --checkout out/tree --patches patches --excuse device,upstream out/all.json out/operators-12.json out/operators-13.json\n" +
-		"overlay build --checkout out/tree --patches patches --torch torch --out out/linux --platform linux\n" +
+		"overlay build --checkout out/tree --patches patches --out out/linux --platform linux\n" +
 		"overlay build --checkout out/tree --patches patches --out out/macos --platform macos\n"
 	if code != 0 || calls != want {
 		t.Errorf("exit code %d, %s\n%s\nwant\n%s", code, output, calls, want)
@@ -121,8 +118,6 @@ func TestTreeThatCannotBeTested(t *testing.T) {
 		want     string
 	}{
 		"no tree":             {false, "", 5, "fetch --baseline v2.9.1 --from FOLDER --checkout "},
-		"no torch":            {true, "TORCH=", 2, "pip install --target DIR torch==2.9.1"},
-		"a torch not there":   {true, "TORCH=nowhere", 2, "TORCH is nowhere, which is not a folder"},
 		"a form that is none": {true, "FORM=short", 2, `FORM is "short", and must be quick or long`},
 	} {
 		code, output, calls := testTree(t, c.withTree, nil, c.variable)

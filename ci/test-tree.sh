@@ -2,7 +2,6 @@
 # test-tree.sh MPSFORGE CACHE BASELINE FOLDER: every stage that can run on Linux, on a whole tree of the baseline that CACHE has, and
 # both overlays; what the stages came to is recorded beside its series (runs.json). FOLDER gets a copy of the tree, reports and wheels.
 #
-#   TORCH=DIR   where pip install --target put torch of the baseline's version
 #   FORM=quick  or long: the form of the stages
 #   SEEDS=...   the first is that of all stages, with the others operators runs again (default: 11 12 13)
 set -eu
@@ -17,8 +16,6 @@ stop() {
   exit "$2"
 }
 [ -d "$tree" ] || stop "there is no tree of PyTorch $baseline in the cache, $tree; get it: $mpsforge fetch --baseline $baseline --checkout $tree, or from a folder that has it: $mpsforge fetch --baseline $baseline --from FOLDER --checkout $tree" 5
-[ -n "${TORCH:-}" ] || stop "host builds need a libtorch of $baseline: python3 -m pip install --target DIR torch==${baseline#v}, and then make test-$baseline TORCH=DIR" 2
-[ -d "$TORCH" ] || stop "TORCH is $TORCH, which is not a folder" 2
 case $form in
 quick) quick=--quick ;;
 long) quick= ;;
@@ -48,7 +45,7 @@ try() {
 }
 verify() { # --require|--stages STAGES SEED REPORT
   # shellcheck disable=SC2086 # $quick is one word or none
-  try "$mpsforge" verify "$1" "$2" $quick --seed "$3" --keep-going --checkout "$checkout" --patches patches --torch "$TORCH" --report "$4"
+  try "$mpsforge" verify "$1" "$2" $quick --seed "$3" --keep-going --checkout "$checkout" --patches patches --report "$4"
 }
 reports=$folder/all.json
 # shellcheck disable=SC2086 # words
@@ -61,6 +58,6 @@ for seed; do
 done
 # shellcheck disable=SC2086 # our own paths, without spaces
 "$mpsforge" baseline runs --checkout "$checkout" --patches patches --excuse $excused $reports
-try "$mpsforge" overlay build --checkout "$checkout" --patches patches --torch "$TORCH" --out "$folder/linux" --platform linux
+try "$mpsforge" overlay build --checkout "$checkout" --patches patches --out "$folder/linux" --platform linux
 try "$mpsforge" overlay build --checkout "$checkout" --patches patches --out "$folder/macos" --platform macos
 exit $result

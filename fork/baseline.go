@@ -102,8 +102,8 @@ func (c *Checkout) Contradicts(ctx context.Context, series *patches.Series) erro
 }
 
 // Choose loads the series of the baseline that Fetch is to get with these options. Name is the one that the user named;
-// without one it is the baseline of what --from or the folder holds, else the default one, where its repository answers,
-// else the newest that Debian has; a warning says so.
+// without one it is the baseline of what --from or the folder holds, else the default one, where its repository answers or the
+// cache has a tree of it, which is then what Fetch copies, else the newest that Debian has. A message says which and why.
 func Choose(ctx context.Context, files fs.FS, name string, options *FetchOptions, sink events.Sink) (*patches.Series, error) {
 	if name == "" {
 		var err error
@@ -113,6 +113,9 @@ func Choose(ctx context.Context, files fs.FS, name string, options *FetchOptions
 	}
 	return patches.Load(files, name)
 }
+
+// CachedTree is where a cache has its checkout of a baseline, which make demo and tests use.
+func CachedTree(cache, baseline string) string { return filepath.Join(cache, "trees", baseline) }
 
 func choose(ctx context.Context, files fs.FS, options *FetchOptions, sink events.Sink) (string, error) {
 	wanted, err := patches.LoadBaseline(files, patches.DefaultBaseline)
@@ -143,9 +146,21 @@ func choose(ctx context.Context, files fs.FS, options *FetchOptions, sink events
 	switch {
 	case why == nil:
 		options.answered = true
+		sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("baseline %s: GitHub answers", wanted.Name)})
 		return wanted.Name, nil
 	case ctx.Err() != nil:
 		return "", why
+	}
+	tree := CachedTree(options.Cache, wanted.Name)
+	held, err := heldBaseline(ctx, tree)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case held == wanted.Name:
+		options.From, options.Adopt = tree, false
+		sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("baseline %s: GitHub cannot be reached (%v): using the cache's tree, %s", wanted.Name, why, tree)})
+		return wanted.Name, nil
 	case instead < 0:
 		return "", fmt.Errorf("fetch %s: %w", wanted.Name, noAnswer(wanted, upstreamURL, why))
 	}

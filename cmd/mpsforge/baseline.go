@@ -120,7 +120,8 @@ func wheelFacts(file string) (result, error) {
 func baselineChoose(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "baseline", name: "choose", usage: "print the baseline that fetch would choose here", ui: workUI,
-		about: `It is v2.9.1 if GitHub can be reached, else v2.6.0, which Debian has. For scripts that name folders after it.
+		about: `It is v2.9.1 if GitHub can be reached or the cache has its tree (trees/v2.9.1), else v2.6.0, which Debian has; a message says
+which and why. For scripts that name folders after it.
 
   baseline=$(mpsforge baseline choose)`,
 		flags: []cli.Flag{patchesFlag()},
@@ -129,7 +130,11 @@ func baselineChoose(std streams) *cli.Command {
 			if err != nil {
 				return result{}, err
 			}
-			series, err := fork.Choose(ctx, files, "", &fork.FetchOptions{}, c.sink)
+			cache, err := cacheDir()
+			if err != nil {
+				return result{}, err
+			}
+			series, err := fork.Choose(ctx, files, "", &fork.FetchOptions{Cache: cache}, c.sink)
 			if err != nil {
 				return result{}, err
 			}

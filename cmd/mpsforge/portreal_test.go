@@ -143,7 +143,7 @@ func debianTree(t *testing.T, name string, source patches.Source, from string) (
 		t.Fatal(err)
 	}
 	series := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: name, Tag: name, Source: &source}}
-	dir = filepath.Join(cache, "trees", name)
+	dir = fork.CachedTree(cache, name)
 	fetched, err := fork.Fetch(context.Background(), series, fork.FetchOptions{Dir: dir, From: from, Cache: cache}, events.Discard)
 	if errors.Is(err, fork.ErrEnvironment) || errors.Is(err, fork.ErrUnavailable) {
 		t.Skipf("SKIP %s: Debian's source package of it is not available here: %v", name, err)

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,19 @@ func TestWhatFailsTheStage(t *testing.T) {
 	}
 	if len(failed) != 2 || !strings.Contains(failed["same end as on stock"], "better: 1, another end: 1, flaky: 1") || !strings.Contains(failed["known failures"], "new failures: 2, listed ones that end as PyTorch expects: 1") {
 		t.Errorf("failed, too: %v", failed)
+	}
+}
+
+// Of a version without upstream.json only the comparison with stock counts, and the report says so.
+func TestWithoutAListStockDecides(t *testing.T) {
+	p := plant(t, patches.UpstreamFacts{}, "(_otherwise_on_one_side|_kernel|_wraps)$")
+	failed := p.run(t)
+	if len(failed) != 2 || failed["same end as on stock"] == "" || failed["test_planted:Planted.test_ends_otherwise_on_one_side"] == "" {
+		t.Errorf("failed: %v", failed)
+	}
+	i := slices.IndexFunc(p.report.Checks, func(c reports.Check) bool { return c.Name == "known failures" })
+	if i < 0 || p.report.Checks[i].Verdict != reports.Skipped || !strings.Contains(p.report.Checks[i].Detail, "there is no v0.0.0/upstream.json yet") {
+		t.Errorf("%d of %+v", i, p.report.Checks)
 	}
 }
 

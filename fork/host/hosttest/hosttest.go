@@ -89,7 +89,7 @@ func TreeOf(t testing.TB, cache, baseline string) (dir string, series *patches.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir = filepath.Join(cache, "trees", baseline)
+	dir = fork.CachedTree(cache, baseline)
 	if baseline != host.DebianBaseline {
 		if !builds.Exists(dir) {
 			t.Skipf("SKIP real tree of %s: the cache has none: mpsforge fetch --baseline %s --checkout %s", baseline, baseline, dir)
