@@ -3,6 +3,7 @@ package patches
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -303,4 +304,25 @@ func recordedDigests(t *testing.T, s *Series) Digests {
 		t.Fatal(err)
 	}
 	return digests
+}
+
+// README's figures of each version are those that lint counts.
+func TestReadmeHasTheFiguresOfEachSeries(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := Baselines(Embedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		result, err := Lint(Embedded(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row := fmt.Sprintf("| %s | %d | %d | %d |\n", name, result.Total, result.Verified, result.FilesExact); !strings.Contains(string(readme), row) {
+			t.Errorf("README.md lacks the row %s", row)
+		}
+	}
 }
