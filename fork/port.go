@@ -127,7 +127,7 @@ func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Ser
 	}
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
 		if c.state.Port.Series != series.Digest() {
-			return nil, fmt.Errorf("%w: the series was changed since the port to %s began; begin again: mpsforge port --abort", ErrSeriesChanged, options.To)
+			return nil, fmt.Errorf("%w: the series is not the one that the port to %s began with; name the same --patches, or begin again: mpsforge port --abort", ErrSeriesChanged, options.To)
 		}
 		return &porting{Port: *c.state.Port, fixed: c.state.Port.Stopped}, nil
 	})
