@@ -176,8 +176,12 @@ func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Serie
 	p.To, p.Dir, p.Only, p.Drop, p.Series = options.To, options.Dir, options.Only, options.Drop, series.Digest()
 	p.checkout, p.source, p.own, p.check = c, series, target, options.Check
 	result, err := p.run(ctx, sink)
-	if err == nil {
-		finish(events.OK, fmt.Sprintf("patches: %d, conflicts: %d", len(result.Patches), len(result.Conflicts)))
+	switch {
+	case err != nil:
+	case len(result.Conflicts) > 0:
+		finish(events.Failed, fmt.Sprintf("stopped, files in conflict: %d", len(result.Conflicts)))
+	default:
+		finish(events.OK, fmt.Sprintf("patches: %d", len(result.Patches)))
 	}
 	return result, err
 }
@@ -318,7 +322,7 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 				now.Outcome = PortKept
 			}
 			if len(conflicts) > 0 {
-				tell(events.PartFinished{Outcome: events.Failed, Detail: counted(len(conflicts), "conflict")})
+				tell(events.PartFinished{Outcome: events.Failed, Detail: "conflicts in " + counted(len(conflicts), "file")})
 				result.Conflicts = conflicts
 				return p.stop(ctx, result, patch.Name)
 			}
