@@ -40,6 +40,9 @@ func runInProcess[T any](t *testing.T, fine []int, args ...string) (outcome stru
 // tree291 gives a fresh clone of the cache's tree of v2.9.1 with its base recorded. Not every machine can get one: GitHub alone has it.
 func tree291(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIP v2.9.1: -short")
+	}
 	cache, err := cacheDir()
 	if err != nil {
 		t.Fatal(err)
