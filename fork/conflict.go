@@ -2,6 +2,7 @@ package fork
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,28 +99,49 @@ func (c *Checkout) describeConflict(ctx context.Context, merge *git.Merge, found
 	if err != nil {
 		return PortConflict{}, err
 	}
-	if entry != (git.Entry{}) && entry.Mode != git.ModeFolder && entry.Mode != git.ModeSubmodule {
-		if conflict.text, err = c.objects.Blob(ctx, entry.ID); err != nil {
-			return PortConflict{}, err
-		}
+	if conflict.text, err = c.text(ctx, entry); err != nil {
+		return PortConflict{}, err
 	}
-	if !hasMarks(conflict.text) {
-		text := string(conflict.text)
-		if text != "" && !strings.HasSuffix(text, "\n") {
-			text += "\n"
-		}
-		version, change := "the version", "patch "+patch.Name
-		if found.Theirs == (git.Entry{}) {
-			text = markOurs + " " + version + "\n" + text + markMiddle + "\n" + markTheirs + " " + change + " has no such file\n"
-		} else {
-			text = markOurs + " " + version + " has no such file\n" + markMiddle + "\n" + text + markTheirs + " " + change + "\n"
-		}
-		conflict.text = []byte(text)
-	} else {
+	if hasMarks(conflict.text) {
 		conflict.text = relabel(conflict.text, patch.Name)
+	} else if err := c.addMarks(ctx, &conflict, found, patch.Name); err != nil {
+		return PortConflict{}, err
 	}
 	conflict.Regions = regions(conflict.text)
 	return conflict, nil
+}
+
+// addMarks puts marks around the text of a file that one side lacks, as git puts them around lines.
+func (c *Checkout) addMarks(ctx context.Context, conflict *PortConflict, found git.Conflict, patch string) error {
+	before, err := c.text(ctx, found.Base)
+	if err != nil {
+		return err
+	}
+	ended := func(text []byte) string {
+		if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+			return string(text) + "\n"
+		}
+		return string(text)
+	}
+	ours, theirs := ended(conflict.text), ""
+	version, change := " the version", " patch "+patch
+	if found.Theirs == (git.Entry{}) {
+		change += " has no such file"
+	} else {
+		ours, theirs = theirs, ours
+		version += " has no such file"
+	}
+	conflict.text = []byte(markOurs + version + "\n" + ours + markBase + " before the patch\n" + ended(before) +
+		markMiddle + "\n" + theirs + markTheirs + change + "\n")
+	return nil
+}
+
+// text gives the text of a file; nil for what is none.
+func (c *Checkout) text(ctx context.Context, entry git.Entry) ([]byte, error) {
+	if entry == (git.Entry{}) || entry.Mode == git.ModeFolder || entry.Mode == git.ModeSubmodule {
+		return nil, nil
+	}
+	return c.objects.Blob(ctx, entry.ID)
 }
 
 // relabel names the sides of the marks, which git labels with commit ids.
@@ -146,6 +168,16 @@ func hasMarks(text []byte) bool {
 		}
 	}
 	return false
+}
+
+// middles counts the lines that look like the middle mark: some files have such lines of their own.
+func middles(text []byte) (count int) {
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSuffix(line, "\n") == markMiddle {
+			count++
+		}
+	}
+	return count
 }
 
 // regions finds the conflicts of a file with marks.
@@ -205,10 +237,10 @@ func (c *Checkout) writeConflicts(patch string, conflicts []PortConflict) error 
 // readResolved takes all files of the folder, those added there too; a conflicting file that is gone is deleted.
 func (c *Checkout) readResolved(patch string, conflicts []PortConflict, edit map[string]git.Entry) error {
 	dir := c.fixDir(patch)
-	modes := map[string]string{}
+	written := map[string]PortConflict{}
 	for _, conflict := range conflicts {
 		edit[conflict.Path] = git.Entry{}
-		modes[conflict.Path] = conflict.mode
+		written[conflict.Path] = conflict
 	}
 	err := filepath.WalkDir(dir, func(full string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -223,18 +255,15 @@ func (c *Checkout) readResolved(patch string, conflicts []PortConflict, edit map
 		if err != nil {
 			return err
 		}
-		if hasMarks(content) {
+		was := written[name]
+		if hasMarks(content) || len(was.Regions) > 0 && middles(content) > middles(was.text)-len(was.Regions) {
 			return fmt.Errorf("%w: %s still has conflict marks; edit it (or delete it if the patched version has no such file), then run mpsforge port --continue again", ErrNotResolved, full)
 		}
 		id, err := c.objects.AddBlob(content)
 		if err != nil {
 			return err
 		}
-		mode := modes[name]
-		if mode == "" {
-			mode = git.ModeFile
-		}
-		edit[name] = git.Entry{Mode: mode, ID: id}
+		edit[name] = git.Entry{Mode: cmp.Or(was.mode, git.ModeFile), ID: id}
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {

@@ -127,7 +127,7 @@ func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Ser
 	}
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
 		if c.state.Port.Series != series.Digest() {
-			return nil, fmt.Errorf("%w: the series was changed since the port to %s began; begin again: mpsforge port --abort", ErrSeriesChanged, options.To)
+			return nil, fmt.Errorf("%w: the series is not the one that the port to %s began with; name the same --patches, or begin again: mpsforge port --abort", ErrSeriesChanged, options.To)
 		}
 		return &porting{Port: *c.state.Port, fixed: c.state.Port.Stopped}, nil
 	})
@@ -176,8 +176,12 @@ func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Serie
 	p.To, p.Dir, p.Only, p.Drop, p.Series = options.To, options.Dir, options.Only, options.Drop, series.Digest()
 	p.checkout, p.source, p.own, p.check = c, series, target, options.Check
 	result, err := p.run(ctx, sink)
-	if err == nil {
-		finish(events.OK, fmt.Sprintf("patches: %d, conflicts: %d", len(result.Patches), len(result.Conflicts)))
+	switch {
+	case err != nil:
+	case len(result.Conflicts) > 0:
+		finish(events.Failed, fmt.Sprintf("stopped, files in conflict: %d", len(result.Conflicts)))
+	default:
+		finish(events.OK, fmt.Sprintf("patches: %d", len(result.Patches)))
 	}
 	return result, err
 }
@@ -318,7 +322,7 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 				now.Outcome = PortKept
 			}
 			if len(conflicts) > 0 {
-				tell(events.PartFinished{Outcome: events.Failed, Detail: counted(len(conflicts), "conflict")})
+				tell(events.PartFinished{Outcome: events.Failed, Detail: "conflicts in " + counted(len(conflicts), "file")})
 				result.Conflicts = conflicts
 				return p.stop(ctx, result, patch.Name)
 			}

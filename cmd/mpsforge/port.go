@@ -92,21 +92,22 @@ func port(ctx context.Context, c call) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	message := fmt.Sprintf("patches: %d, files changed: %d", len(ported.Patches), len(ported.Files))
-	if ported.Check {
-		message = fmt.Sprintf("patches: %d, files that would change: %d", len(ported.Patches), len(ported.Files))
-	}
-	found := result{value: ported, message: message, text: func(w io.Writer) {
-		printPort(w, ported)
-		fmt.Fprintf(w, "%s: %s\n", cmp.Or(ported.Dir, ported.Checkout), message)
-	}}
+	found := result{value: ported, text: func(w io.Writer) { printPort(w, ported) }}
 	if len(ported.Conflicts) == 0 {
+		found.message = fmt.Sprintf("patches: %d, files changed: %d", len(ported.Patches), len(ported.Files))
+		if ported.Check {
+			found.message = fmt.Sprintf("patches: %d, files that would change: %d", len(ported.Patches), len(ported.Files))
+		}
+		found.text = func(w io.Writer) {
+			printPort(w, ported)
+			fmt.Fprintf(w, "%s: %s\n", cmp.Or(ported.Dir, ported.Checkout), found.message)
+		}
 		return found, nil
 	}
 	last := ported.Patches[slices.IndexFunc(ported.Patches, func(p fork.PortedPatch) bool { return p.Outcome == fork.PortConflicts })]
-	text := fmt.Sprintf("%s conflicts with %s in %d files", last.Name, ported.To, len(ported.Conflicts))
+	text := fmt.Sprintf("%s conflicts with %s, files: %d", last.Name, ported.To, len(ported.Conflicts))
 	if ported.Fix != "" {
-		text += fmt.Sprintf("; edit the files below %s, then run: mpsforge port --continue (or mpsforge port --abort)", ported.Fix)
+		text += fmt.Sprintf("; edit the files below %s, then run: %s (or %s)", ported.Fix, c.onCheckout("port --continue"), c.onCheckout("port --abort"))
 	}
 	return found, silentError{exitConflict, text}
 }
@@ -172,9 +173,10 @@ func printConflicts(w io.Writer, version string, conflicts []fork.PortConflict) 
 		fmt.Fprintf(w, "%s: %s\n", conflict.Path, conflict.Why)
 		for _, region := range conflict.Regions {
 			fmt.Fprintf(w, "  line %d\n", region.Line)
-			printSide(w, version+" has", region.Ours)
-			printSide(w, "the patch changes", region.Base)
-			printSide(w, "into", region.Theirs)
+			from, after := differing(region.Base, region.Theirs)
+			printSide(w, version+" has", region.Ours, 0, 0)
+			printSide(w, "the patch changes", region.Base, from, after)
+			printSide(w, "into", region.Theirs, from, after)
 		}
 	}
 }
@@ -182,13 +184,29 @@ func printConflicts(w io.Writer, version string, conflicts []fork.PortConflict) 
 // shownLines bounds how much of one side of a conflict is printed; the file to edit holds all.
 const shownLines = 12
 
-func printSide(w io.Writer, title string, lines []string) {
+// differing counts the lines that two texts have alike at their beginnings and ends, but for three beside what differs.
+func differing(a, b []string) (before, after int) {
+	shorter := min(len(a), len(b))
+	for before < shorter && a[before] == b[before] {
+		before++
+	}
+	for after < shorter-before && a[len(a)-1-after] == b[len(b)-1-after] {
+		after++
+	}
+	return max(0, before-3), max(0, after-3)
+}
+
+// printSide prints lines without so many at the beginning and at the end.
+func printSide(w io.Writer, title string, lines []string, before, after int) {
 	fmt.Fprintf(w, "    %s:\n", title)
-	for i, line := range lines {
-		if i == shownLines {
-			fmt.Fprintf(w, "      ... %d lines more\n", len(lines)-i)
-			return
-		}
+	if before > 0 {
+		fmt.Fprintf(w, "      ... lines before: %d\n", before)
+	}
+	end := min(len(lines)-after, before+shownLines)
+	for _, line := range lines[before:end] {
 		fmt.Fprintf(w, "      %s\n", line)
+	}
+	if end < len(lines) {
+		fmt.Fprintf(w, "      ... lines after: %d\n", len(lines)-end)
 	}
 }
