@@ -176,6 +176,12 @@ func (c *Checkout) compareDigests(ctx context.Context, series *patches.Series, i
 	return same, differing, nil
 }
 
+// partProof says how a commit is known to be a baseline whose digests it all agrees with, absent paths counted.
+func partProof(baseline patches.Baseline, same int) string {
+	absent := len(baseline.Absent)
+	return fmt.Sprintf("%d files are the release's, byte for byte, and %d paths are absent, as there; the rest of the tree is not compared", same-absent, absent)
+}
+
 // wrongBaseline says what a commit that is not the baseline looks like.
 func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) error {
 	baseline := series.Baseline
@@ -188,7 +194,7 @@ func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) er
 	}
 	text := fmt.Sprintf("HEAD of %s is %s, baseline %s is %s", c.Dir(), c.repository.Head, baseline.Name, baseline.Commit)
 	if len(differing) == 0 && same > 0 {
-		return fmt.Errorf("%w: %s\nall %d files that the baseline has digests of are equal; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s --checkout %s",
+		return fmt.Errorf("%w: %s\nall %d paths that the baseline has digests of, or has not, are equal; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s --checkout %s",
 			ErrWrongBaseline, text, same, baseline.Name, c.Dir(), c.Dir())
 	}
 	return fmt.Errorf("%w: %s\n%d of %d known files differ or are missing (the first: %s); check the baseline out, or get a new checkout: mpsforge fetch --baseline %s --checkout NEW-FOLDER",

@@ -202,7 +202,7 @@ func (c *Checkout) settleBase(ctx context.Context, series *patches.Series, sourc
 		if len(differing) > 0 || same == 0 {
 			return c.wrongBaseline(ctx, series)
 		}
-		proof = fmt.Sprintf("all %d files that the baseline has digests of are equal; the rest of the tree is not compared", same)
+		proof = partProof(series.Baseline, same)
 	}
 	state := &State{Schema: stateSchema, Worktree: c.repository.WorktreeID, Baseline: series.Baseline.Name, Base: c.repository.Head,
 		Proof: proof, Source: source, Applied: []Applied{}, Head: c.repository.Head}

@@ -237,7 +237,7 @@ func (c *Checkout) proveTarget(ctx context.Context, target *patches.Series, comm
 		return "", fmt.Errorf("%w: commit %s is not %s: %d of %d known files differ (the first: %s)", ErrWrongBaseline, commit, target.Baseline.Name,
 			len(differing), same+len(differing), strings.Join(differing[:1], ""))
 	}
-	return fmt.Sprintf("all %d files that the baseline has digests of are equal; the rest of the tree is not compared", same), nil
+	return partProof(target.Baseline, same), nil
 }
 
 // porting is a port that runs.
