@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/fork"
 	"mpsforge/fork/git"
 	"mpsforge/fork/mac"
 	"mpsforge/patches"
@@ -37,7 +36,7 @@ type comparedWheel struct {
 
 func baselineCompare(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "baseline", name: "compare", usage: "try the series on the headers of a newer PyTorch's wheel",
+		parent: "baseline", name: "compare", usage: "try the series on a newer PyTorch's headers",
 		about: `For a release of PyTorch whose sources are not at hand. It tries each hunk of the series on the files that the wheel for
 macOS holds, which are headers and Python files, and prints as Markdown how many apply, conflict, or are there already. Of .mm and .cpp files
 no wheel says anything: that all hunks here apply does not mean that the series does.
@@ -115,14 +114,14 @@ func isWheelOf(file string, baseline *patches.Baseline) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		if want := baseline.Touched[path]; seen && (want == nil) != (text == nil) || seen && want != nil && git.BlobID(text) != *want {
-			return fmt.Errorf("--with %s: %w: its %s is not that of %s; give the wheel of %s", file, fork.ErrWrongBaseline, path, baseline.Name, baseline.Name)
+			return usagef("--with %s is not the wheel of %s, as its %s is another: give that one", file, baseline.Name, path)
 		}
 	}
 	return nil
 }
 
 // The order of the columns.
-var fates = []patches.Fate{patches.FateApplies, patches.FatePresent, patches.FateConflicts, patches.FateBuilds, patches.FateAbsent, patches.FateUnseen}
+var fates = []patches.Fate{patches.FateApplies, patches.FatePresent, patches.FateConflicts, patches.FateBuilds, patches.FateAbsent, patches.FateOwn, patches.FateUnseen}
 
 // count counts the hunks of a patch by their fate; those of all patches for "".
 func (c *comparison) count(patch string) (counts []int) {
@@ -140,8 +139,8 @@ func (c *comparison) count(patch string) (counts []int) {
 
 func (c *comparison) summary() string {
 	n := c.count("")
-	return fmt.Sprintf("of %d hunks in files that %s holds, %d apply, %d are there already, %d conflict, %d build on those, and %d have no file; %d more are in files that no wheel holds",
-		len(c.Hunks)-n[5], c.Wheel.File, n[0], n[1], n[2], n[3], n[4], n[5])
+	return fmt.Sprintf("of %d hunks in files that %s holds, %d apply, %d are there already, %d conflict, %d build on those, and %d have no file; "+
+		"%d are in files of the series' own, %d in files that no wheel holds, such as .mm", n[0]+n[1]+n[2]+n[3]+n[4], c.Wheel.File, n[0], n[1], n[2], n[3], n[4], n[5], n[6])
 }
 
 func (c *comparison) print(w io.Writer, series *patches.Series) {
@@ -149,7 +148,7 @@ func (c *comparison) print(w io.Writer, series *patches.Series) {
 	if c.With != nil {
 		fmt.Fprintf(w, " --with %s", c.With.File)
 	}
-	fmt.Fprintf(w, "\n```\n\nOnly what the wheels hold was looked at: headers, Python files and libraries, and no .mm or .cpp file. Series digest %s.\n", c.SeriesDigest)
+	fmt.Fprintf(w, "\n```\n\nOnly what the wheels hold was looked at: headers, Python files and libraries, and no .mm or .cpp file. Series digest of %s: %s.\n", c.Baseline, c.SeriesDigest)
 	table(w, []string{"wheel", "for macOS", "SHA-256"})
 	for _, wheel := range []*comparedWheel{&c.Wheel, c.With} {
 		if wheel != nil {
@@ -176,11 +175,12 @@ func (c *comparison) print(w io.Writer, series *patches.Series) {
 	if c.With == nil {
 		return
 	}
-	fmt.Fprintf(w, "\n## Names\n\nWhat %s has otherwise than %s, as far as a patch names it: a function, or its class, on a line that the patch adds or takes away; a selector or a class with virtual functions on any line of it. "+
-		"Without a patch: overlays of %s take the function from the wheel.\n", c.Wheel.File, c.With.File, c.Baseline)
-	table(w, []string{"kind", "name", "what", "patches"})
+	fmt.Fprintf(w, "\n## Names\n\nWhat differs between %s and %s, as far as a patch names it: a function, or its class, on a line that the patch adds or takes away; "+
+		"a selector, a class of Objective-C or one with virtual functions on any line of it. Overlays take from the wheel what mac.json names. "+
+		"Where the linker has put equal functions together some have no name: a table may have more new functions than are named.\n", c.Wheel.File, c.With.File)
+	table(w, []string{"kind", "name", "what", "named by"})
 	for _, change := range c.Changes {
-		row(w, change.Kind, quoted(change.Name), change.What, strings.Join(change.Patches, ", "))
+		row(w, change.Kind, quoted(change.Name), change.What, strings.Join(change.NamedBy, ", "))
 	}
 }
 

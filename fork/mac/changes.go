@@ -18,8 +18,8 @@ import (
 type Change struct {
 	Kind    string   `json:"kind"` // export, virtual functions, selector, class or binding
 	Name    string   `json:"name"`
-	What    string   `json:"what"`    // new, gone or other parameters; of a table of virtual functions what of it is
-	Patches []string `json:"patches"` // that name it; none where only mac.json does
+	What    string   `json:"what"`     // new, gone or other parameters; of a class or table which functions are
+	NamedBy []string `json:"named_by"` // patches, and mac.json for what overlays take from the wheel
 }
 
 const (
@@ -29,12 +29,15 @@ const (
 )
 
 // Changes compares what two wheels say of their MPS backends, as far as it touches a series: a patch names a function or its class on a line
-// of C++ that it adds or takes away, a selector or a class with virtual functions on any line of its hunks; or bound names it, which lists what
-// overlays take from the wheel.
+// of C++ that it adds or takes away, a selector, a class of Objective-C or one with virtual functions on any line of its hunks; or bound names it, which
+// lists what overlays take from the wheel.
 func Changes(before, after *WheelFacts, series *patches.Series, bound []string) []Change {
 	changes := []Change{}
 	add := func(kind, name, what string, by []string) {
-		if len(by) > 0 || slices.ContainsFunc(bound, func(one string) bool { return strings.HasPrefix(one, name+"(") }) {
+		if slices.ContainsFunc(bound, func(one string) bool { return strings.HasPrefix(one, name+"(") }) {
+			by = append(by, "mac.json")
+		}
+		if len(by) > 0 {
 			changes = append(changes, Change{kind, name, what, by})
 		}
 	}
@@ -64,7 +67,7 @@ func Changes(before, after *WheelFacts, series *patches.Series, bound []string) 
 		add("selector", name, what, naming.selector(name))
 	}
 	for name, what := range difference(before.Classes, after.Classes) {
-		add("class", name, what, naming.word(name))
+		add("class", name, what, naming.anywhere(name))
 	}
 	for name, what := range difference(before.Bindings, after.Bindings) {
 		add("binding", name, what, naming.word(name))
@@ -124,7 +127,7 @@ func difference(before, after []string) map[string]string {
 }
 
 // tableChange says what is not as before of a class's table of virtual functions. Where the linker has put equal functions together a slot has the
-// names of all of them: those of the class count, if there are any, else one that stands alone.
+// names of all of them: those of the class itself count, else the name of a slot that has only one.
 func tableChange(before, after [][]string, class []string) string {
 	if len(after) == 0 {
 		return isGone
@@ -160,8 +163,10 @@ func tableChange(before, after [][]string, class []string) string {
 			changed[name] = isNew
 		}
 	}
-	problem, _ := CompareVtables(before, after)
-	if len(before) == len(after) && len(changed) == 0 && problem == "" {
+	if len(before) == len(after) && len(changed) == 0 {
+		if problem, _ := CompareVtables(before, after); problem != "" {
+			return "in another order"
+		}
 		return ""
 	}
 	what := fmt.Sprintf("%d functions, %d before", len(after), len(before))
