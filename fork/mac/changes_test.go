@@ -37,6 +37,7 @@ func TestChanges(t *testing.T) {
 	}{
 		"a function":                {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, WheelFacts{}, []Change{{"export", "at::mps::copy", "gone", []string{"ours"}}}},
 		"one in a remark":           {"a(); // copy", WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, WheelFacts{}, nil},
+		"one on a line as it was":   {"x;", WheelFacts{Exports: exports("__ZN2at3mps3oldEv")}, WheelFacts{}, nil},
 		"one like a method's":       {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps9MPSStream4copyEv")}, WheelFacts{}, nil},
 		"a new function":            {"copy(a);", WheelFacts{Exports: exports("x")}, WheelFacts{Exports: exports("x", "__ZN2at3mps4copyEv")}, []Change{{"export", "at::mps::copy", "new", []string{"ours"}}}},
 		"one of several functions":  {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps4copyEv", "__ZN2at3mps4copyEi")}, WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, []Change{{"export", "at::mps::copy", "other parameters", []string{"ours"}}}},
