@@ -19,10 +19,11 @@ func baselineCommand(std streams) *cli.Command {
 		Name: "baseline", Usage: "record or show a baseline's facts", HideHelpCommand: true,
 		Description: `  mpsforge baseline show --baseline v2.6.0
   mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches
+  mpsforge baseline compare --wheel torch-2.14.1-*.whl
   mpsforge baseline runs
   baseline=$(mpsforge baseline choose)`,
 		Action:      showGroup,
-		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineRuns(std), baselineChoose(std)},
+		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineChoose(std)},
 	}
 }
 

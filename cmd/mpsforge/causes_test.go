@@ -39,7 +39,7 @@ func TestOneCauseOneCode(t *testing.T) {
 		{"a named checkout is a file", exitUsage, with(onCheckout, "--checkout file")},
 		{"a file is missing", exitUsage, []string{"report nowhere", "report diff nowhere file", "report diff file nowhere", "report github nowhere", "metal run nowhere", "metal classify file nowhere", "metal selectors nowhere",
 			"replay nowhere", "pr --issue 1 --report nowhere", "build --show-stamp nowhere", "build --host --torch nowhere", "verify --root nowhere", "fetch --from nowhere", "run --from nowhere",
-			"port --to v2.6.0 --check --from nowhere"}},
+			"port --to v2.6.0 --check --from nowhere", "baseline compare --wheel nowhere", "baseline compare --wheel file --with nowhere"}},
 		{"a folder of patches is missing", exitUsage, with(withPatches, "--patches nowhere")},
 		{"a folder of patches is a file", exitUsage, with(withPatches[:4:4], "--patches file")},
 		{"no such baseline", exitUsage, with(withPatches, "--baseline v9")},

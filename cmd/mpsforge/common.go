@@ -182,7 +182,7 @@ func (s spec) act(ctx context.Context, c call) (found result, err error) {
 func withoutPasswords(text string) string { return run.WithoutPasswords(text) }
 
 // inputFlags name what must be there before a command begins.
-var inputFlags = []string{"patches", "torch", "root", "show-stamp", "from", "wheel"}
+var inputFlags = []string{"patches", "torch", "root", "show-stamp", "from", "wheel", "with"}
 
 // checkInput refuses a file or folder that the command line names and that is not there.
 func checkInput(what, path string) error {

@@ -147,7 +147,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"project": project, "verified": verified, "same": same,
+			"project": project, "verified": verified, "same": same, "wheel": wheel,
 		},
 	})
 }

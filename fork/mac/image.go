@@ -243,16 +243,14 @@ func (i *Image) vtableOfObject(section *macho.Section, address uint64) [][]strin
 	return slots
 }
 
-// virtualName is what a function is called whatever class has it: the last part of its mangled name, so that a class that overrides
-// what it inherited still fits.
-func virtualName(symbol string) string {
+// nestedName gives the parts of a mangled name, namespaces and classes first, and what follows them: for a function its parameters.
+func nestedName(symbol string) (parts []string, rest string) {
 	rest, nested := strings.CutPrefix(symbol, "__ZNK")
 	if !nested {
 		if rest, nested = strings.CutPrefix(symbol, "__ZN"); !nested {
-			return symbol
+			return nil, symbol
 		}
 	}
-	last := ""
 	for rest != "" {
 		length, digits := 0, 0
 		for digits < len(rest) && length < len(symbol) && rest[digits] >= '0' && rest[digits] <= '9' {
@@ -261,12 +259,24 @@ func virtualName(symbol string) string {
 		if digits == 0 || digits+length > len(rest) {
 			break
 		}
-		last, rest = rest[digits:digits+length], rest[digits+length:]
+		parts, rest = append(parts, rest[digits:digits+length]), rest[digits+length:]
 	}
-	if strings.HasPrefix(rest, "D0") || strings.HasPrefix(rest, "D1") || strings.HasPrefix(rest, "D2") {
+	return parts, rest
+}
+
+// virtualName is what a function is called whatever class has it: the last part of its mangled name, so that a class that overrides
+// what it inherited still fits.
+func virtualName(symbol string) string {
+	parts, rest := nestedName(symbol)
+	switch {
+	case strings.HasPrefix(rest, "D0"), strings.HasPrefix(rest, "D1"), strings.HasPrefix(rest, "D2"):
 		return "destructor " + strings.Replace(rest[:2], "D2", "D1", 1)
+	case rest == symbol:
+		return symbol
+	case len(parts) == 0:
+		return ""
 	}
-	return last
+	return parts[len(parts)-1]
 }
 
 // CompareVtables says what of a table is not as before, slot by slot; functions may follow the old ones. named is how many slots had a

@@ -1,10 +1,13 @@
 package mac
 
 import (
+	"archive/zip"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -125,4 +128,59 @@ func readLibraries(dir string) (*WheelFacts, error) {
 		return nil, fmt.Errorf("no MPS backend: %d tables of virtual functions, %d sections of kernels, %d bindings", len(facts.Vtables), len(facts.Kernels), len(facts.Bindings))
 	}
 	return facts, nil
+}
+
+// WheelSources are the files of PyTorch's sources that a wheel holds: headers, and the Python files of torch and torchgen.
+type WheelSources struct{ archive *zip.ReadCloser }
+
+// OpenSources opens a wheel for its sources.
+func OpenSources(file string) (*WheelSources, error) {
+	archive, err := zip.OpenReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", file, ErrWheel, err)
+	}
+	if _, err := fs.Stat(archive, "torch/include/ATen"); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w: it has no torch/include/ATen/", file, ErrWheel), archive.Close())
+	}
+	return &WheelSources{archive}, nil
+}
+
+// Close closes the wheel's file.
+func (w *WheelSources) Close() error { return w.archive.Close() }
+
+// Read gives a file's text by its path in PyTorch's tree; nil if the wheel lacks it. seen is false for a file of a kind that no wheel holds.
+func (w *WheelSources) Read(name string) (text []byte, seen bool, err error) {
+	place := ""
+	switch {
+	case path.Ext(name) == ".h":
+		place = "torch/include/" + strings.TrimPrefix(name, "aten/src/")
+	case path.Ext(name) == ".py" && (strings.HasPrefix(name, "torch/") || strings.HasPrefix(name, "torchgen/")):
+		place = name
+	default:
+		return nil, false, nil
+	}
+	text, err = fs.ReadFile(w.archive, place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, true, fmt.Errorf("%w: %s: %w", ErrWheel, place, err)
+	}
+	return unwrapped(text), true, nil
+}
+
+// PyTorch 2.10 and later put these around each header when they install it (tools/wrap_headers.py); the sources do not have them.
+const (
+	wrapFirst = "#if !defined(TORCH_STABLE_ONLY) && !defined(TORCH_TARGET_VERSION)\n"
+	wrapLast  = "\n#else\n#error \"This file should not be included when either TORCH_STABLE_ONLY or TORCH_TARGET_VERSION is defined.\"\n" +
+		"#endif  // !defined(TORCH_STABLE_ONLY) && !defined(TORCH_TARGET_VERSION)\n"
+)
+
+func unwrapped(text []byte) []byte {
+	inner, first := strings.CutPrefix(string(text), wrapFirst)
+	inner, last := strings.CutSuffix(inner, wrapLast)
+	if !first || !last {
+		return text
+	}
+	return []byte(inner)
 }
