@@ -38,12 +38,19 @@ type HostFacts struct {
 	// Wheel is PyTorch's for macOS on arm64, of the same version: its Metal kernels run in host builds, and the stage mac links with its
 	// libraries. Empty: there is none.
 	Wheel Wheel `json:"wheel,omitzero"`
+	// Libtorch are wheels for Linux of the same version, by Go's name of the processor: the first that can be had is what host builds are
+	// made with. Empty: Debian's package is of the version.
+	Libtorch map[string][]Wheel `json:"libtorch,omitempty"`
 }
 
-// Wheel is a file of PyPI.
+// Wheel is a Python wheel.
 type Wheel struct {
 	URL    string `json:"url"`
-	SHA256 string `json:"sha256"`
+	SHA256 string `json:"sha256,omitempty"`
+	// Index is a page of links (PEP 503) that has the wheel's checksum. It is asked where SHA256 is not known.
+	Index string `json:"index,omitempty"`
+	// Unpacked is how many bytes the parts that are used take on disk; 0: not known.
+	Unpacked int64 `json:"unpacked,omitempty"`
 }
 
 // HostFacts reads those of the series' baseline.

@@ -167,6 +167,8 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		wheels = "in the cache"
 	}
 	add("wheels for macOS", nil, wheels, "host builds and the stage mac: PyTorch's Metal kernels and libraries, Apple's open headers and libc++'s", "")
+	libtorchs, err := describeLibtorchs(cache)
+	add("libtorch", err, libtorchs, "host builds: what PyTorch's MPS sources are compiled and linked with", "get mpsforge again: what is built into it is damaged")
 	found, err := describeCheckout(ctx, checkoutDir)
 	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
 	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {
@@ -228,7 +230,7 @@ var variables = []Variable{
 	{Name: "MPSFORGE_PATCHES", Meaning: "folder with series, instead of those built in"},
 	{Name: "MPSFORGE_CACHE", Meaning: "cache folder, instead of the user's"},
 	{Name: builds.AnySpace, Meaning: "1 starts downloads and builds even if the disk seems too small"},
-	{Name: "MPSFORGE_TORCH", Meaning: "libtorch for host builds, instead of Debian's"},
+	{Name: "MPSFORGE_TORCH", Meaning: "libtorch for host builds, instead of Debian's or PyTorch's wheel"},
 	{Name: "MPSFORGE_PYTHON", Meaning: "Python whose torch the stages python, bench, operators and upstream test, instead of the host build's"},
 	{Name: "MPSFORGE_VENV", Meaning: "Python environment that build makes, instead of build/mpsforge/venv in the checkout"},
 	{Name: "MPSFORGE_ROOT", Meaning: "Debian system for host builds, instead of one in the cache"},
@@ -271,6 +273,33 @@ func haveMacWheels(cache string) bool {
 	}
 	facts, err := series.MacFacts()
 	return err == nil && mac.Have(cache, facts)
+}
+
+// describeLibtorchs says where host builds of each version get their libtorch from.
+func describeLibtorchs(cache string) (string, error) {
+	names, err := patches.Baselines(patches.Embedded())
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, name := range names {
+		series, err := patches.Load(patches.Embedded(), name)
+		if err != nil {
+			return "", err
+		}
+		facts, err := series.HostFacts()
+		if err != nil {
+			return "", err
+		}
+		line := "PyTorch's wheel, downloaded on demand: 200 MB of its own index's, or 900 MB of PyPI's"
+		if choices := host.Libtorchs(facts); len(choices) == 0 {
+			line = "Debian's package, in the root"
+		} else if host.HaveLibtorch(choices, cache) {
+			line = "PyTorch's wheel, in the cache"
+		}
+		lines = append(lines, name+": "+line)
+	}
+	return strings.Join(lines, "; "), nil
 }
 
 func describeCheckout(ctx context.Context, dir string) (string, error) {

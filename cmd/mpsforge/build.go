@@ -38,7 +38,8 @@ With --host, on Linux: compiles the checkout's real MPS sources, stock or patche
 Metal and a libtorch of the same version. The result is a library that registers the backend for the MPS dispatch key
 when it is loaded, a program that runs scenarios with it, and a stamp inside the library that says from which tree and
 series it came. The compiler and PyTorch 2.6.0's libtorch come from Debian trixie's packages, unpacked into the cache
-(330 MB to download, 1.7 GB on disk, no privileges needed); compiled objects are kept there too.
+(330 MB to download, 1.7 GB on disk, no privileges needed); compiled objects are kept there too. For v2.9.1 libtorch is
+PyTorch's CPU wheel from its own index, or PyPI's (900 MB, a third of it kept), whose CUDA is left out.
 
 The result also has a script python3. The Python that it starts has torch with device mps: the checkout's own bindings
 (torch/csrc/mps) replace the prebuilt ones, and torch.mps is the checkout's package. Programs need no change.
@@ -57,7 +58,7 @@ The result also has a script python3. The Python that it starts has torch with d
 // hostFlags say with what a host build is made.
 func hostFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
-		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"}, Usage: "`DIR` with torch/ in it: libtorch of the checkout's version (default: Debian's 2.6.0)"},
+		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"}, Usage: "`DIR` with torch/ in it: libtorch of the checkout's version (default: Debian's for 2.6.0, PyTorch's wheel for v2.9.1)"},
 		rootFlag(),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "run `N` compilers at once (default: one for each processor; for PyTorch itself fewer where memory is short)"})
 }
@@ -148,10 +149,10 @@ func (c call) hostOptions(ctx context.Context) (options host.Options, series *pa
 	if options.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
 		return options, nil, err
 	}
-	if options.Torch, err = host.OpenTorch(ctx, options.Root, c.String("torch"), cache, c.sink); err != nil {
+	if options.Facts, err = series.HostFacts(); err != nil {
 		return options, nil, err
 	}
-	options.Facts, err = series.HostFacts()
+	options.Torch, err = host.OpenTorch(ctx, options.Root, c.String("torch"), host.Libtorchs(options.Facts), cache, c.sink)
 	return options, series, err
 }
 

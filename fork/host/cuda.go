@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,13 +30,20 @@ func isCUDA(library string) bool {
 	return slices.ContainsFunc(cudaLibraries, func(beginning string) bool { return strings.HasPrefix(library, beginning) })
 }
 
+// builtForCUDA finds the version of CUDA that a libtorch was built for in its version.py; without CUDA it is None.
+var builtForCUDA = regexp.MustCompile(`(?m)^cuda\b.*= *['"]`)
+
 // withoutCUDA gives a folder with the same torch as dir that loads no CUDA code: links to what is in dir, but for the libraries
 // of CUDA and of NVIDIA, for which there are stand-ins (native/cuda). A torch that was built without CUDA is used as it is.
 //
 // With CUDA loaded PyTorch has two accelerators, and the first backward pass ends with "Cannot have both MPS and cuda".
 func withoutCUDA(ctx context.Context, root *Root, dir, cache string, sink events.Sink) (string, error) {
-	lib := filepath.Join(dir, "torch/lib")
-	if !builds.Exists(filepath.Join(lib, torchCUDA)) {
+	lib, version := filepath.Join(dir, "torch/lib"), filepath.Join(dir, "torch/version.py")
+	text, err := builds.ReadText(version)
+	if err != nil {
+		return "", err
+	}
+	if !builtForCUDA.MatchString(text) {
 		return dir, nil
 	}
 	wanted, err := cudaSymbols(lib, root.libraryPath())
@@ -50,7 +58,7 @@ func withoutCUDA(ctx context.Context, root *Root, dir, cache string, sink events
 		}
 		sources[name] = string(text)
 	}
-	installed, err := os.Stat(filepath.Join(dir, "torch/version.py"))
+	installed, err := os.Stat(version)
 	if err != nil {
 		return "", err
 	}

@@ -43,7 +43,7 @@ func TestALibtorchForCUDALoadsNone(t *testing.T) {
 		compile(filepath.Join(lib, name), write(name+".cc", text), append([]string{"-shared", "-L" + lib, "-Wl,-soname," + name}, flags...)...)
 	}
 	write("torch/include/torch/csrc/api/include/torch/version.h", "#define TORCH_VERSION \\\n  \"2.9.1\"\n")
-	write("torch/version.py", "")
+	write("torch/version.py", "cuda: Optional[str] = '12.8'\n")
 	write("torch/lib/.keep", "")
 	write("torchgen/gen.py", "")
 	// CUDA's own libraries, as they are installed: any of their code ends the process.
@@ -59,7 +59,7 @@ namespace c10::cuda { signed char device_count(); } extern long table[4];
 extern "C" const char* ask() { int n = 5; return cudaGetDeviceCount(&n) == 100 && n == 0 && c10::cuda::device_count() == 0 && table[3] == 0 ? typeid(Graph).name() : "wrong"; }
 extern "C" int replay(Graph* g) { return g->replay(); }
 extern "C" int allocate() { return cudaMalloc(); }`, "-l:libcudart.so.12", "-l:libtorch_cuda.so", "-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags")
-	torch, err := host.OpenTorch(t.Context(), root, dir, t.TempDir(), nil)
+	torch, err := host.OpenTorch(t.Context(), root, dir, nil, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

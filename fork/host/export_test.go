@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
+	"mpsforge/patches"
 )
 
 // Generate runs torchgen and gives the folder with the registration, for tests outside this package.
@@ -73,3 +74,8 @@ func (t *Torch) Libraries() []string { return t.libraries }
 
 // Loader is the root's dynamic loader.
 func (r *Root) Loader() string { return r.loader() }
+
+// FetchLibtorch gives the folder of the first wheel that can be had.
+func FetchLibtorch(ctx context.Context, choices []patches.Wheel, cache string) (string, error) {
+	return fetchLibtorch(ctx, choices, cache, events.Discard)
+}

@@ -50,7 +50,7 @@ func isRegistration(name string) bool {
 // Registration gives the sources that torchgen makes of a checkout's operators for the keys of MPS, as they are: of a library that has all
 // kernels nothing is left out.
 func Registration(ctx context.Context, root *Root, checkout, cache string, sink events.Sink) (paths []string, err error) {
-	torch, err := OpenTorch(ctx, root, "", cache, sink) // for what torchgen imports
+	torch, err := OpenTorch(ctx, root, "", nil, cache, sink) // for what torchgen imports
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/patches"
 )
 
 // Torch is a libtorch to build against: its headers, its libraries and its code generator.
@@ -24,9 +25,16 @@ type Torch struct {
 
 var versionMacro = regexp.MustCompile(`#define TORCH_VERSION \\\n *"([0-9]+\.[0-9]+\.[0-9]+)([^"]*)"`)
 
-// OpenTorch finds the libtorch in dir, which is a folder that pip installed torch into, or the torch folder in it; an
-// empty dir means the root's libtorch-dev. One that was built for CUDA is used without it (withoutCUDA).
-func OpenTorch(ctx context.Context, root *Root, dir, cache string, sink events.Sink) (*Torch, error) {
+// OpenTorch finds the libtorch in dir, which is a folder that pip installed torch into, or the torch folder in it. An empty dir means
+// the first of wheels that can be had, which is kept in the cache; without wheels, the root's libtorch-dev. One that was built for
+// CUDA is used without it (withoutCUDA).
+func OpenTorch(ctx context.Context, root *Root, dir string, wheels []patches.Wheel, cache string, sink events.Sink) (*Torch, error) {
+	if dir == "" && len(wheels) > 0 {
+		var err error
+		if dir, err = fetchLibtorch(ctx, wheels, cache, events.OrDiscard(sink)); err != nil {
+			return nil, err
+		}
+	}
 	var t *Torch
 	header := ""
 	if dir == "" {

@@ -22,7 +22,12 @@ func served(t *testing.T, names ...string) Wheel {
 	var text bytes.Buffer
 	archive := zip.NewWriter(&text)
 	for _, name := range names {
-		part, err := archive.Create(name)
+		header := &zip.FileHeader{Name: name}
+		header.SetMode(0o644)
+		if strings.Contains(name, "bin/") {
+			header.SetMode(0o755)
+		}
+		part, err := archive.CreateHeader(header)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,6 +89,55 @@ func TestWhatIsNotTheWheelIsRefused(t *testing.T) {
 			}
 			if left, err := os.ReadDir(filepath.Join(cache, "wheels")); err != nil || len(left) != 0 || w.Have(cache, c.parts) {
 				t.Errorf("left in the cache: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// What begins with the rest of a part with a "!" is left out, and a program stays one.
+func TestPartsLeftOut(t *testing.T) {
+	dir, err := served(t, "a/lib/libone.so", "a/lib/libcuda.so.1", "a/bin/program").Get(t.Context(), t.TempDir(), []string{"a/", "!a/lib/libcuda"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := builds.FilesBelow(dir)
+	if err != nil || len(files) != 2 {
+		t.Errorf("%v, %v", files, err)
+	}
+	for path, want := range map[string]os.FileMode{"a/bin/program": 0o755, "a/lib/libone.so": 0o644} {
+		if found, err := os.Stat(filepath.Join(dir, path)); err != nil || found.Mode() != want {
+			t.Errorf("%s: %v, %v", path, found, err)
+		}
+	}
+}
+
+// A wheel whose checksum is not known here is the one that its index has a checksum of, wherever the link leads.
+func TestAnIndexKnowsTheChecksum(t *testing.T) {
+	w := served(t, "a/one.h")
+	link := func(path, sum string) string {
+		return `<a href="` + path + `#sha256=` + sum + `" data-core-metadata="true">one.whl</a><br>`
+	}
+	for name, c := range map[string]struct{ page, want string }{
+		"a whole address":       {link("https://example.org/two.whl", w.SHA256) + link(w.URL, w.SHA256), ""},
+		"a path on the server":  {link("/one.whl", w.SHA256), ""},
+		"a path with an escape": {link("/../%6fne.whl", w.SHA256), ""},
+		"another checksum":      {link("/one.whl", strings.Repeat("0", 64)), "its SHA-256 is"},
+		"no checksum":           {`<a href="/one.whl">one.whl</a>`, "has no checksum of one.whl"},
+		"another file":          {link("/two.whl", w.SHA256), "has no checksum of one.whl"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/index/" {
+					_, _ = answer.Write([]byte(c.page))
+					return
+				}
+				http.Redirect(answer, r, w.URL, http.StatusFound)
+			}))
+			defer server.Close()
+			indexed := Wheel{URL: "https://example.org/one.whl", Index: server.URL + "/index/"}
+			_, err := indexed.Get(t.Context(), t.TempDir(), []string{"a/"}, nil)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
 	}

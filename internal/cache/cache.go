@@ -52,7 +52,7 @@ func Kinds() []Kind {
 		{"trees", "checkouts that make demo and the tests use"},
 		{"unpacked", "embedded sources and scripts, unpacked"},
 		{"upstream", "results of unfinished long runs of the stage upstream"},
-		{"wheels", "parts of PyTorch's wheels for macOS"},
+		{"wheels", "parts of wheels: PyTorch's for macOS and Linux, and those that tests import"},
 	}
 }
 

@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"mpsforge/fork"
+	"mpsforge/fork/host/hosttest"
 	"mpsforge/patches"
 )
 
@@ -53,21 +53,11 @@ func TestGuardsOfRealTrees(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP real trees: -short")
 	}
-	cache := os.Getenv("MPSFORGE_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(home, ".cache", "mpsforge")
-	}
+	cache := hosttest.Cache(t)
 	for name, forms := range plants {
 		t.Run(name, func(t *testing.T) {
-			tree := filepath.Join(cache, "trees", name)
-			if _, err := os.Stat(tree); errors.Is(err, fs.ErrNotExist) {
-				t.Skipf("SKIP %s: %s is not there; mpsforge fetch --baseline %s --checkout %s gets it", name, tree, name, tree)
-			}
-			dir := patchedCopy(t, tree, name, cache)
+			tree, series := hosttest.TreeOf(t, cache, name)
+			dir := patchedCopy(t, tree, series, cache)
 			if found := naked(t, dir); len(found) != 0 {
 				t.Errorf("found without any plant: %v", found)
 			}
@@ -85,12 +75,8 @@ func TestGuardsOfRealTrees(t *testing.T) {
 }
 
 // patchedCopy gives what the check reads of a tree with the whole series, in a folder of the test's.
-func patchedCopy(t *testing.T, tree, baseline, cache string) string {
+func patchedCopy(t *testing.T, tree string, series *patches.Series, cache string) string {
 	t.Helper()
-	series, err := patches.Load(patches.Embedded(), baseline)
-	if err != nil {
-		t.Fatal(err)
-	}
 	checkout, err := fork.Open(t.Context(), tree, nil)
 	if err != nil {
 		t.Fatal(err)

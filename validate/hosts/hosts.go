@@ -29,18 +29,26 @@ type Builder struct {
 
 // New finds, or gets, what host builds are made with.
 func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, error) {
-	if env.Host.Torch == "" && env.Series.Baseline.Name != host.DebianBaseline {
+	facts, err := env.Series.HostFacts()
+	if err != nil {
+		return nil, err
+	}
+	libtorchs := host.Libtorchs(facts)
+	if env.Host.Torch == "" && len(libtorchs) == 0 && env.Series.Baseline.Name != host.DebianBaseline {
 		return nil, stage.Skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", env.Series.Baseline.Name, strings.TrimPrefix(env.Series.Baseline.Name, "v"))
 	}
 	asked := slices.Contains(env.Stages, report.Name) || slices.Contains(env.Require, report.Name)
 	if !asked && env.Host.Root == "" && !host.HaveRoot(env.Cache) {
 		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, downloaded only when this stage is requested: mpsforge verify --stages %s", host.DebianSuite, report.Name)
 	}
+	if !asked && env.Host.Torch == "" && !host.HaveLibtorch(libtorchs, env.Cache) {
+		return nil, stage.Skipf("needs PyTorch's wheel of %s for Linux, downloaded only when this stage is requested: mpsforge verify --stages %s", env.Series.Baseline.Name, report.Name)
+	}
 	root, err := host.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
 	if err != nil {
 		return nil, err
 	}
-	torch, err := host.OpenTorch(ctx, root, env.Host.Torch, env.Cache, env.Sink)
+	torch, err := host.OpenTorch(ctx, root, env.Host.Torch, libtorchs, env.Cache, env.Sink)
 	if err != nil {
 		return nil, err
 	}

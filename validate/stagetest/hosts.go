@@ -11,10 +11,16 @@ import (
 	"mpsforge/native"
 )
 
-// HostBuild builds the real tree of 2.6.0, stock or with the series. A machine without what that needs skips the test.
+// HostBuild gives HostBuildOf 2.6.0.
 func HostBuild(ctx context.Context, t testing.TB, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
 	t.Helper()
-	root, torch, checkout, series, cache := hosttest.Inputs(t)
+	return HostBuildOf(ctx, t, host.DebianBaseline, flavour, stock, tests)
+}
+
+// HostBuildOf builds the real tree of a baseline, stock or with the series. A machine without what that needs skips the test.
+func HostBuildOf(ctx context.Context, t testing.TB, baseline string, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
+	t.Helper()
+	root, torch, checkout, series, cache := hosttest.InputsOf(t, baseline)
 	source, err := checkout.Patched(ctx, series, cache)
 	if stock {
 		source, err = checkout.Stock(ctx, cache)

@@ -1,4 +1,4 @@
-// Package hosttest gets what tests of host builds work on: Debian's packages and the real tree of 2.6.0. It holds no test.
+// Package hosttest gets what tests of host builds work on: Debian's packages and real trees. It holds no test.
 package hosttest
 
 import (
@@ -14,15 +14,28 @@ import (
 	"testing"
 )
 
-// Inputs gives a root and the real tree of 2.6.0, both from the user's cache, where they are kept for all runs.
+// Inputs gives InputsOf 2.6.0, which every Debian system can get.
 func Inputs(t testing.TB) (*host.Root, *host.Torch, *fork.Checkout, *patches.Series, string) {
 	t.Helper()
+	return InputsOf(t, host.DebianBaseline)
+}
+
+// InputsOf gives a root, a libtorch and the real tree of a baseline, all from the user's cache, where they are kept for all runs.
+func InputsOf(t testing.TB, baseline string) (*host.Root, *host.Torch, *fork.Checkout, *patches.Series, string) {
+	t.Helper()
 	root, cache := Root(t)
-	torch, err := host.OpenTorch(t.Context(), root, "", cache, nil)
+	tree, series := TreeOf(t, cache, baseline)
+	facts, err := series.HostFacts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, series := Tree(t, cache)
+	torch, err := host.OpenTorch(t.Context(), root, "", host.Libtorchs(facts), cache, nil)
+	if errors.Is(err, builds.ErrEnvironment) {
+		t.Skipf("SKIP host build of %s: %v", baseline, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	checkout, err := fork.Open(t.Context(), tree, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -31,12 +44,9 @@ func Inputs(t testing.TB) (*host.Root, *host.Torch, *fork.Checkout, *patches.Ser
 	return root, torch, checkout, series, cache
 }
 
-// Root gives Debian's packages alone, with their compiler, and the cache that they are in.
-func Root(t testing.TB) (*host.Root, string) {
+// Cache is the user's cache folder.
+func Cache(t testing.TB) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIP host build: compiles with Debian's clang")
-	}
 	cache := os.Getenv("MPSFORGE_CACHE")
 	if cache == "" {
 		home, err := os.UserHomeDir()
@@ -45,6 +55,16 @@ func Root(t testing.TB) (*host.Root, string) {
 		}
 		cache = filepath.Join(home, ".cache", "mpsforge")
 	}
+	return cache
+}
+
+// Root gives Debian's packages alone, with their compiler, and the cache that they are in.
+func Root(t testing.TB) (*host.Root, string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIP host build: compiles with Debian's clang")
+	}
+	cache := Cache(t)
 	root, err := host.OpenRoot(t.Context(), "", cache, events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP host build: %v", err)
@@ -55,13 +75,26 @@ func Root(t testing.TB) (*host.Root, string) {
 	return root, cache
 }
 
-// Tree gives the real tree of 2.6.0 in a cache, and its series. Tests of several packages, which go test runs as processes at
-// the same time, want it: the first one fetches it, and the others wait.
+// Tree gives TreeOf 2.6.0.
 func Tree(t testing.TB, cache string) (dir string, series *patches.Series) {
 	t.Helper()
-	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
+	return TreeOf(t, cache, host.DebianBaseline)
+}
+
+// TreeOf gives the real tree of a baseline in a cache, and its series. Tests of several packages, which go test runs as processes at
+// the same time, want it: the first one fetches it, and the others wait. Only Debian's is fetched.
+func TreeOf(t testing.TB, cache, baseline string) (dir string, series *patches.Series) {
+	t.Helper()
+	series, err := patches.Load(patches.Embedded(), baseline)
 	if err != nil {
 		t.Fatal(err)
+	}
+	dir = filepath.Join(cache, "trees", baseline)
+	if baseline != host.DebianBaseline {
+		if !builds.Exists(dir) {
+			t.Skipf("SKIP real tree of %s: the cache has none: mpsforge fetch --baseline %s --checkout %s", baseline, baseline, dir)
+		}
+		return dir, series
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
@@ -74,7 +107,6 @@ func Tree(t testing.TB, cache string) (dir string, series *patches.Series) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	dir = filepath.Join(cache, "trees", host.DebianBaseline)
 	_, err = fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, Cache: cache}, events.Discard)
 	if errors.Is(err, fork.ErrUnavailable) || errors.Is(err, fork.ErrEnvironment) {
 		t.Skipf("SKIP real tree: Debian's source package of PyTorch 2.6.0 is not available here: %v", err)
