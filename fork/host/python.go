@@ -139,7 +139,9 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 	if library != nil {
 		texts = append(texts, struct{ path, text string }{filepath.Join(dir, builds.PythonLibrary), string(library)})
 	}
-	key, err := builds.FilesDigest([]string{fmt.Sprint(texts), extension}, append(packaged, objectsOf(units)...)...)
+	// torch.mps.compile_shader puts c10's Metal headers, which it finds beside its package, into sources that include them.
+	headers := filepath.Join(h.Torch.pythonPath, "torch/include")
+	key, err := builds.FilesDigest([]string{fmt.Sprint(texts), extension, headers}, append(packaged, objectsOf(units)...)...)
 	if err != nil {
 		return "", "", err
 	}
@@ -165,6 +167,9 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 		return "", fmt.Sprintf("the pybind11 headers make %s, libtorch_python.so has %s: they are of different versions", cmp.Or(have, "no shared name"), p.internals), nil
 	}
 	if err := os.CopyFS(filepath.Join(dir, builds.PythonPackage), os.DirFS(filepath.Join(h.Checkout, builds.PythonPackage))); err != nil {
+		return "", "", err
+	}
+	if err := os.Symlink(headers, filepath.Join(dir, "torch/include")); err != nil {
 		return "", "", err
 	}
 	for _, file := range texts {

@@ -3,7 +3,6 @@ package overlay_test
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +13,6 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host/hosttest"
 	"mpsforge/fork/overlay"
-	"mpsforge/internal/events"
 	"mpsforge/patches"
 )
 
@@ -82,18 +80,10 @@ func TestWheelOverAnUnknownLibraryIsRefused(t *testing.T) {
 // pip on Linux can do for a Mac all but run.
 func TestPipTakesTheWheelForMac(t *testing.T) {
 	root, cache := hosttest.Root(t)
-	folder, err := pip.Get(t.Context(), cache, []string{"pip/"}, events.Discard)
-	if errors.Is(err, builds.ErrEnvironment) {
-		t.Skipf("SKIP pip: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	install := func(file, platform string) (site, output string, err error) {
 		site = t.TempDir()
-		command := exec.CommandContext(t.Context(), root.Tool("python3"), filepath.Join(folder, "pip"), "install", "--no-index", "--no-deps", "--no-compile", "--only-binary=:all:", "--platform", platform, "--target", site, file)
-		text, err := command.CombinedOutput()
-		return site, string(text), err
+		output, err = hosttest.Pip(t, cache, root.Tool("python3"), "install", "--no-index", "--no-deps", "--no-compile", "--only-binary=:all:", "--platform", platform, "--target", site, file)
+		return site, output, err
 	}
 	w := makeMacWheel(t)
 	t.Run("each file is as RECORD says", func(t *testing.T) {

@@ -1,28 +1,19 @@
 package overlay_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
+	"mpsforge/fork/host/hosttest"
 	"mpsforge/fork/overlay"
-	"mpsforge/fork/wheels"
 	"mpsforge/internal/apt"
-	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
-
-// pip is its own wheel, since Debian's Python brings none.
-var pip = wheels.Wheel{
-	URL:    "https://files.pythonhosted.org/packages/c9/bc/b7db44f5f39f9d0494071bddae6880eb645970366d0a200022a1a93d57f5/pip-25.0.1-py3-none-any.whl",
-	SHA256: "c46efd13b6aa8279f33f2864459c8ce587ea6a1a59ee20de055868d8f7688f7f",
-}
 
 var startedAs = regexp.MustCompile(`--argv0 '[^']*'`)
 
@@ -56,25 +47,12 @@ func venv(t *testing.T, interpreter string, more ...string) (environment python,
 	return python{interpreter: own}, site
 }
 
-// runPip runs pip on an interpreter.
-func (p installed) runPip(t *testing.T, interpreter string, args ...string) (output string, err error) {
-	t.Helper()
-	folder, err := pip.Get(t.Context(), p.cache, []string{"pip/"}, events.Discard)
-	if errors.Is(err, builds.ErrEnvironment) {
-		t.Skipf("SKIP pip: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return python{interpreter, folder}.run(t, nil, append([]string{"-m", "pip", "--disable-pip-version-check"}, args...)...)
-}
-
 // pipInEnvironments installs the wheel with pip, and removes it.
 func (p installed) pipInEnvironments(t *testing.T) {
 	outer, site := venv(t, p.interpreter)
 	run := func(args ...string) {
 		t.Helper()
-		if output, err := p.runPip(t, outer.interpreter, args...); err != nil {
+		if output, err := hosttest.Pip(t, p.cache, outer.interpreter, args...); err != nil {
 			t.Fatalf("pip %v: %v: %s", args, err, output)
 		}
 	}
@@ -101,12 +79,12 @@ func (p installed) pipInEnvironments(t *testing.T) {
 
 // models runs a model of transformers with random weights on threads, and trains it through accelerate, with all of stock trapped.
 func (p installed) models(t *testing.T) {
-	python{p.trapped.interpreter, p.packages(t, "models", nil)}.must(t, "wrong: []", "testdata/models.py")
+	python{p.trapped.interpreter, hosttest.Packages(t, p.cache, p.interpreter, "testdata/models.txt", nil)}.must(t, "wrong: []", "testdata/models.py")
 }
 
 // vision runs torchvision on threads, with all of stock trapped: its compiled operators are refused by name, or fall back to the CPU.
 func (p installed) vision(t *testing.T) {
-	folder := p.packages(t, "vision", func(folder string) {
+	folder := hosttest.Packages(t, p.cache, p.interpreter, "testdata/vision.txt", func(folder string) {
 		// Debian's is for the libtorch of host builds; PyPI's is for PyPI's.
 		suite, err := apt.Open(t.Context(), filepath.Join(p.cache, "debian", host.DebianSuite+"-binary"), host.DebianSuite)
 		if err == nil {
@@ -130,40 +108,4 @@ func (p installed) vision(t *testing.T) {
 			t.Errorf("with PYTORCH_ENABLE_MPS_FALLBACK=%s: %v: %s", fallback, err, output)
 		}
 	}
-}
-
-// packages is a folder of the cache with what pip installs by testdata/NAME.txt, and with what more adds.
-func (p installed) packages(t *testing.T, name string, more func(folder string)) string {
-	t.Helper()
-	if runtime.GOARCH != "amd64" {
-		t.Skipf("SKIP %s: testdata/%s.txt has the checksums of x86-64's wheels", name, name)
-	}
-	list := "testdata/" + name + ".txt"
-	key, err := builds.FilesDigest(nil, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join(p.cache, "wheels", name+"-"+key[:16])
-	if builds.Exists(folder) {
-		return folder
-	}
-	temporary, err := os.MkdirTemp(filepath.Dir(folder), "making-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(temporary)
-	output, err := p.runPip(t, p.interpreter, "install", "--target", temporary, "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes", "-r", list)
-	if err != nil && strings.Contains(output, "Could not find a version") { // PyPI cannot be reached; another checksum is a failure
-		t.Skipf("SKIP %s: %s", name, output)
-	}
-	if err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	if more != nil {
-		more(temporary)
-	}
-	if err := os.Rename(temporary, folder); err != nil && !builds.Exists(folder) {
-		t.Fatal(err)
-	}
-	return folder
 }

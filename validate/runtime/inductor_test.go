@@ -2,37 +2,28 @@ package runtime
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/fork/host/hosttest"
 	"mpsforge/internal/run"
 	"mpsforge/validate/hosts"
 	"mpsforge/validate/stagetest"
 )
 
-// What torch.compile of PyTorch 2.9.1 generates for Metal computes what the CPU does, forward and backward, by four
-// threads at once. A host build of v2.9.1 needs a checkout that is not available here: its Inductor runs under the release
-// from PyPI (3 GB, with what it depends on), and its programs run over the patched backend of 2.6.0.
+// torch.compile of PyTorch 2.9.1 on device mps: what Inductor's Metal kernels compute for six models, forward and backward, by four
+// threads at once, is what the CPU computes.
 func TestInductorsKernelsComputeWhatTheCPUDoes(t *testing.T) {
-	python := os.Getenv("MPSFORGE_INDUCTOR_PYTHON")
-	if python == "" {
-		t.Skip("SKIP Inductor: MPSFORGE_INDUCTOR_PYTHON does not name a Python with torch 2.9.1 and transformers 4.57.3 from PyPI")
-	}
-	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, true)
-	graphs := filepath.Join(t.TempDir(), "graphs.pt")
-	if _, err := (run.Command{Name: python, Args: []string{"testdata/inductor_generate.py", graphs}}).Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	environment := run.Environment(append(hosts.Environment(root, 1), "MPSFORGE_METAL_ON_VIOLATION=record"), nil)
-	result, err := run.Command{Name: built.Python, Args: []string{"testdata/inductor_run.py", graphs}, Env: environment}.Run(t.Context())
+	built, root := stagetest.HostBuildOf(t.Context(), t, "v2.9.1", builds.Plain, false, false)
+	models := hosttest.Packages(t, hosttest.Cache(t), built.Python, "../../fork/overlay/testdata/models.txt", nil)
+	environment := run.Environment(append(hosts.Environment(root, 1), "MPSFORGE_METAL_ON_VIOLATION=record", "PYTHONPATH="+models), nil)
+	result, err := run.Command{Name: built.Python, Args: []string{"testdata/inductor.py"}, Env: environment}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found struct {
-		Models          map[string]struct{ Forward, Backward, Sources int }
+		Models          map[string]struct{ Forward, Backward, Sources, Runs, Compared int }
 		Wrong, Findings []string
 	}
 	if err := json.Unmarshal(result.Stdout, &found); err != nil {
@@ -52,8 +43,8 @@ func TestInductorsKernelsComputeWhatTheCPUDoes(t *testing.T) {
 			t.Errorf("%s: %d graphs forward, %d backward, %d Metal sources", name, model.Forward, model.Backward, model.Sources)
 		}
 	}
-	if len(found.Models) < 5 {
-		t.Errorf("%d models, want 5 at least", len(found.Models))
+	if len(found.Models) != 6 {
+		t.Errorf("%d models, want 6", len(found.Models))
 	}
 	t.Logf("%+v, %d reads outside of a buffer", found.Models, len(found.Findings))
 }

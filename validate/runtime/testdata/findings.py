@@ -12,9 +12,9 @@ class Finding(ctypes.Structure):
 
 
 def findings() -> list[str]:
-    """What was found since the process began, the first 64, in a process that goes on after violations."""
+    """What was found since the process began, in a process that goes on after violations."""
     ask = ctypes.CDLL("libmpsforge_objc.so").mpsforge_host_findings
     ask.restype = ctypes.c_size_t
-    found = (Finding * 64)()
-    count = min(ask(found, ctypes.c_size_t(len(found))), len(found))
-    return [f"{f.second.decode(errors='replace')}: {f.message.decode(errors='replace')}" for f in found[:count]]
+    found = (Finding * ask(None, ctypes.c_size_t(0)))()
+    ask(found, ctypes.c_size_t(len(found)))
+    return [f"{f.second.decode(errors='replace')}: {f.message.decode(errors='replace')}" for f in found]
