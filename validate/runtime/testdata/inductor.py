@@ -2,6 +2,8 @@
 
 Prints one JSON object: for each model how many graphs were compiled for either pass, how many Metal sources, how often
 the threads ran a graph, and how many values were compared; what was wrong; and what the software Metal found.
+
+inductor.py MODEL FROM TO does so for one model, with a fault planted: TO in place of FROM in its Metal sources.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import sys
 import threading
 from typing import Any, Callable
 
@@ -135,7 +138,12 @@ def check(name: str, model: torch.nn.Module, make: Callable[[], Arguments]) -> N
             report["wrong"].append(f"{name}, thread {i}: {type(wrong).__name__}: {wrong}")
 
     compile_shader = torch.mps.compile_shader
-    torch.mps.compile_shader = lambda source: sources.append(source) or compile_shader(source)
+
+    def compile_source(source: str) -> Any:
+        sources.append(source)
+        return compile_shader(source.replace(*sys.argv[2:4]) if sys.argv[2:] else source)
+
+    torch.mps.compile_shader = compile_source
     # PyTorch 2.9.1 cannot compile in several threads at once, on any device, as their metrics are of one process: "Metric(s)
     # {'is_forward'} have already been set in the current context". https://github.com/pytorch/pytorch/pull/170605
     work(0, 1)
@@ -163,7 +171,8 @@ def main() -> None:
     torch.manual_seed(0)
     with fresh_cache():
         for name, (model, make) in models().items():
-            check(name, model, make)
+            if sys.argv[1:2] in ([], [name]):
+                check(name, model, make)
     print(json.dumps({**report, "findings": findings()}))
 
 
