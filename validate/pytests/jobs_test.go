@@ -128,6 +128,11 @@ func TestPythonVerdicts(t *testing.T) {
 	test := Test{Name: "linear", patches: []string{"stream-discipline"}, Section: limitSection}
 	skipping := outcomeOf(test, mps, 2, "", "")
 	skipping.End.Skipped = "no such interface"
+	lacks := func(version string) Job { // the test needs what 2.6.0 lacks, and skips itself on a torch of this version
+		job := outcomeOf(test, &Subject{Name: "patched", Device: "mps", wanted: wantedTorch{version: version, library: "libhostmps.so"}}, 2, "", "")
+		job.Test.lacking, job.End.Skipped = []string{"2.6.0"}, "this torch cannot do DLPack"
+		return job
+	}
 	onCPU := skipping
 	onCPU.Subject = cpu
 	for name, c := range map[string]struct {
@@ -136,16 +141,18 @@ func TestPythonVerdicts(t *testing.T) {
 		want     reports.Verdict
 		words    string
 	}{
-		"all live":               {test.patches, []Job{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "", "")}, reports.Passed, "failed: 0 of 2"},
-		"one of two dies":        {test.patches, []Job{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "died", "3 double-commit")}, reports.Failed, "1 of 2 (95 %: 9 to 91 %), at 2, 4 threads, right values: 200; the first: 4 threads: died (signature 3 double-commit)"},
-		"the patch is missing":   {nil, []Job{outcomeOf(test, mps, 2, "died", "")}, reports.Skipped, "waits for stream-discipline; today: failed: 1 of 1"},
-		"passes all the same":    {nil, []Job{outcomeOf(test, mps, 2, "", "")}, reports.Skipped, "waits for stream-discipline"},
-		"skipped with the patch": {test.patches, []Job{skipping}, reports.Failed, "it skipped itself: no such interface"},
-		"skipped on the CPU":     {nil, []Job{onCPU}, reports.Skipped, "no such interface"},
+		"all live":                           {test.patches, []Job{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "", "")}, reports.Passed, "failed: 0 of 2"},
+		"one of two dies":                    {test.patches, []Job{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "died", "3 double-commit")}, reports.Failed, "1 of 2 (95 %: 9 to 91 %), at 2, 4 threads, right values: 200; the first: 4 threads: died (signature 3 double-commit)"},
+		"the patch is missing":               {nil, []Job{outcomeOf(test, mps, 2, "died", "")}, reports.Skipped, "waits for stream-discipline; today: failed: 1 of 1"},
+		"passes all the same":                {nil, []Job{outcomeOf(test, mps, 2, "", "")}, reports.Skipped, "waits for stream-discipline"},
+		"skipped with the patch":             {test.patches, []Job{skipping}, reports.Failed, "it skipped itself: no such interface"},
+		"skipped where the version lacks it": {test.patches, []Job{lacks("2.6.0")}, reports.Skipped, "this torch cannot do DLPack"},
+		"skipped on a version that has it":   {test.patches, []Job{lacks("2.9.1")}, reports.Failed, "it skipped itself: this torch cannot do DLPack"},
+		"skipped on the CPU":                 {nil, []Job{onCPU}, reports.Skipped, "no such interface"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := stageRun(c.patches...)
-			if err := r.Judge(test, c.outcomes); err != nil {
+			if err := r.Judge(c.outcomes[0].Test, c.outcomes); err != nil {
 				t.Fatal(err)
 			}
 			if check := r.Stage.Checks[0]; check.Verdict != c.want || !strings.Contains(check.Detail, c.words) {

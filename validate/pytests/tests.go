@@ -33,6 +33,8 @@ type Test struct {
 	extension bool
 	// packages: it needs those of WithPackages; on a Python without them it skips itself.
 	packages bool
+	// lacking: versions of PyTorch that lack what it needs; on those it skips itself, on any other a skip is a failure.
+	lacking []string
 	// once: one process for each thread count and path, unless --repeat asks for more.
 	once bool
 	// deadline ends a process that has done nothing for so long; 0 is that of all tests.
@@ -47,6 +49,7 @@ const (
 	limitSection   Section = "thread limit"
 	streamSection  Section = "streams"
 	memorySection  Section = "hand-over and memory"
+	frontSection   Section = "front end"
 	fieldSection   Section = "programs of the field"
 	ProcessSection Section = "processes"
 	ColdSection    Section = "cold and warm"
@@ -121,7 +124,7 @@ func Tests() []Test {
 		{Name: "steps-16", About: "small steps of a model by threads that share its weights", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 300, quickIterations: 100, Noisy: true},
 		{Name: "steps-512", About: "larger steps", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 150, quickIterations: 50, Noisy: true},
 		{Name: "cpu-cost", About: "operators of the CPU beside several streams", Section: BenchSection, stock: process.StockLives, threads: []int{1}, quick: []int{1}, iterations: 15, quickIterations: 5, Noisy: true},
-	}, slices.Concat(fieldTests(), reportedTests())...)
+	}, slices.Concat(frontEndTests(), fieldTests(), reportedTests())...)
 }
 
 // upTo lists the numbers from 1.

@@ -1,4 +1,5 @@
 // The Python extension of a host build: the checkout's torch/csrc/mps, put over what torch._C was built with.
+#include <ATen/detail/MPSHooksInterface.h>
 #include <dlfcn.h>
 #include <torch/csrc/python_headers.h>
 
@@ -34,12 +35,18 @@ PyObject* identity(PyObject*, PyObject*) {
   return Py_BuildValue("(ss)", known ? info.dli_fname : "", mpsforge_stamp);
 }
 
+// The address of MPS's allocator, as torch.UntypedStorage(allocator=...) takes it.
+PyObject* allocator(PyObject*, PyObject*) {
+  return PyLong_FromVoidPtr(at::detail::getMPSHooks().getMPSDeviceAllocator());
+}
+
 namespace field = mpsforge::field;
 
 // NOLINTNEXTLINE(*-c-arrays): Python's own form
 PyMethodDef functions[] = {
     {"install", install, METH_O, "install(torch._C): put the checkout's bindings over the prebuilt ones."},
     {"identity", identity, METH_NOARGS, "The path of the loaded libhostmps.so, and its stamp."},
+    {"allocator", allocator, METH_NOARGS, "The address of MPS's allocator."},
     {"hold_queue", field::hold_queue, METH_NOARGS, "Stay on the queue of the current stream until let_go()."},
     {"wait_until_held", field::wait_until_held, METH_NOARGS, "Wait until another thread is in hold_queue()."},
     {"let_go", field::let_go, METH_NOARGS, "End hold_queue()."},

@@ -15,6 +15,19 @@ import torch
 identity = _mpsforge_hostmps.identity
 
 
+def add_storages():
+    """torch.UntypedStorage(device="mps"), and with it torch.load and pickle. The branch in torch/csrc/Storage.cpp that gives
+    it MPS's allocator is compiled only with USE_MPS, which no torch for Linux is."""
+    make = torch.UntypedStorage.__new__
+
+    def new(cls, *arguments, device=None, **others):
+        if device is not None and torch.device(device).type == "mps":
+            return make(cls, *arguments, allocator=_mpsforge_hostmps.allocator(), **others)
+        return make(cls, *arguments, device=device, **others)
+
+    torch.UntypedStorage.__new__ = new
+
+
 def load():
     _mpsforge_hostmps.install(torch._C)
     prebuilt = torch.mps.__path__
@@ -38,3 +51,4 @@ def load():
     # torch's own import has called it already, and registered nothing, since its build has no MPS. torch.backends.mps
     # gives the device its group normalisation.
     torch.backends.mps._init()
+    add_storages()

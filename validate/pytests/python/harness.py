@@ -105,6 +105,14 @@ class ParallelTest(unittest.TestCase):
         if missing:
             self.skipTest(f"this torch has no {', '.join(missing)}")
 
+    def need_ability(self, what, attempt):
+        """Skips the test, with the loaded torch's own words, unless that torch can do what attempt() does."""
+        self.need_mps()
+        try:
+            attempt()
+        except Exception as error:  # noqa: BLE001 which one says that a function lacks a device differs
+            self.skipTest(f"this torch cannot do {what}: {type(error).__name__}: {str(error).splitlines()[0]}")
+
     def need_shader_compiler(self):
         """torch.mps.compile_shader, which PyTorch 2.6 calls _compile_shader; skips the test where there is neither."""
         for name in ("compile_shader", "_compile_shader"):
