@@ -2,7 +2,7 @@ package pytests
 
 import "mpsforge/validate/process"
 
-// frontEndTests use what of torch's front end speaks of devices. It calls the backend by ways of its own, not by operators alone.
+// frontEndTests use the parts of torch's front end that take a device. They call the backend by ways of their own, not by operators alone.
 func frontEndTests() []Test {
 	test := func(name, about string, stock process.Stock, lacking ...string) Test {
 		return Test{Name: name, About: about, Section: frontSection, patches: []string{"hand-over", "python-streams"}, stock: stock, lacking: lacking,

@@ -45,7 +45,7 @@ func TestInductorsWrongKernelIsSeen(t *testing.T) {
 }
 
 // torch.compile of PyTorch 2.9.1 on device mps: what Inductor's Metal kernels compute for six models, forward and backward, by four
-// threads at once, is what the CPU computes. It does not tell stock from patched: stock passed it, too, in the one run that was made.
+// threads at once, is what the CPU computes. It does not distinguish stock from patched: stock passed it, too, in the one run that was made.
 func TestInductorsKernelsComputeWhatTheCPUDoes(t *testing.T) {
 	found := inductor(t)
 	for _, wrong := range found.Wrong {

@@ -1,4 +1,4 @@
-"""What of torch's front end speaks of devices, by threads on mps: DLPack, torch.load, generators, storages, torch.accelerator.
+"""The parts of torch's front end that take a device, by threads on mps: DLPack, torch.load, generators, storages, torch.accelerator.
 
 The numbers are small whole ones, so that every result is exact.
 """
