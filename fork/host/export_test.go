@@ -14,13 +14,13 @@ import (
 	"mpsforge/patches"
 )
 
-// Generate runs torchgen and gives the folder with the registration, for tests outside this package.
-func Generate(ctx context.Context, root *Root, torch *Torch, checkout, cache string, sink events.Sink) (string, error) {
+// Generate runs torchgen and gives the folders with the headers and the registration, for tests outside this package.
+func Generate(ctx context.Context, root *Root, torch *Torch, checkout, cache string, sink events.Sink) (include, registration string, err error) {
 	made, err := generate(ctx, root, torch, checkout, cache, sink)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return made.registration, nil
+	return made.include, made.registration, nil
 }
 
 // CompileWithPrefix compiles a source of a checkout with a precompiled header and gives the object's bytes.
@@ -47,10 +47,12 @@ func CacheHits(t testing.TB, root *Root, cache string) int {
 	hits := 0
 	for _, line := range strings.Split(string(found.Stdout), "\n") {
 		name, number, _ := strings.Cut(line, "\t")
-		if name == "local_storage_hit" {
-			if hits, err = strconv.Atoi(number); err != nil {
+		if name == "direct_cache_hit" || name == "preprocessed_cache_hit" { // wherever the object came from
+			count, err := strconv.Atoi(number)
+			if err != nil {
 				t.Fatal(err)
 			}
+			hits += count
 		}
 	}
 	return hits

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,7 +64,9 @@ func Registration(ctx context.Context, root *Root, checkout, cache string, sink 
 
 // generate runs PyTorch's own torchgen for the keys of MPS: a libtorch built without MPS lacks those headers and the
 // registration. The operators, the templates and torchgen itself come from the checkout where it holds them, as a patch may
-// change them, else from the copies of the libtorch. The result is kept in the cache under the digest of all that goes in.
+// change them, else from the copies of the libtorch. The result is kept in the cache under the digest of all that goes in, and its
+// headers under their own: a series that changes the registration alone has the headers of the stock checkout, at the same path, so
+// that what sees nothing else of the checkout is compiled once for both.
 func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache string, sink events.Sink) (*generated, error) {
 	source := filepath.Join(checkout, "aten/src/ATen")
 	if !builds.Exists(filepath.Join(source, "native/native_functions.yaml")) {
@@ -85,13 +88,17 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 		}
 	}
 	dir := filepath.Join(cache, "generated", hex.EncodeToString(digest.Sum(nil))[:24])
-	result := &generated{include: dir, registration: filepath.Join(dir, "ATen")}
-	if builds.Exists(dir) {
+	result, headers := &generated{registration: filepath.Join(dir, "ATen")}, filepath.Join(dir, "headers") // the latter is a link
+	var err error
+	if result.include, err = filepath.EvalSymlinks(headers); err == nil {
 		return result, nil
+	}
+	if err := os.RemoveAll(dir); err != nil { // its headers were cleaned away
+		return nil, err
 	}
 	finish := events.Step(sink, "generate")
 	defer finish(events.Failed, "")
-	err := builds.MakeFolder(dir, func(made string) error {
+	err = builds.MakeFolder(dir, func(made string) error {
 		scratch := filepath.Dir(made)
 		// Python looks for modules first where it runs.
 		if err := os.Symlink(generator, filepath.Join(scratch, "torchgen")); err != nil {
@@ -118,11 +125,45 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 				}
 			}
 		}
-		return nil
+		name, err := keepHeaders(made, filepath.Dir(dir))
+		if err != nil {
+			return err
+		}
+		return os.Symlink(filepath.Join("..", name), filepath.Join(made, "headers"))
 	})
+	if err == nil {
+		result.include, err = filepath.EvalSymlinks(headers)
+	}
 	if err != nil {
 		return nil, err
 	}
 	finish(events.OK, "")
 	return result, nil
+}
+
+// keepHeaders moves the headers below made into a folder in kept whose name is their digest, and gives that name.
+func keepHeaders(made, kept string) (name string, err error) {
+	files, err := builds.FilesBelow(made)
+	if err != nil {
+		return "", err
+	}
+	files = slices.DeleteFunc(files, func(path string) bool { return filepath.Ext(path) != ".h" })
+	digest := sha256.New()
+	if err := builds.HashFiles(digest, made, files); err != nil {
+		return "", err
+	}
+	name = "headers-" + hex.EncodeToString(digest.Sum(nil))[:24]
+	return name, builds.MakeFolder(filepath.Join(kept, name), func(folder string) error {
+		for _, path := range files {
+			within, err := filepath.Rel(made, path)
+			if err != nil {
+				return err
+			}
+			target := filepath.Join(folder, within)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.Rename(path, target)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

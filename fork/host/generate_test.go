@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
 	"mpsforge/fork/host/hosttest"
 	"mpsforge/internal/events"
@@ -11,7 +12,8 @@ import (
 	"testing"
 )
 
-// Host builds generate with the torchgen of the checkout: a line that is changed there is in the generated wrappers.
+// Host builds generate with the torchgen of the checkout: a line that is changed there is in the generated wrappers, and the headers,
+// which it does not change, are those of the checkout without the change, at the same path.
 func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
 	root, torch, real, _, _ := hosttest.Inputs(t)
 	tree := real.Dir()
@@ -37,9 +39,28 @@ func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
 	if err := os.WriteFile(dest, []byte(strings.ReplaceAll(string(text), before, after)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	registration, err := host.Generate(t.Context(), root, torch, checkout, t.TempDir(), events.Discard)
-	if err != nil {
+	cache := t.TempDir()
+	generate := func(checkout string) (include, registration string) {
+		t.Helper()
+		include, registration, err := host.Generate(t.Context(), root, torch, checkout, cache, events.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if headers, err := builds.FilesBelow(include); err != nil || len(headers) < 1000 {
+			t.Fatalf("%d headers in %s: %v", len(headers), include, err)
+		}
+		return include, registration
+	}
+	include, registration := generate(checkout)
+	if stockInclude, stock := generate(tree); stock == registration || stockInclude != include {
+		t.Errorf("headers in %s and %s, registrations in %s and %s", include, stockInclude, registration, stock)
+	}
+	// Headers that were cleaned away are made again.
+	if err := os.RemoveAll(include); err != nil {
 		t.Fatal(err)
+	}
+	if again, _ := generate(checkout); again != include {
+		t.Errorf("headers in %s, which were in %s", again, include)
 	}
 	files, err := filepath.Glob(filepath.Join(registration, "RegisterMPS*.cpp"))
 	if err != nil {

@@ -1,8 +1,12 @@
 package host_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"mpsforge/fork/host"
@@ -43,5 +47,53 @@ func TestObjectsAreSharedByWhatIsCompiled(t *testing.T) {
 	}
 	if after := host.CacheHits(t, root, cache); before != 0 || after != 1 {
 		t.Errorf("ccache had %d hits for other text, %d after the same text: want 0 and 1", before, after)
+	}
+}
+
+// With ccache's own setting for a second storage, a folder or a server, a machine whose cache is empty gets the objects from there.
+func TestObjectsComeFromARemoteCache(t *testing.T) {
+	root, _, _, _, _ := hosttest.Inputs(t)
+	stored := map[string][]byte{}
+	var guard sync.Mutex
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guard.Lock()
+		defer guard.Unlock()
+		object, there := stored[r.URL.Path]
+		switch {
+		case r.Method == http.MethodPut:
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			stored[r.URL.Path] = text
+		case !there:
+			http.NotFound(w, r)
+		default:
+			_, _ = w.Write(object)
+		}
+	}))
+	defer server.Close()
+	for name, storage := range map[string]string{"a folder": "file:" + t.TempDir(), "a server": server.URL} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("CCACHE_REMOTE_STORAGE", storage)
+			cache, checkout := t.TempDir(), t.TempDir()
+			for path, text := range map[string]string{"prefix.h": "#include <stddef.h>\n", "source.cc": "int answer() { return 42; }\n"} {
+				if err := os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, want := range []int{0, 1} {
+				if err := os.RemoveAll(filepath.Join(cache, "ccache")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc", []string{"-x", "objective-c++", "-O0"}); err != nil {
+					t.Fatal(err)
+				}
+				if hits := host.CacheHits(t, root, cache); hits != want {
+					t.Errorf("hits: %d, want %d", hits, want)
+				}
+			}
+		})
 	}
 }
