@@ -151,10 +151,11 @@ func choose(ctx context.Context, files fs.FS, options *FetchOptions, sink events
 	case ctx.Err() != nil:
 		return "", why
 	}
-	tree := CachedTree(options.Cache, wanted.Name)
-	held, err := heldBaseline(ctx, tree)
-	if err != nil {
-		return "", err
+	tree, held := CachedTree(options.Cache, wanted.Name), ""
+	if options.Cache != "" {
+		if held, err = heldBaseline(ctx, tree); err != nil {
+			return "", err
+		}
 	}
 	switch {
 	case held == wanted.Name:
