@@ -4,6 +4,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
 	"mpsforge/native"
+	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
 )
@@ -30,7 +32,7 @@ type Builder struct {
 // New finds, or gets, what host builds are made with.
 func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, error) {
 	facts, err := env.Series.HostFacts()
-	if err != nil {
+	if err != nil && !errors.Is(err, patches.ErrNoHostFacts) { // without them no libtorch is known either, which is said below
 		return nil, err
 	}
 	libtorchs := host.Libtorchs(facts)
