@@ -194,8 +194,8 @@ func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) er
 	}
 	text := fmt.Sprintf("HEAD of %s is %s, baseline %s is %s", c.Dir(), c.repository.Head, baseline.Name, baseline.Commit)
 	if len(differing) == 0 && same > 0 {
-		return fmt.Errorf("%w: %s\nall %d paths that the baseline has digests of, or has not, are equal; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s --checkout %s",
-			ErrWrongBaseline, text, same, baseline.Name, c.Dir(), c.Dir())
+		return fmt.Errorf("%w: %s\n%s; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s --checkout %s",
+			ErrWrongBaseline, text, partProof(baseline, same), baseline.Name, c.Dir(), c.Dir())
 	}
 	return fmt.Errorf("%w: %s\n%d of %d known files differ or are missing (the first: %s); check the baseline out, or get a new checkout: mpsforge fetch --baseline %s --checkout NEW-FOLDER",
 		ErrWrongBaseline, text, len(differing), same+len(differing), differing[0], baseline.Name)
