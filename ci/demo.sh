@@ -29,19 +29,17 @@ fi
 "$mpsforge" build --host --checkout "$tree" || code=$?
 if [ $code = 0 ]; then
   require=$require,$built
-elif [ $code = 5 ]; then
-  echo "SKIP $built: PyTorch's sources cannot be compiled here (see above)"
-else
-  exit $code
-fi
-# Asked for by name it gets its wheels from PyPI, which may not be reached. The run below has the objects from the cache.
-if [ $code = 0 ]; then
+  # Asked for by name it gets its wheels from PyPI, which may not be reached. The run below has the objects from the cache.
   "$mpsforge" verify --stages mac --quick --checkout "$tree" --report "$folder/demo-mac.json" || code=$?
   case $code in
   0) require=$require,mac ;;
   5) echo "SKIP mac: wheels of PyPI's, or Debian's clang, is not available here (see above)" ;;
   *) exit $code ;;
   esac
+elif [ $code = 5 ]; then
+  echo "SKIP $built: PyTorch's sources cannot be compiled here (see above)"
+else
+  exit $code
 fi
 # A fixed seed: what operators and upstream draw is the same each time, so that a failure is the change's. Other seeds draw others.
 "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --require $require --report "$folder/demo.json"
