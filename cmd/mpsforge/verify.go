@@ -317,7 +317,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 		}
 		return found, silentError{exitVerify, fmt.Sprintf("%s; see %s", report.Verification(), reports.PathOf(path, "html"))}
 	case reports.Skipped:
-		if report.Shard != nil && len(report.Missing) == 0 { // this part is done; its report is no pass
+		if report.Shard != nil && len(report.Missing) == 0 { // this part is done; its report does not count as a pass
 			found.next = "mpsforge report merge SHARD.json..., once all shards are there"
 			return found, nil
 		}

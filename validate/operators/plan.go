@@ -127,7 +127,7 @@ func (p plan) basics(entries []entry) []job {
 }
 
 // partners gives each of the named entries the first of its candidates that runs alone. Those of other shards did not run here: probe
-// runs them once more to tell, and their own shards judge them.
+// runs them once more to find out, and their own shards judge them.
 func (p plan) partners(entries []entry, names []string, ends []outcome, probe func([]job) ([]outcome, error)) (map[string]string, error) {
 	alone, mainTypes := map[string]bool{}, map[string]string{}
 	for _, e := range entries {

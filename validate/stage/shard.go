@@ -60,7 +60,7 @@ func (s Shard) Share(count int) int {
 	return (count + s.Of - 1) / s.Of
 }
 
-// Deferred is the check that stands, in this shard's report, for a job of another shard that judges the whole.
+// Deferred is the check that replaces, in this shard's report, a job of another shard that judges the whole.
 func (s Shard) Deferred(job, subject string) reports.Check {
 	owner := Shard{s.Owner(job), s.Of}
 	return reports.Check{Name: job, Subject: subject, Verdict: reports.Skipped, Shard: owner.Index, Detail: fmt.Sprintf("shard %s judges it", owner)}
