@@ -26,6 +26,7 @@ import (
 var (
 	ErrOptions  = errors.New("the pull requests are incomplete")
 	ErrReport   = errors.New("the report is of another series")
+	ErrPart     = errors.New("the report is of a part of a run")
 	ErrTooLarge = errors.New("upstream's checks refuse pull requests of that size")
 	ErrLint     = errors.New("lint found something")
 	ErrNotRun   = errors.New("the series was not verified as it is")
@@ -192,6 +193,8 @@ func (o *Options) check(series *patches.Series) error {
 		return nil
 	}
 	switch is, want := o.Report.Identity, series.Digest(); {
+	case o.Report.Shard != nil:
+		return fmt.Errorf("%w: it is shard %s; mpsforge report merge makes a whole report of all shards", ErrPart, o.Report.Shard)
 	case is.Baseline != series.Baseline.Name:
 		return fmt.Errorf("%w: it is of baseline %s, the series is %s; make one: mpsforge verify --report FILE.json", ErrReport, is.Baseline, series.Baseline.Name)
 	case is.SeriesDigest != want:

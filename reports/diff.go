@@ -76,6 +76,7 @@ func differences(before, after *Report) []Difference {
 			{"series digest", r.Identity.SeriesDigest},
 			{"base commit", r.Identity.BaseCommit},
 			{"HEAD tree", r.Identity.HeadTree},
+			{"shard", shardOf(r)},
 			{"machine", fmt.Sprintf("%s, %d cores", r.Machine.System, r.Machine.Cores)},
 			{"real Metal used", fmt.Sprint(r.Machine.MetalRan)},
 		}
@@ -94,6 +95,13 @@ func differences(before, after *Report) []Difference {
 		all = append(all, Difference{"patches on one side only", gone, added})
 	}
 	return all
+}
+
+func shardOf(r *Report) string {
+	if r.Shard == nil {
+		return "none"
+	}
+	return r.Shard.String()
 }
 
 func (c *Comparison) stage(before, after *Stage, sameForm bool) {

@@ -43,7 +43,11 @@ type Report struct {
 	Seed     uint64    `json:"seed"` // every random choice of the run derives from it
 	Identity Identity  `json:"identity"`
 	Machine  Machine   `json:"machine"`
-	Stages   []Stage   `json:"stages"`
+	// Shard says that this is a part of a run alone. It never has the verdict Passed, whatever its stages have: Merge makes a run of
+	// all parts.
+	Shard  *Shard  `json:"shard,omitempty"`
+	Merged int     `json:"merged,omitempty"` // from so many shards
+	Stages []Stage `json:"stages"`
 	// Verdict is Failed if any stage failed, else Skipped if a required stage did not run, else Passed if any passed.
 	Verdict Verdict  `json:"verdict"`
 	Missing []string `json:"missing,omitempty"` // required stages that did not run
@@ -56,6 +60,14 @@ type Report struct {
 	Summary string   `json:"summary,omitempty"`
 	Limits  []string `json:"limits"` // what this kind of run cannot show, in full sentences
 }
+
+// Shard is one of several parts of a run, from 1 on.
+type Shard struct {
+	Index int `json:"index"`
+	Of    int `json:"of"`
+}
+
+func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
 
 // Tool names the program that wrote the report.
 type Tool struct {
@@ -91,12 +103,20 @@ type Stage struct {
 	Verdict  Verdict          `json:"verdict"`
 	Reason   string           `json:"reason,omitempty"` // why it failed, was skipped or not run
 	Seconds  float64          `json:"seconds"`
+	Part     *Part            `json:"part,omitempty"` // in a shard's report, of a stage that is divided
 	Counts   map[string]int64 `json:"counts,omitempty"`
 	Seeds    []uint64         `json:"seeds,omitempty"`
 	Facts    []Fact           `json:"facts,omitempty"` // identities proven by the stage, in order
 	Checks   []Check          `json:"checks,omitempty"`
 	Tables   []Table          `json:"tables,omitempty"`
 	Plots    []Plot           `json:"plots,omitempty"`
+}
+
+// Part says how many of a stage's jobs a shard has, and of which.
+type Part struct {
+	Jobs   int    `json:"jobs"`
+	Of     int    `json:"of"`
+	Digest string `json:"digest"` // SHA-256 of the names of all jobs, sorted
 }
 
 // Plot is a chart that begins at zero: of bars in groups, or of lines over a number. Like a table it decides nothing.
@@ -132,8 +152,10 @@ type PlotBar struct {
 
 // Table shows measurements side by side. It decides nothing: verdicts are the checks'.
 type Table struct {
-	Title   string     `json:"title"`
-	Note    string     `json:"note,omitempty"` // how to read it, and what it cannot say
+	Title string `json:"title"`
+	Note  string `json:"note,omitempty"` // how to read it, and what it cannot say
+	// Key says that so many first columns name a row and the others are counts, which a merge of shards adds up; 0: they are not.
+	Key     int        `json:"key,omitempty"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
 }
@@ -155,6 +177,8 @@ type Check struct {
 	Output  string  `json:"output,omitempty"` // bounded tail of a tool's own words, on failure
 	// Artifact is the path of a file kept for a failure, such as a minimised history, else empty.
 	Artifact string `json:"artifact,omitempty"`
+	// Shard is the index of the shard that judges it, where this report is of another one.
+	Shard int `json:"shard,omitempty"`
 	// Cells show how the check's processes ended, for each number of threads.
 	Cells []Cell `json:"cells,omitempty"`
 	// Findings are what checkers found, wanted or not; of many the first ones.
@@ -240,11 +264,13 @@ func (r *Report) Conclude(required []string) {
 		}
 	}
 	for _, name := range required {
-		if !ran(r.Stage(name)) && !slices.Contains(r.Missing, name) {
+		stage := r.Stage(name)
+		nothing := stage != nil && stage.Part != nil && stage.Part.Jobs == 0 // the other shards have its jobs
+		if !ran(stage) && !nothing && !slices.Contains(r.Missing, name) {
 			r.Missing = append(r.Missing, name)
 		}
 	}
-	if len(r.Missing) > 0 && r.Verdict != Failed {
+	if (len(r.Missing) > 0 || r.Shard != nil) && r.Verdict != Failed {
 		r.Verdict = Skipped
 	}
 	r.Summary = r.Conclusion()
@@ -277,6 +303,9 @@ func (r *Report) Conclusion() string {
 	}
 	if len(r.Missing) > 0 {
 		text += "; required but not run: " + strings.Join(r.Missing, ", ")
+	}
+	if r.Shard != nil {
+		text += fmt.Sprintf("; shard %s alone, no whole run", r.Shard)
 	}
 	return text
 }

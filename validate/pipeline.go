@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"mpsforge/fork/git"
@@ -117,11 +118,45 @@ func CheckNames(names []string) error {
 	return nil
 }
 
+// CheckShard refuses options by which a shard would not be one of the parts of a run: the stages must be named and be such that
+// can be divided or are short, and the seed must be that of all shards.
+func CheckShard(o Options) error {
+	var splits, inEach, refused []string
+	for _, s := range Stages() {
+		asked := slices.Contains(o.Stages, s.Name)
+		switch {
+		case s.Splits:
+			splits = append(splits, s.Name)
+		case s.InEach:
+			inEach = append(inEach, s.Name)
+		case asked:
+			refused = append(refused, s.Name)
+		}
+	}
+	can := fmt.Sprintf("%s can be divided, and %s run in each shard", strings.Join(splits, ", "), strings.Join(inEach, " and "))
+	switch {
+	case o.Shard.Whole():
+		return nil
+	case len(refused) > 0:
+		return fmt.Errorf("%w: %s cannot be divided among shards; %s", stage.ErrShard, strings.Join(refused, ", "), can)
+	case !slices.ContainsFunc(o.Stages, func(name string) bool { return slices.Contains(splits, name) }):
+		return fmt.Errorf("%w: no stage is named that can be divided; %s", stage.ErrShard, can)
+	case o.Seed == 0:
+		return fmt.Errorf("%w: all shards need the same seed; name one", stage.ErrShard)
+	case len(o.Require) > 0:
+		return fmt.Errorf("%w: a part cannot be all of a required stage; leave out what is required, and have mpsforge report merge ask for it", stage.ErrShard)
+	}
+	return nil
+}
+
 // Run verifies and gives the report. A failed verification is not an error: the report's verdict says it. An error
 // means that there is no report, or that the context ended.
 func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Report, error) {
 	sink = events.OrDiscard(sink)
 	if err := CheckNames(append(slices.Clone(options.Stages), options.Require...)); err != nil {
+		return nil, err
+	}
+	if err := CheckShard(options); err != nil {
 		return nil, err
 	}
 	started := time.Now()
@@ -131,6 +166,9 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 	sink.Emit(events.Pipeline{Steps: Steps(options.Stages)})
 	report := &reports.Report{Schema: reports.Schema, Tool: options.Tool, Started: started.UTC(), Quick: options.Quick, Seed: options.Seed,
 		Identity: identity(options), Machine: machine(ctx), Limits: slices.Clone(limits)}
+	if !options.Shard.Whole() {
+		report.Shard = &reports.Shard{Index: options.Shard.Index, Of: options.Shard.Of}
+	}
 	stopped := ""
 	for _, s := range Stages() {
 		if err := ctx.Err(); err != nil {
@@ -179,6 +217,8 @@ func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, re
 		result.Verdict, result.Reason = reports.Skipped, reason
 	case err != nil:
 		result.Verdict, result.Reason = reports.Failed, err.Error()
+	case s.Splits && !env.Shard.Whole() && result.Part == nil && result.Verdict == reports.Passed:
+		result.Verdict, result.Reason = reports.Failed, "it does not say which of its jobs are in this shard; report this as a bug"
 	case result.Verdict == "":
 		result.Verdict, result.Reason = reports.Skipped, "none of its checks could run here"
 	}

@@ -51,6 +51,8 @@ func checkReport(report *reports.Report, series *patches.Series, exact *fork.Exa
 	seen := report.Stage("checkout")
 	wasExact := seen != nil && slices.ContainsFunc(seen.Checks, func(c reports.Check) bool { return c.Name == "exact" && c.Verdict == reports.Passed })
 	switch {
+	case report.Shard != nil:
+		return fmt.Errorf("it is shard %s, a part of a run; mpsforge report merge makes a whole report of all shards", report.Shard)
 	case is.Baseline != series.Baseline.Name:
 		return fmt.Errorf("it is of baseline %s, the series is of %s", is.Baseline, series.Baseline.Name)
 	case is.SeriesDigest != series.Digest():

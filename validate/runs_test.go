@@ -50,6 +50,11 @@ func TestRecordedStages(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
+	report.Shard = &reports.Shard{Index: 1, Of: 2}
+	if err := RecordRuns(&runs, series, exact, patches.Tree{}, nil, []*reports.Report{report}); !errors.Is(err, ErrReport) {
+		t.Errorf("a shard: %v", err)
+	}
+	report.Shard = nil
 	report.Choices = map[string]string{"only": "linear"}
 	if err := RecordRuns(&runs, series, exact, patches.Tree{}, nil, []*reports.Report{report}); !errors.Is(err, ErrReport) {
 		t.Errorf("a report of some tests alone: %v", err)

@@ -64,8 +64,8 @@ func TestCompletionOffers(t *testing.T) {
 		{"verify --checkout=p", ":folders"},
 		{"verify --report ", ":files"},
 		{"fetch --from ", "debian :files"},
-		{"report ", "diff github :files"}, // a command below it, or its argument
-		{"report a ", ""},                 // it takes one
+		{"report ", "diff github merge :files"}, // a command below it, or its argument
+		{"report a ", ""},                       // it takes one
 		{"metal classify a ", ":files"},
 		{"repro lin", "linear"},
 		{"metal explain invalid", "invalid-kernel-dag"},

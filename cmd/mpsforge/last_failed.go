@@ -14,7 +14,7 @@ import (
 // lastFailed has verify run what failed in the last run: it sets flags, keeps them in c.chosen, and gives the report that they are from.
 // No flag is set where nothing failed.
 func (c *call) lastFailed() (path string, err error) {
-	for _, name := range []string{"stages", "only", "operators", "tests"} {
+	for _, name := range []string{"stages", "only", "operators", "tests", "shard"} {
 		if c.IsSet(name) && c.fromFile[name] == "" {
 			return "", usagef("--last-failed decides what runs: leave out --%s", name)
 		}

@@ -36,6 +36,7 @@ Markdown elsewhere.
   mpsforge report --format svg --output charts out.json       a file for each chart
   mpsforge report --schema                                    the JSON form, described as a JSON Schema
   mpsforge report diff before.json after.json                 what has got worse?
+  mpsforge report merge -o all.json shard-*.json              one report of all shards of a run
   mpsforge report github out.json                             into the summary of a step of GitHub Actions`,
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "full", Usage: "all of the report as text, not only its answer"},
@@ -46,7 +47,7 @@ Markdown elsewhere.
 			&cli.BoolFlag{Name: "schema", Usage: "print the JSON Schema of reports and nothing else"}},
 		action: func(_ context.Context, c call) (result, error) { return c.report() },
 	})
-	command.Subcommands = []*cli.Command{reportDiff(std), reportGitHub(std)}
+	command.Subcommands = []*cli.Command{reportDiff(std), reportGitHub(std), reportMerge(std)}
 	return command
 }
 

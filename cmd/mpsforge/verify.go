@@ -43,6 +43,7 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
   mpsforge verify --last-failed                      only what failed last time
   mpsforge verify --stages runtime --ablate all      which patch fixes what?
   mpsforge verify --list                             the Python parallel tests
+  mpsforge verify --stages operators --seed 7 --shard 2/8    an eighth of it, on one of eight machines
 
   mpsforge verify --stages python --only '^linear' --threads 2,8 --repeat 20
   mpsforge verify --stages python --python VENV/bin/python --stock OLD/bin/python    a build of your own against stock, on a Mac
@@ -63,6 +64,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "require", Usage: "exit with code 5 unless the stages in `LIST` ran"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages even if one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to seed all random choices (default: from the clock)"},
+		&cli.StringFlag{Name: "shard", Usage: "run one of several parts of the stages' jobs, `I/N` such as 2/8; needs --stages and --seed; report merge makes one report of all parts"},
 		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out the patches in `LIST`, or all, one at a time, and show what fails"},
 	}, inGroup("Python stages", pythonFlags()), inGroup("PyTorch's own operators and tests", judgeFlags()), inGroup("Host builds (Linux)", append(hostFlags(),
 		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build the flavours in `LIST`: " + flavourNames() + " (default: plain,tsan)"})))
@@ -161,6 +163,14 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	options = stage.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
 	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
+	if text := c.String("shard"); text != "" {
+		if options.Shard, err = stage.ParseShard(text); err != nil {
+			return options, usagef("--shard: %v", err)
+		}
+		if err := validate.CheckShard(options); err != nil {
+			return options, usagef("--shard: %v", err)
+		}
+	}
 	options.Upstream = stage.UpstreamOptions{Tests: c.String("tests")}
 	if _, err := regexp.Compile(options.Upstream.Tests); err != nil {
 		return options, usagef("--tests: %v", err)
@@ -307,6 +317,10 @@ func (c call) verify(ctx context.Context) (result, error) {
 		}
 		return found, silentError{exitVerify, fmt.Sprintf("%s; see %s", report.Verification(), reports.PathOf(path, "html"))}
 	case reports.Skipped:
+		if report.Shard != nil && len(report.Missing) == 0 { // this part is done; its report does not count as a pass
+			found.next = "mpsforge report merge SHARD.json..., once all shards are there"
+			return found, nil
+		}
 		return found, silentError{exitEnvironment, fmt.Sprintf("%s\nrequired stages did not run: %s\nmpsforge doctor shows what this machine lacks", report.Verification(), report.WhyMissing())}
 	case reports.NotRun:
 		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor shows what is missing"}
@@ -321,7 +335,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 // choices are the flags that make stages run something else than their form.
 func (c call) choices() map[string]string {
 	chosen := map[string]string{}
-	for _, flag := range slices.Concat(pythonFlags(), judgeFlags(), []cli.Flag{&cli.StringFlag{Name: "flavours"}, &cli.StringFlag{Name: "ablate"}}) {
+	for _, flag := range slices.Concat(pythonFlags(), judgeFlags(), []cli.Flag{&cli.StringFlag{Name: "flavours"}, &cli.StringFlag{Name: "ablate"}, &cli.StringFlag{Name: "shard"}}) {
 		if name := flag.Names()[0]; c.IsSet(name) {
 			chosen[name] = fmt.Sprint(c.Value(name))
 		}

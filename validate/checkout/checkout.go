@@ -15,8 +15,9 @@ import (
 func Stage() stage.Stage {
 	return stage.Stage{
 		Name: "checkout", Question: "is the checkout the baseline plus exactly this series?",
-		Needs: []stage.Need{stage.NeedsCheckout},
-		Run:   runStage,
+		Needs:  []stage.Need{stage.NeedsCheckout},
+		InEach: true,
+		Run:    runStage,
 	}
 }
 

@@ -23,8 +23,9 @@ import (
 func Stage() stage.Stage {
 	return stage.Stage{
 		Name: "operators", Question: "does every operator of PyTorch's own database give right results under threads?",
-		Needs: []stage.Need{stage.NeedsTorch},
-		Run:   runStage,
+		Needs:  []stage.Need{stage.NeedsTorch},
+		Splits: true,
+		Run:    runStage,
 	}
 }
 
@@ -51,7 +52,8 @@ type stormRun struct {
 	plan    plan
 	known   patches.KnownOperators
 	scripts string
-	entries []entry
+	entries []entry // of the database
+	mine    []entry // those of them in this shard
 	keep    []*keptEnds
 }
 
@@ -83,6 +85,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err e
 		return err
 	}
 	report.Facts = append(report.Facts, reports.Fact{Name: "entries of the operator database", Value: fmt.Sprint(len(r.entries))})
+	r.mine = slices.DeleteFunc(slices.Clone(r.entries), func(e entry) bool { return !env.Shard.Has(e.Name) })
 	if len(env.Operators.Names) > 0 {
 		err = r.selected(ctx, all)
 	} else {
@@ -107,6 +110,13 @@ func (r *stormRun) pool(s *pytests.Subject) *pool {
 
 // everything is the long form, and the short one.
 func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests.Subject) error {
+	names := make([]string, len(r.entries))
+	for i, e := range r.entries {
+		names[i] = e.Name
+	}
+	if err := r.env.Shard.Split(r.report, names); err != nil {
+		return err
+	}
 	canBuild := r.env.Checkout != nil && r.env.Python.Interpreter == "" && patched.subject.Device == "mps"
 	if flavours := r.env.Host.Flavours; canBuild && len(flavours) > 0 && !slices.Contains(flavours, builds.Plain) {
 		r.skip("without a sanitizer", "--flavours has none without a sanitizer")
@@ -117,25 +127,31 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 		if err != nil {
 			return err
 		}
-		return r.sanitized(ctx, builder, r.entries)
+		return r.sanitized(ctx, builder, r.mine)
 	}
-	ends, err := r.run(ctx, patched, r.plan.knownJobs(r.known))
+	listed := r.known
+	listed.Failures = slices.DeleteFunc(slices.Clone(listed.Failures), func(f patches.OperatorFailure) bool { return !r.env.Shard.Has(f.Operator) })
+	ends, err := r.run(ctx, patched, r.plan.knownJobs(listed))
 	if err != nil {
 		return err
 	}
-	judgeKnown(patched, r.known, ends, r.report)
+	judgeKnown(patched, listed, ends, r.report)
 	var jobs []job
 	if r.env.Quick {
-		jobs = r.plan.sample(r.entries)
+		jobs = r.plan.sample(r.mine)
 		if ends, err = r.run(ctx, patched, jobs); err != nil {
 			return err
 		}
 	} else {
-		jobs = r.plan.basics(r.entries)
+		jobs = r.plan.basics(r.mine)
 		if ends, err = r.run(ctx, patched, jobs); err != nil {
 			return err
 		}
-		more, err := r.run(ctx, patched, r.plan.others(r.entries, running(r.entries, ends)))
+		partners, err := r.partners(ctx, patched, ends)
+		if err != nil {
+			return err
+		}
+		more, err := r.run(ctx, patched, r.plan.others(r.mine, partners))
 		if err != nil {
 			return err
 		}
@@ -157,11 +173,16 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 	return r.hostBuilds(ctx, ends)
 }
 
+// ranAlone says that the entry runs in the job's type and form.
+func (o outcome) ranAlone() bool {
+	return o.Result.Status != notAlone && o.Result.Status != doesNotApply
+}
+
 // running are the entries that ran alone in the main type.
 func running(entries []entry, ends []outcome) []string {
 	ran := map[string]bool{}
 	for _, o := range ends {
-		if o.Result.Status != notAlone && o.Result.Status != doesNotApply {
+		if o.ranAlone() {
 			ran[o.Job.Operator+" "+o.Job.DType] = true
 		}
 	}
@@ -172,6 +193,14 @@ func running(entries []entry, ends []outcome) []string {
 		}
 	}
 	return names
+}
+
+// partners gives each of this shard's entries that ran alone the one that is to run beside it.
+func (r *stormRun) partners(ctx context.Context, p *pool, ends []outcome) (map[string]string, error) {
+	return r.plan.partners(r.entries, running(r.mine, ends), ends, func(jobs []job) (more []outcome, err error) {
+		err = p.run(ctx, jobs, func(o outcome) error { more = append(more, o); return nil })
+		return more, err
+	})
 }
 
 // run runs jobs and gives their ends, those among them that an earlier run of the long form has kept.
@@ -263,7 +292,7 @@ func (r *stormRun) fault(p *pool, o outcome) reports.Check {
 func (r *stormRun) controls(ctx context.Context, patched *pool, stock *pytests.Subject, ends []outcome) error {
 	var ran []job
 	for _, o := range ends {
-		if o.Result.Status != notAlone && o.Result.Status != doesNotApply {
+		if o.ranAlone() {
 			ran = append(ran, o.Job)
 		}
 	}
@@ -271,7 +300,7 @@ func (r *stormRun) controls(ctx context.Context, patched *pool, stock *pytests.S
 	if r.env.Quick {
 		count = quickSome
 	}
-	drawn := r.plan.some(ran, count)
+	drawn := r.plan.some(ran, r.env.Shard.Share(count))
 	oneStream := slices.Clone(drawn)
 	for i := range oneStream {
 		oneStream[i].Environment = withSetting(oneStream[i].Environment, streamPerThread, "0")
@@ -334,6 +363,8 @@ func (r *stormRun) hostBuilds(ctx context.Context, ends []outcome) error {
 			r.skip(name, "the series has no such patch")
 		case r.env.Quick && !slices.ContainsFunc(named, func(p *patches.Patch) bool { return p.Name == one.patch }):
 			r.skip(name, "the short form leaves out only what --ablate names")
+		case !r.env.Shard.Has(name):
+			r.report.Add(r.env.Shard.Deferred(name, "ablation"))
 		default:
 			if builder == nil {
 				if builder, err = hosts.New(ctx, r.env, r.report); err != nil {
@@ -354,8 +385,8 @@ func (r *stormRun) hostBuilds(ctx context.Context, ends []outcome) error {
 			return err
 		}
 	}
-	names := running(r.entries, ends)
-	return r.sanitized(ctx, builder, slices.DeleteFunc(slices.Clone(r.entries), func(e entry) bool { return !slices.Contains(names, e.Name) }))
+	names := running(r.mine, ends)
+	return r.sanitized(ctx, builder, slices.DeleteFunc(slices.Clone(r.mine), func(e entry) bool { return !slices.Contains(names, e.Name) }))
 }
 
 // ablate runs operators in the forms that a patch protects, without it. Some must go wrong: else a pass with it shows nothing.
@@ -375,7 +406,7 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 		return fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)
 	}
 	var jobs []job
-	for _, name := range running(r.entries, ends) {
+	for _, name := range running(r.mine, ends) {
 		e := r.entries[slices.IndexFunc(r.entries, func(e entry) bool { return e.Name == name })]
 		for _, form := range forms {
 			jobs = append(jobs, r.plan.job(name, e.mainType(), form, defaultThreads))
@@ -426,7 +457,7 @@ func (r *stormRun) sanitized(ctx context.Context, builder *hosts.Builder, entrie
 	}
 	jobs := r.plan.sanitized(entries)
 	if r.env.Quick {
-		jobs = r.plan.some(jobs, quickSome)
+		jobs = r.plan.some(jobs, r.env.Shard.Share(quickSome))
 	}
 	p := r.pool(s)
 	found, err := r.run(ctx, p, jobs)

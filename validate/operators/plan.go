@@ -103,9 +103,16 @@ func (p plan) pair(e entry) string {
 	return drawn[0] + "+" + drawn[1]
 }
 
-// group draws the entry that runs beside another, of those that run.
-func (p plan) group(e entry, running []string) string {
-	return "group:" + running[p.random(e.Name, "group").IntN(len(running))]
+// candidates are the entries that may run beside another, in the order in which they are drawn for it: the first that runs alone is
+// taken. So the draw depends on no other entry's end.
+func (p plan) candidates(name string, entries []entry) []string {
+	var all []string
+	for _, at := range p.random(name, "group").Perm(len(entries)) {
+		if entries[at].mainType() != "" {
+			all = append(all, entries[at].Name)
+		}
+	}
+	return all
 }
 
 // basics are the jobs of every entry and type in the basic form.
@@ -119,14 +126,54 @@ func (p plan) basics(entries []entry) []job {
 	return jobs
 }
 
-// others are the jobs of every entry that runs in every other form: each alone, one pair, and one group.
-func (p plan) others(entries []entry, running []string) []job {
+// partners gives each of the named entries the first of its candidates that runs alone. Those of other shards did not run here: probe
+// runs them once more to find out, and their own shards judge them.
+func (p plan) partners(entries []entry, names []string, ends []outcome, probe func([]job) ([]outcome, error)) (map[string]string, error) {
+	alone, mainTypes := map[string]bool{}, map[string]string{}
+	for _, e := range entries {
+		mainTypes[e.Name] = e.mainType()
+	}
+	for {
+		for _, o := range ends {
+			if o.Job.DType == mainTypes[o.Job.Operator] {
+				alone[o.Job.Operator] = o.ranAlone()
+			}
+		}
+		found, asked := map[string]string{}, map[string]bool{}
+		var unknown []job
+		for _, name := range names {
+			for _, candidate := range p.candidates(name, entries) {
+				runs, known := alone[candidate]
+				if !known && !asked[candidate] {
+					asked[candidate] = true
+					unknown = append(unknown, p.job(candidate, mainTypes[candidate], "basic", defaultThreads))
+				}
+				if !known || runs {
+					found[name] = candidate
+					break
+				}
+			}
+		}
+		if len(unknown) == 0 {
+			return found, nil
+		}
+		var err error
+		if ends, err = probe(unknown); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// others are the jobs of every entry that runs in every other form: each alone, one pair, and one beside its partner. What does not
+// run has none.
+func (p plan) others(entries []entry, partners map[string]string) []job {
 	var jobs []job
 	for _, e := range entries {
-		if !slices.Contains(running, e.Name) {
+		partner, runs := partners[e.Name]
+		if !runs {
 			continue
 		}
-		for _, form := range append(e.forms(), p.pair(e), p.group(e, running)) {
+		for _, form := range append(e.forms(), p.pair(e), groupPrefix+partner) {
 			jobs = append(jobs, p.job(e.Name, e.mainType(), form, p.threads(e.Name, form)))
 		}
 	}

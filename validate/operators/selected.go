@@ -42,11 +42,19 @@ func (r *stormRun) selected(ctx context.Context, patched *pool) error {
 		names = append(names, e.Name)
 	}
 	asked := r.env.Operators
+	for _, name := range asked.Names {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("%w: %q%s", ErrNoOperator, name, suggest.Names(name, names))
+		}
+	}
+	if err := r.env.Shard.Split(r.report, asked.Names); err != nil {
+		return err
+	}
 	var jobs []job
 	for _, name := range asked.Names {
 		at := slices.Index(names, name)
-		if at < 0 {
-			return fmt.Errorf("%w: %q%s", ErrNoOperator, name, suggest.Names(name, names))
+		if !r.env.Shard.Has(name) {
+			continue
 		}
 		chosen, dtypes := asked.Forms, asked.DTypes
 		if len(chosen) == 0 {

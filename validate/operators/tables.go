@@ -27,6 +27,7 @@ func coverage(subject string, entries []entry, ends []outcome, known patches.Kno
 	table := reports.Table{Title: "coverage, " + subject,
 		Note: "A job is an entry of the operator database with a type and a form, run by several threads at once and compared bit for bit with the same run alone. A job that does not run alone is not a pass. " +
 			"Known failures are counted under what was seen. Not planned: types that Metal does not have, and forms of entries that do not run in the basic form.",
+		Key:     2,
 		Columns: []string{"form", "types", "jobs", "right", "wrong values", "race", "other faults", "of these known", "does not apply", "does not run alone"}}
 	type row struct{ form, dtype string }
 	counts := map[row]map[string]int{}

@@ -15,8 +15,9 @@ import (
 func Stage() stage.Stage {
 	return stage.Stage{
 		Name: "python", Question: "do the Python parallel tests pass on device mps?",
-		Needs: []stage.Need{stage.NeedsTorch},
-		Run:   runStage,
+		Needs:  []stage.Need{stage.NeedsTorch},
+		Splits: true,
+		Run:    runStage,
 	}
 }
 
@@ -30,6 +31,14 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if len(selected) == 0 {
 		return stage.Skipf("no test of this stage matches %q", env.Python.Only)
 	}
+	var names []string
+	for _, t := range selected {
+		names = append(names, t.Name)
+	}
+	if err := env.Shard.Split(report, names); err != nil {
+		return err
+	}
+	selected = slices.DeleteFunc(selected, func(t pytests.Test) bool { return !env.Shard.Has(t.Name) })
 	patched, stock, err := pytests.Proven(ctx, env, report)
 	if err != nil {
 		return err

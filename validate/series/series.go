@@ -15,7 +15,8 @@ import (
 func Stage() stage.Stage {
 	return stage.Stage{
 		Name: "series", Question: "is the series well-formed and exact for its baseline?",
-		Run: runStage,
+		InEach: true,
+		Run:    runStage,
 	}
 }
 

@@ -19,6 +19,8 @@ type Stage struct {
 	Name     string
 	Question string // that its verdict answers
 	Needs    []Need // of this machine; what is missing makes the stage skip itself, with the reason
+	// Splits says that its jobs can be divided among shards; InEach, that it is short, so that each shard runs all of it.
+	Splits, InEach bool
 	// Run fills in the report. An error made by Skipf ends the stage without a verdict, any other one with the verdict
 	// failed.
 	Run func(ctx context.Context, env *Env, report *reports.Stage) error
@@ -50,6 +52,7 @@ type Options struct {
 	Quick      bool
 	KeepGoing  bool
 	Seed       uint64 // 0: taken from the clock
+	Shard      Shard
 	Cache      string // folder for compiled subjects
 	Artifacts  string // folder for what a failure leaves
 	Tool       reports.Tool

@@ -75,13 +75,13 @@ func (r *runner) verdicts() verdicts {
 	if r.complete() {
 		for _, section := range []map[string]string{r.listed.failures, r.listed.successes, r.listed.flaky} {
 			for id := range section {
-				if !seen[id] {
+				if r.env.Shard.Has(id) && !seen[id] {
 					v.stale = append(v.stale, id)
 				}
 			}
 		}
 		for id := range r.listed.leftOut {
-			if !r.names[id] {
+			if r.env.Shard.Has(id) && !r.names[id] {
 				v.stale = append(v.stale, id)
 			}
 		}
@@ -90,7 +90,7 @@ func (r *runner) verdicts() verdicts {
 	return v
 }
 
-// complete says that every test was chosen.
+// complete says that every test was chosen, if not for this shard.
 func (r *runner) complete() bool { return !r.env.Quick && r.env.Upstream.Tests == "" }
 
 // differs reports whether no end on stock is one on patched.
@@ -150,7 +150,7 @@ func (r *runner) ratchet(v verdicts, all, proposal string) {
 	if proposal != "" {
 		check.Detail += fmt.Sprintf("; the list as it is now: cp %s patches/%s", proposal, r.file())
 	} else if len(v.fixed) > 0 {
-		check.Detail += "; delete what no longer fails; a run of the long form writes the shorter list"
+		check.Detail += "; delete what no longer fails; a run of the long form that is no shard writes the shorter list"
 	}
 	r.report.Add(check)
 	for _, t := range r.first(v.unlisted, all, "fail and are not in "+r.file()) {
@@ -204,7 +204,7 @@ func inWords(ends []end) string {
 // propose writes upstream.json as it would be now: what is listed and still fails, with today's causes; where the version has no
 // list yet, all failures. A failure that is not listed is never in it. It gives the path, or nothing where nothing would change.
 func (r *runner) propose(v verdicts) (string, error) {
-	if !r.complete() || r.onlyCompared() || len(v.fixed)+len(v.stale) == 0 && !r.listed.empty() && !r.otherCauses() {
+	if !r.complete() || !r.env.Shard.Whole() || r.onlyCompared() || len(v.fixed)+len(v.stale) == 0 && !r.listed.empty() && !r.otherCauses() {
 		return "", nil
 	}
 	now := patches.UpstreamFacts{Failures: map[string][]string{}, UnexpectedSuccesses: r.facts.UnexpectedSuccesses, Flaky: r.facts.Flaky, LeftOut: r.facts.LeftOut}
@@ -298,7 +298,7 @@ func (r *runner) count(v verdicts) {
 		r.fact("end as PyTorch expects on a Mac", fmt.Sprintf("of the tests of MPS %d of %d, %s; of those that need no missing Metal kernel %s (the aim is 95 %%)", expected, own, share(own), share(own-kernels)))
 	}
 
-	outcomes := reports.Table{Title: "How PyTorch's tests end", Note: "The first three are what the suite expects on a Mac. Each test ran in a process of its own.", Columns: []string{"end", "stock", "patched"}}
+	outcomes := reports.Table{Title: "How PyTorch's tests end", Note: "The first three are what the suite expects on a Mac. Each test ran in a process of its own.", Key: 1, Columns: []string{"end", "stock", "patched"}}
 	for _, k := range kinds {
 		if ends["stock"][k]+ends["patched"][k] > 0 {
 			outcomes.Rows = append(outcomes.Rows, []string{string(k), fmt.Sprint(ends["stock"][k]), fmt.Sprint(ends["patched"][k])})
@@ -313,7 +313,7 @@ func (r *runner) count(v verdicts) {
 
 // byFile adds a table of the files, if there are several.
 func (r *runner) byFile(v verdicts) {
-	table := reports.Table{Title: "By file", Columns: []string{"file", "tests", "end as PyTorch expects", "pass on the patched sources alone"}}
+	table := reports.Table{Title: "By file", Key: 1, Columns: []string{"file", "tests", "end as PyTorch expects", "pass on the patched sources alone"}}
 	for tests := r.all; len(tests) > 0; { // they are in the order of the files
 		file, expected, better := tests[0].file, 0, 0
 		last := slices.IndexFunc(tests, func(t *test) bool { return t.file != file })
@@ -364,7 +364,7 @@ func (r *runner) named(title, note string, tests []*test) {
 
 // counted is a table of counts, the largest first.
 func counted(title, column string, counts map[string]int, most int) reports.Table {
-	table := reports.Table{Title: title, Columns: []string{column, "tests"}}
+	table := reports.Table{Title: title, Key: 1, Columns: []string{column, "tests"}}
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
 	for i, name := range names {
 		if i == most {

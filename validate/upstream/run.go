@@ -34,7 +34,7 @@ type runner struct {
 
 	mutex sync.Mutex // guards done
 	done  int64
-	ran   int
+	jobs  []string // names of all tests that this run is of, those of other shards, too
 	all   []*test
 	names map[string]bool // of all tests that the files have
 }
@@ -82,13 +82,16 @@ func (r *runner) runFile(ctx context.Context, file suiteFile) (err error) {
 		}
 	}
 	chosen := r.choose(file, first.names)
+	for _, name := range chosen {
+		r.jobs = append(r.jobs, file.name+":"+name)
+	}
+	chosen = slices.DeleteFunc(chosen, func(name string) bool { return !r.env.Shard.Has(file.name + ":" + name) })
 	r.about(file, first, len(chosen))
 	tests := map[string]*test{}
 	for _, name := range chosen {
 		tests[name] = &test{file: file.name, name: name, pointed: file.standins != nil}
 		r.all = append(r.all, tests[name])
 	}
-	r.ran += len(chosen)
 	total := r.done + int64(len(chosen)*len(sides))
 	if err := each(sides, func(s *side) error { return r.round(s, file, tests, chosen, total) }); err != nil {
 		return err
@@ -138,6 +141,9 @@ func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (e
 	depends, err := digests(paths...)
 	if err != nil {
 		return err
+	}
+	if !r.env.Shard.Whole() { // two of them may run at the same time
+		depends = append(depends, r.env.Shard.String())
 	}
 	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.standins, r.limits, s.suite.names), s.suite.macos, fmt.Sprint(s.suite.packages))
 	s.kept, err = openKept(filepath.Join(r.env.Cache, "upstream"), depends...)

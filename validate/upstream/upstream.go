@@ -32,8 +32,9 @@ var ErrPattern = errors.New("no such test of PyTorch's")
 func Stage() stage.Stage {
 	return stage.Stage{
 		Name: "upstream", Question: "do PyTorch's own tests end on the patched sources as on stock, and as PyTorch expects?",
-		Needs: []stage.Need{stage.NeedsCheckout, stage.NeedsTorch},
-		Run:   runStage,
+		Needs:  []stage.Need{stage.NeedsCheckout, stage.NeedsTorch},
+		Splits: true,
+		Run:    runStage,
 	}
 }
 
@@ -131,8 +132,11 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 			return err
 		}
 	}
-	if r.ran == 0 {
+	if len(r.jobs) == 0 {
 		return r.noTest()
+	}
+	if err := env.Shard.Split(report, r.jobs); err != nil {
+		return err
 	}
 	return r.conclude()
 }
