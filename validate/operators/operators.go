@@ -143,6 +143,7 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 	}
 	r.judge(patched, ends)
 	if canBuild {
+		judgeRows(patched.subject.Name, r.known, names(r.entries), r.report)
 		judgeNotAlone(patched.subject.Name, r.known, ends, r.report)
 	}
 	r.report.Tables = append(r.report.Tables, coverage(patched.subject.Name, r.entries, ends, r.known))
