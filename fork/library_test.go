@@ -29,7 +29,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	linted, err := patches.Lint(patches.Embedded(), patches.DefaultBaseline)
+	linted, err := patches.Lint(patches.Embedded(), patches.DefaultBaseline, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

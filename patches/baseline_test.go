@@ -38,7 +38,7 @@ func TestEmbeddedSeries(t *testing.T) {
 		if s.Baseline.Name != name || s.Digest() == "" {
 			t.Errorf("%s: %+v", name, s.Baseline)
 		}
-		result, err := Lint(Embedded(), name)
+		result, err := Lint(Embedded(), name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestIndexLinesWereSeen(t *testing.T) {
 				seen++
 			}
 		}
-		result, err := Lint(Embedded(), name)
+		result, err := Lint(Embedded(), name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestReadmeHasTheFiguresOfEachSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		result, err := Lint(Embedded(), name)
+		result, err := Lint(Embedded(), name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func Example() {
 	first := series.Patches[0]
 	fmt.Println(series.Baseline.Tag, first.Name, "by", first.Header.AuthorName)
 
-	linted, err := patches.Lint(files, series.Baseline.Name)
+	linted, err := patches.Lint(files, series.Baseline.Name, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

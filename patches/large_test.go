@@ -23,7 +23,7 @@ func TestAPatchOfOneGigabyteIsRefusedUnread(t *testing.T) {
 		"load": func() error { _, err := Load(os.DirFS(dir), "v1.0.0"); return err },
 		"fix":  func() error { _, err := FixDir(dir, "v1.0.0"); return err },
 		"lint": func() error {
-			found, err := Lint(os.DirFS(dir), "v1.0.0")
+			found, err := Lint(os.DirFS(dir), "v1.0.0", nil)
 			if err == nil && len(found.Findings) > 0 {
 				err = errors.New(found.Findings[0].Message)
 			}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mpsforge/internal/suggest"
 	"mpsforge/internal/words"
 )
 
@@ -131,10 +132,17 @@ var (
 	fixes          = lazy(`^(#\d+|https://github\.com/pytorch/pytorch/issues/\d+)$`)
 )
 
+// noScenario is what a Scenario trailer says where nothing fails without the patch.
+const noScenario = "none"
+
+// trailerKeys are the trailers that mean something here; another one that is nearly like one of them is a mistake.
+var trailerKeys = []string{"Upstream-Status", "Scenario", "Fixes", "BC-Note"}
+
 // Lint checks a baseline's series without any checkout: form, message, paths, bounds, and every context and removed
 // line against the baseline's line digests, through all patches in order. An error means that there was nothing to
-// check; what is wrong with the series are findings.
-func Lint(fsys fs.FS, baseline string) (*LintResult, error) {
+// check; what is wrong with the series are findings. Scenarios are the names that Scenario trailers may have beside the patch's own
+// test files; nil: they are not known, and the names are not checked.
+func Lint(fsys fs.FS, baseline string, scenarios []string) (*LintResult, error) {
 	dir, err := baselineDir(fsys, baseline)
 	if err != nil {
 		return nil, fmt.Errorf("lint: %w", err)
@@ -146,7 +154,7 @@ func Lint(fsys fs.FS, baseline string) (*LintResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lint %s: read the series: %w", baseline, err)
 	}
-	l := &linter{dir: dir, result: LintResult{Baseline: baseline, Changed: []PatchChange{}, Findings: []LintFinding{}}, operations: map[string]int{}}
+	l := &linter{dir: dir, scenarios: scenarios, result: LintResult{Baseline: baseline, Changed: []PatchChange{}, Findings: []LintFinding{}}, operations: map[string]int{}}
 	l.readFacts(baseline)
 	for _, e := range l.lintSeries(string(text)) {
 		l.lintPatch(e)
@@ -159,6 +167,7 @@ func Lint(fsys fs.FS, baseline string) (*LintResult, error) {
 // linter carries what the rules learn from patch to patch.
 type linter struct {
 	dir        fs.FS
+	scenarios  []string // that trailers may name; nil: not known
 	result     LintResult
 	series     Series
 	digests    Digests
@@ -295,6 +304,12 @@ func (l *linter) lintTrailers(p *Patch) {
 			l.error(p, t.Line, RuleTrailers, "write #n or the issue's URL", "Fixes: %q is not an issue of pytorch/pytorch", t.Value)
 		case t.Key == "Scenario" && t.Value == "":
 			l.error(p, t.Line, RuleTrailers, "name the verify scenario", "Scenario: is empty")
+		case t.Key == "Scenario":
+			l.lintScenario(p, t)
+		default:
+			if near := suggest.Nearest(t.Key, trailerKeys); near != "" && near != t.Key {
+				l.error(p, t.Line, RuleTrailers, "correct the name", "there is no trailer %s (did you mean %q?)", t.Key, near)
+			}
 		}
 	}
 	if n := len(p.Header.Values("Upstream-Status")); n != 1 {
@@ -302,6 +317,23 @@ func (l *linter) lintTrailers(p *Patch) {
 	}
 	if len(p.Header.Values("Scenario")) == 0 {
 		l.error(p, last, RuleTrailers, "name the verify scenarios that fail without this patch", "the message has no Scenario trailer in its last paragraph")
+	}
+}
+
+// lintScenario holds the name that a trailer gives against the scenarios there are, and the patch's own test files.
+func (l *linter) lintScenario(p *Patch, t Trailer) {
+	if l.scenarios == nil {
+		return
+	}
+	known := append(slices.Clone(l.scenarios), noScenario)
+	for _, f := range p.Files {
+		if strings.HasPrefix(f.Path(), "test/") {
+			known = append(known, path.Base(f.Path()))
+		}
+	}
+	if !slices.Contains(known, t.Value) {
+		l.error(p, t.Line, RuleTrailers, "name a scenario of the stages runtime or conformance, a test file that the patch changes, or none",
+			"there is no scenario %q%s", t.Value, suggest.Meant(t.Value, known))
 	}
 }
 

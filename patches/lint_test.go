@@ -21,7 +21,7 @@ func edited(old, new string) string { return strings.Replace(tree["a.h"], old+"\
 
 func lint(t *testing.T, fsys fstest.MapFS) *LintResult {
 	t.Helper()
-	result, err := Lint(fsys, "v1.0.0")
+	result, err := Lint(fsys, "v1.0.0", []string{"slot-conformance", "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +91,9 @@ func TestLintRules(t *testing.T) {
 		"unknown status":             {body("Upstream-Status: Maybe\n" + scenario), RuleTrailers, "Maybe"},
 		"submitted without URL":      {body("Upstream-Status: Submitted\n" + scenario), RuleTrailers, "Submitted"},
 		"no scenario":                {body("Upstream-Status: Pending"), RuleTrailers, "no Scenario"},
+		"unknown scenario":           {body(pending + "Scenario: slot-conformanse"), RuleTrailers, `no scenario "slot-conformanse" (did you mean "slot-conformance"?)`},
+		"another patch's test file":  {body(pending + "Scenario: test_other.py"), RuleTrailers, `no scenario "test_other.py"`},
+		"misspelt trailer":           {body(pending + scenario + "\nScenarios: y"), RuleTrailers, `no trailer Scenarios (did you mean "Scenario"?)`},
 		"Fixes no issue":             {body(pending + "Fixes: the crash\n" + scenario), RuleTrailers, "the crash"},
 		"path leaves the tree":       {patch(good(created("../x", "x\n"))), RulePath, "component .."},
 		"path into .git":             {patch(good(created("x/.GIT/hooks", "x\n"))), RulePath, "leads into .git"},
@@ -224,7 +227,7 @@ func BenchmarkLint(b *testing.B) {
 	}
 	fsys := fixture(text, patches...)
 	for b.Loop() {
-		result, err := Lint(fsys, "v1.0.0")
+		result, err := Lint(fsys, "v1.0.0", []string{"slot-conformance", "x"})
 		if err != nil || len(result.Findings) != 0 || result.Verified != 13 {
 			b.Fatalf("%v, %+v", err, result)
 		}

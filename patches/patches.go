@@ -293,13 +293,13 @@ var ErrNoPatch = errors.New("the series has no such patch")
 // AllPatches means each patch of a series where patches are named.
 const AllPatches = "all"
 
-// Named gives the patches of the series by name, all for AllPatches.
+// Named gives the patches of the series by name, all where AllPatches is among the names.
 func (s *Series) Named(names []string) ([]*Patch, error) {
-	if slices.Contains(names, AllPatches) {
-		return s.Patches, nil
-	}
 	var chosen []*Patch
 	for _, name := range names {
+		if name == AllPatches {
+			continue
+		}
 		at := slices.IndexFunc(s.Patches, func(p *Patch) bool { return p.Name == name })
 		if at < 0 {
 			known := []string{AllPatches}
@@ -309,6 +309,9 @@ func (s *Series) Named(names []string) ([]*Patch, error) {
 			return nil, fmt.Errorf("%w: %s%s", ErrNoPatch, name, suggest.Names(name, known))
 		}
 		chosen = append(chosen, s.Patches[at])
+	}
+	if slices.Contains(names, AllPatches) {
+		return s.Patches, nil
 	}
 	return chosen, nil
 }

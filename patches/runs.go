@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mpsforge/internal/suggest"
 )
 
 // RunsFile holds the last run of each stage of mpsforge verify on a baseline, in the baseline's folder.
@@ -172,6 +174,13 @@ func LintRuns(fsys fs.FS, baseline string, stages []string) (*RunsResult, error)
 	}
 	if runs.Tag != "" && runs.Tag != series.Baseline.Tag {
 		add(SeverityError, recordRuns, fmt.Sprintf("the runs are of tag %q, the baseline is %q", runs.Tag, series.Baseline.Tag))
+	}
+	for _, run := range runs.Runs {
+		for _, one := range run.Stages {
+			if !slices.Contains(stages, one.Name) {
+				add(SeverityError, recordRuns, fmt.Sprintf("there is no stage %q%s", one.Name, suggest.Names(one.Name, stages)))
+			}
+		}
 	}
 	for _, name := range stages {
 		result.Stages = append(result.Stages, runs.state(name, series.Digest()))

@@ -119,6 +119,7 @@ func TestRunsThatCannotBe(t *testing.T) {
 		"passed without a passed check": {`"passed": 1`, `"skipped": 1`, "with 0 checks passed"},
 		"passed with a failed check":    {`"passed": 1`, `"passed": 1, "failed": 2`, "and 2 failed"},
 		"a tree that is not described":  {`"tree": ""`, `"tree": "t"`, `the tree "t"`},
+		"a stage that does not exist":   {`"name": "one"`, `"name": "onne"`, `there is no stage "onne" (did you mean "one"?)`},
 		"the runs of another baseline":  {`"tag": "v1.0.0"`, `"tag": "v2.0.0"`, `the runs are of tag "v2.0.0"`},
 	} {
 		fsys := recordedRuns(t, fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten")))), whole)

@@ -15,7 +15,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	linted, err := patches.Lint(patches.Embedded(), patches.DefaultBaseline)
+	linted, err := patches.Lint(patches.Embedded(), patches.DefaultBaseline, validate.ScenarioNames())
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -90,6 +90,9 @@ func StageNames() []string {
 	return names
 }
 
+// ScenarioNames are the names that Scenario trailers of patches may have beside test files (series rule 5).
+func ScenarioNames() []string { return append(runtimestage.ScenarioNames(), conformance.Scenario) }
+
 // Steps are the steps that Run will announce for the stages asked for.
 func Steps(asked []string) []string {
 	steps := []string{}

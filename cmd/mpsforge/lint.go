@@ -54,7 +54,7 @@ were not run on the series as it is; a warning does not fail.
 			errors := 0
 			for _, name := range names {
 				finish := events.Step(c.sink, "lint "+name)
-				linted, err := patches.Lint(files, name)
+				linted, err := patches.Lint(files, name, validate.ScenarioNames())
 				if err != nil {
 					finish(events.Failed, "")
 					return result{}, err

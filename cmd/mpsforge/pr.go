@@ -83,7 +83,7 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if options.Series, err = patches.Lint(files, series.Baseline.Name); err != nil {
+	if options.Series, err = patches.Lint(files, series.Baseline.Name, validate.ScenarioNames()); err != nil {
 		return result{}, err
 	}
 	if options.Runs, err = patches.LintRuns(files, series.Baseline.Name, validate.StageNames()); err != nil {

@@ -277,7 +277,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if options.Lint, err = patches.Lint(files, options.Series.Baseline.Name); err != nil {
+	if options.Lint, err = patches.Lint(files, options.Series.Baseline.Name, validate.ScenarioNames()); err != nil {
 		return result{}, err
 	}
 	path := c.String("report")

@@ -14,6 +14,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 )
 
@@ -59,9 +60,12 @@ func (h *builder) askLayouts(ctx context.Context, flags []string, dir string) ([
 // writes into dir.
 func Layouts(ctx context.Context, root *Root, facts patches.HostFacts, checkout string, flags []string, dir string) (all []Layout, warnings string, err error) {
 	var probe strings.Builder
+	whole := true // a checkout may hold only a part of PyTorch
 	for _, header := range facts.LayoutHeaders {
 		if builds.Exists(filepath.Join(checkout, "aten/src", header)) {
 			fmt.Fprintf(&probe, "#include <%s>\n", header)
+		} else {
+			whole = false
 		}
 	}
 	path := filepath.Join(dir, "layout.mm")
@@ -74,10 +78,8 @@ func Layouts(ctx context.Context, root *Root, facts patches.HostFacts, checkout 
 		return nil, "", compileError(cxx.Explain("the probe of class layouts", err))
 	}
 	known := parseLayouts(string(found.Stdout))
-	for _, class := range facts.LayoutClasses {
-		if i := slices.IndexFunc(known, func(l Layout) bool { return l.Class == class }); i >= 0 {
-			all = append(all, known[i])
-		}
+	if all, err = layoutsOf(known, facts.LayoutClasses, whole); err != nil {
+		return nil, "", err
 	}
 	text, err := os.ReadFile(filepath.Join(checkout, "aten/src/ATen/mps/MPSAllocatorInterface.h"))
 	if err != nil {
@@ -88,6 +90,22 @@ func Layouts(ctx context.Context, root *Root, facts patches.HostFacts, checkout 
 		table.Members = append(table.Members, Member{strconv.Itoa(i), strings.Join(strings.Fields(string(function[1])), " ")})
 	}
 	return append(all, table), string(found.Stderr), nil
+}
+
+// layoutsOf picks those of the classes. One that is not there is wrong, unless the checkout lacks headers.
+func layoutsOf(known []Layout, classes []string, whole bool) (all []Layout, err error) {
+	var names []string
+	for _, l := range known {
+		names = append(names, l.Class)
+	}
+	for _, class := range classes {
+		if i := slices.Index(names, class); i >= 0 {
+			all = append(all, known[i])
+		} else if whole {
+			return nil, fmt.Errorf("%w: layout_classes in host.json names %s, which none of layout_headers declares%s", builds.ErrSources, class, suggest.Meant(class, names))
+		}
+	}
+	return all, nil
 }
 
 var (

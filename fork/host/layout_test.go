@@ -27,6 +27,20 @@ func TestParseLayouts(t *testing.T) {
 	}
 }
 
+// A class that no header declares would be compared with nothing; a part of a tree may lack the header.
+func TestLayoutsOfClassesThatDoNotExist(t *testing.T) {
+	known := []Layout{{Class: "at::mps::MPSStream"}}
+	if all, err := layoutsOf(known, []string{"at::mps::MPSStream"}, true); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if _, err := layoutsOf(known, []string{"at::mps::MPSStraem"}, true); err == nil || !strings.Contains(err.Error(), `MPSStraem, which none of layout_headers declares (did you mean "at::mps::MPSStream"?)`) {
+		t.Errorf("%v", err)
+	}
+	if all, err := layoutsOf(known, []string{"at::mps::MPSEvent"}, false); err != nil || len(all) != 0 {
+		t.Errorf("a part of a tree: %v, %v", all, err)
+	}
+}
+
 func TestCompareLayouts(t *testing.T) {
 	class := func(size int, members ...Member) Layout {
 		return Layout{Class: "C", Size: size, Members: members}

@@ -158,6 +158,19 @@ func TestSourcesLeftOutHaveReasons(t *testing.T) {
 	}
 }
 
+// A file that is excluded and does not exist is an error, unless the tree is only a part of PyTorch's.
+func TestExcludedSourcesExist(t *testing.T) {
+	const mps = "aten/src/ATen/mps"
+	facts := patches.HostFacts{Sources: []string{mps}, Core: []string{mps + "/MPSStream.mm"}, Excluded: map[string]string{mps + "/MPSSteam.cpp": "a reason"}}
+	_, _, err := backendSources(treeWith(t, mps+"/MPSStream.mm"), facts, false)
+	if !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), `excludes aten/src/ATen/mps/MPSSteam.cpp, which the checkout does not have (did you mean "aten/src/ATen/mps/MPSStream.mm"?)`) {
+		t.Errorf("a whole tree: %v", err)
+	}
+	if _, _, err = backendSources(treeWith(t, mps+"/MPSEvent.mm"), facts, false); err != nil {
+		t.Errorf("a part of a tree: %v", err)
+	}
+}
+
 // A folder that only some trees have is compiled where it is, and named where it is not; one that all have must be there.
 func TestFoldersOfSourcesThatMayBeMissing(t *testing.T) {
 	const mps, sparse = "aten/src/ATen/mps", "aten/src/ATen/native/sparse/mps"
@@ -238,6 +251,7 @@ func TestEveryOperatorIsRegistered(t *testing.T) {
 		{"all", registered{kept: []string{"relu"}, dropped: []string{"listed"}}, nil, ""},
 		{"no kernel", registered{kept: []string{"relu"}, dropped: []string{"lost"}}, nil, "aten::lost"},
 		{"listed, with a kernel", registered{kept: []string{"listed"}}, nil, "aten::listed has a kernel"},
+		{"listed, and no operator", registered{kept: []string{"relu"}, dropped: []string{"listd"}}, nil, "aten::listd"},
 		{"the core alone", registered{dropped: []string{"lost"}}, []Excluded{{"Pooling.mm", NotCore}}, ""},
 		{"a part of the tree", registered{dropped: []string{"lost"}}, []Excluded{{"Pooling.mm", NotThere}}, ""},
 		{"left out for another reason", registered{dropped: []string{"lost"}}, []Excluded{{"EmptyTensor.cpp", "a reason"}}, "aten::lost"},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/suggest"
 )
 
 // Torchgen registers every operator that has an MPS kernel. A host build has only some of the kernels, so the others'
@@ -47,7 +48,10 @@ func (h *builder) checkDropped(found registered, excluded []Excluded) error {
 		}
 	}
 	for operator := range h.Facts.Unregistered {
-		if slices.Contains(found.kept, operator) {
+		switch {
+		case !slices.Contains(found.kept, operator) && !slices.Contains(found.dropped, operator):
+			return fmt.Errorf("%w: unregistered in %s names aten::%s, which torchgen does not register for MPS%s", builds.ErrSources, list, operator, suggest.Meant(operator, found.dropped))
+		case slices.Contains(found.kept, operator):
 			return fmt.Errorf("%w: aten::%s has a kernel now: delete it from unregistered in %s", builds.ErrSources, operator, list)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 )
 
@@ -59,9 +60,16 @@ func backendSources(checkout string, facts patches.HostFacts, core bool) (compil
 	for _, path := range slices.Sorted(maps.Keys(facts.Excluded)) {
 		excluded = append(excluded, Excluded{path, facts.Excluded[path]})
 	}
+	whole := true
 	for _, path := range facts.Core {
 		if !slices.Contains(compiled, path) {
 			excluded = append(excluded, Excluded{path, NotThere})
+			whole = false
+		}
+	}
+	for path := range facts.Excluded {
+		if whole && !builds.Exists(filepath.Join(checkout, path)) {
+			return nil, nil, fmt.Errorf("%w: host.json excludes %s, which the checkout does not have%s", builds.ErrSources, path, suggest.Meant(path, compiled))
 		}
 	}
 	if len(compiled) == 0 {

@@ -193,6 +193,8 @@ func Sources(checkout string, classes patches.HostFacts, facts patches.MacFacts)
 	for _, source := range facts.PythonSources {
 		if builds.Exists(filepath.Join(checkout, source)) {
 			sources = append(sources, source)
+		} else if folder := filepath.Dir(source); builds.Exists(filepath.Join(checkout, folder)) {
+			return nil, fmt.Errorf("%w: mac.json names %s, which the checkout's folder %s does not have", builds.ErrSources, source, folder)
 		}
 	}
 	return sources, nil

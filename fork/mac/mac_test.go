@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/fork/builds"
 	"mpsforge/patches"
 )
 
@@ -89,4 +90,8 @@ func TestSourcesOfOptionalFolders(t *testing.T) {
 	check("mps/Stream.mm")
 	add("sparse/mps/Coalesce.mm")
 	check("mps/Stream.mm", "sparse/mps/Coalesce.mm")
+	misspelt := patches.MacFacts{PythonSources: []string{"mps/Modul.cpp"}}
+	if _, err := Sources(dir, patches.HostFacts{Sources: []string{"mps"}}, misspelt); !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), "mac.json names mps/Modul.cpp") {
+		t.Errorf("a source of Python's that does not exist: %v", err)
+	}
 }

@@ -18,6 +18,9 @@ import (
 	"mpsforge/validate/stage"
 )
 
+// Scenario is what trailers of patches call the scenarios of this stage, which are about the slot allocator alone.
+const Scenario = "slot conformance"
+
 // Stage is the stage conformance of the pipeline.
 func Stage() stage.Stage {
 	return stage.Stage{

@@ -68,6 +68,21 @@ func unexplained(lost []string, facts patches.MacFacts, classes patches.HostFact
 	return problems
 }
 
+// unlisted are the bound names that mac.json does not list, and those that it lists for nothing.
+func unlisted(bound []string, listed []string) (problems []string) {
+	for _, name := range bound {
+		if !slices.Contains(listed, name) {
+			problems = append(problems, name)
+		}
+	}
+	for _, name := range listed {
+		if !slices.Contains(bound, name) {
+			problems = append(problems, name+" is listed under bound in mac.json, but is not bound")
+		}
+	}
+	return problems
+}
+
 // table is a comparison of one class's virtual functions.
 type table struct {
 	Class   string // its mangled name

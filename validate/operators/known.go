@@ -117,6 +117,31 @@ func judgeKnown(p *pool, known patches.KnownOperators, ends []outcome, report *r
 	report.Add(summary)
 }
 
+// judgeRows fails for rows of operators.json that name no entry of the database or no form: they excuse nothing that can happen.
+func judgeRows(subject string, known patches.KnownOperators, entries []string, report *reports.Stage) {
+	var wrong []string
+	for _, list := range []map[string]string{known.NotAlone, known.SomeNotAlone} {
+		for name := range list {
+			if err := checkEntry(name, entries); err != nil {
+				wrong = append(wrong, err.Error())
+			}
+		}
+	}
+	for _, failure := range known.Failures {
+		err := checkForms([]string{failure.Form}, entries)
+		if err == nil && failure.Operator != patches.AnyOperator {
+			err = checkEntry(failure.Operator, entries)
+		}
+		if err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		report.Add(reports.Check{Name: "rows of operators.json", Subject: subject, Verdict: reports.Failed, Detail: "correct or delete what names nothing: " + strings.Join(wrong, "; ")})
+	}
+}
+
 // judgeNotAlone compares what does not run alone, of the basic form in float32, with the list. Unlike other types, all entries should.
 func judgeNotAlone(subject string, known patches.KnownOperators, ends []outcome, report *reports.Stage) {
 	if known.NotAlone == nil {

@@ -110,11 +110,7 @@ func (r *stormRun) pool(s *pytests.Subject) *pool {
 
 // everything is the long form, and the short one.
 func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests.Subject) error {
-	names := make([]string, len(r.entries))
-	for i, e := range r.entries {
-		names[i] = e.Name
-	}
-	if err := r.env.Shard.Split(r.report, names); err != nil {
+	if err := r.env.Shard.Split(r.report, names(r.entries)); err != nil {
 		return err
 	}
 	canBuild := r.env.Checkout != nil && r.env.Python.Interpreter == "" && patched.subject.Device == "mps"
@@ -159,6 +155,7 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 	}
 	r.judge(patched, ends)
 	if canBuild {
+		judgeRows(patched.subject.Name, r.known, names(r.entries), r.report)
 		judgeNotAlone(patched.subject.Name, r.known, ends, r.report)
 	}
 	r.report.Tables = append(r.report.Tables, coverage(patched.subject.Name, r.entries, ends, r.known))

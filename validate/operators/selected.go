@@ -16,6 +16,9 @@ import (
 // ErrNoOperator is returned, wrapped, for a name that the operator database does not have.
 var ErrNoOperator = errors.New("no such entry in the operator database")
 
+// ErrDType is returned, wrapped, for a type that no entry of the database has.
+var ErrDType = errors.New("no operator has the type")
+
 // ErrForm is returned, wrapped, for a form that does not exist, or that needs the names of operators.
 var ErrForm = errors.New("no such form of operators")
 
@@ -24,38 +27,80 @@ func CheckOptions(o stage.OperatorOptions) error {
 	if len(o.Names) == 0 && len(o.Forms)+len(o.DTypes) > 0 {
 		return fmt.Errorf("%w without operators: name them with --operators", ErrForm)
 	}
+	return checkForms(o.Forms, nil)
+}
+
+// checkForms refuses what is no form, and groups with an entry that is none of those given; nil: they are not known.
+func checkForms(chosen, entries []string) error {
 	all := append([]string{"basic"}, forms...)
-	for _, form := range o.Forms {
+	for _, form := range chosen {
 		for _, word := range strings.Split(form, "+") {
-			if !slices.Contains(all, word) && !strings.HasPrefix(word, groupPrefix) {
-				return fmt.Errorf("%w: %q%s; there are %s, and %sNAME", ErrForm, word, suggest.Names(word, all), strings.Join(all, ", "), groupPrefix)
+			beside, group := strings.CutPrefix(word, groupPrefix)
+			switch {
+			case group && entries != nil:
+				if err := checkEntry(beside, entries); err != nil {
+					return fmt.Errorf("form %s: %w", word, err)
+				}
+			case !group && !slices.Contains(all, word):
+				return fmt.Errorf("%w: %q%s, %sNAME", ErrForm, word, suggest.Names(word, all), groupPrefix)
 			}
 		}
 	}
 	return nil
 }
 
+// checkEntry refuses the name of an entry that the database does not have.
+func checkEntry(name string, entries []string) error {
+	if !slices.Contains(entries, name) {
+		return fmt.Errorf("%w: %q%s", ErrNoOperator, name, suggest.Names(name, entries))
+	}
+	return nil
+}
+
+func names(entries []entry) []string {
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name)
+	}
+	return all
+}
+
+// checkAsked refuses options that name what the database does not have.
+func checkAsked(asked stage.OperatorOptions, entries []entry) error {
+	var dtypes []string
+	for _, e := range entries {
+		dtypes = append(dtypes, e.DTypes...)
+	}
+	slices.Sort(dtypes)
+	dtypes = slices.Compact(dtypes)
+	for _, dtype := range asked.DTypes {
+		if !slices.Contains(dtypes, dtype) {
+			return fmt.Errorf("%w: %q%s", ErrDType, dtype, suggest.Names(dtype, dtypes))
+		}
+	}
+	for _, name := range asked.Names {
+		if err := checkEntry(name, names(entries)); err != nil {
+			return err
+		}
+	}
+	return checkForms(asked.Forms, names(entries))
+}
+
 // selected runs the entries, forms and types that the options name, and nothing else: how a finding is seen again.
 func (r *stormRun) selected(ctx context.Context, patched *pool) error {
-	var names []string
-	for _, e := range r.entries {
-		names = append(names, e.Name)
-	}
 	asked := r.env.Operators
-	for _, name := range asked.Names {
-		if !slices.Contains(names, name) {
-			return fmt.Errorf("%w: %q%s", ErrNoOperator, name, suggest.Names(name, names))
-		}
+	if err := checkAsked(asked, r.entries); err != nil {
+		return err
 	}
 	if err := r.env.Shard.Split(r.report, asked.Names); err != nil {
 		return err
 	}
 	var jobs []job
 	for _, name := range asked.Names {
-		at := slices.Index(names, name)
 		if !r.env.Shard.Has(name) {
 			continue
 		}
+		at := slices.IndexFunc(r.entries, func(e entry) bool { return e.Name == name })
 		chosen, dtypes := asked.Forms, asked.DTypes
 		if len(chosen) == 0 {
 			chosen = append([]string{"basic"}, r.entries[at].forms()...)

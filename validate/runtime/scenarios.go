@@ -26,6 +26,15 @@ type scenario struct {
 // The autograd engine's thread and its callers share queues and tasks that libtorch counts references to.
 const engineUnseen = "libtorch is not instrumented: what its autograd engine frees looks like a race"
 
+// ScenarioNames are the names of the table's scenarios.
+func ScenarioNames() []string {
+	var names []string
+	for _, s := range scenarios() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
 // scenarios is the table. The field reports' rows come first.
 func scenarios() []scenario {
 	discipline := []string{"stream-discipline"}
