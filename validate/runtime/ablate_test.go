@@ -275,7 +275,7 @@ func TestAblationWhoseSourcesDoNotCompile(t *testing.T) {
 	}
 }
 
-// That the machine lacks something is no verdict on a patch.
+// What the machine lacks says nothing about a patch: the stage ends with the error.
 func TestAblationWithoutWhatBuildsNeed(t *testing.T) {
 	s := newStandIn(t, "locks")
 	s.refuses = func(subject string) error {
