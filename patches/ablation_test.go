@@ -92,7 +92,7 @@ func TestAblationThatCannotBe(t *testing.T) {
 	}
 }
 
-// Rows replace those of the same patch and stage, stand in the order of the series, and go with their patch.
+// Rows replace those of the same patch and stage, are in the order of the series, and go with their patch.
 func TestAddAblation(t *testing.T) {
 	series := &Series{Baseline: Baseline{Tag: "v1.0.0"}, Patches: []*Patch{{Name: "one"}, {Name: "two"}}}
 	row := func(patch, stage string, seed uint64) AblatedPatch {
