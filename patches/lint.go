@@ -35,6 +35,7 @@ const (
 	RuleCumulative = "cumulative" // cumulative.patch is the composition of the series
 	RuleBlobs      = "blobs"      // the blob ids that patches name as their results were recorded from exact text
 	RuleRuns       = "runs"       // every stage was run on the series as it is (LintRuns)
+	RuleAblation   = "ablation"   // something notices when a patch of the series as it is is left out (LintAblation)
 )
 
 // Severity says what a finding means for the result.

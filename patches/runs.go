@@ -60,8 +60,9 @@ type StageRun struct {
 
 // Verdicts of stages, as reports have them.
 const (
-	runPassed = "passed"
-	runFailed = "failed"
+	runPassed  = "passed"
+	runFailed  = "failed"
+	runSkipped = "skipped"
 )
 
 // Write writes runs.json: the same runs give the same bytes.

@@ -24,15 +24,11 @@ func RecordRuns(runs *patches.Runs, series *patches.Series, exact *fork.Exactnes
 	}
 	var added []patches.Run
 	for _, report := range all {
-		if err := checkReport(report, series, exact); err != nil {
+		if err := checkReport(report, series, exact, nil); err != nil {
 			return fmt.Errorf("%w: %w", ErrReport, err)
 		}
-		form := "long"
-		if report.Quick {
-			form = "quick"
-		}
-		run := patches.Run{Date: report.Started, Tool: strings.TrimSpace(report.Tool.Version + " " + report.Tool.Commit), System: report.Machine.System,
-			SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree, Form: form, Seed: report.Seed}
+		run := patches.Run{Date: report.Started, Tool: toolOf(report), System: report.Machine.System,
+			SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree, Form: formOf(report), Seed: report.Seed}
 		for i := range report.Stages {
 			if stage := &report.Stages[i]; stage.Reason != notAsked {
 				run.Stages = append(run.Stages, recorded(stage, slices.Contains(excused, stage.Name)))
@@ -45,8 +41,59 @@ func RecordRuns(runs *patches.Runs, series *patches.Series, exact *fork.Exactnes
 	return nil
 }
 
-// checkReport refuses a report of something else than the series on the checkout.
-func checkReport(report *reports.Report, series *patches.Series, exact *fork.Exactness) error {
+func toolOf(report *reports.Report) string {
+	return strings.TrimSpace(report.Tool.Version + " " + report.Tool.Commit)
+}
+
+func formOf(report *reports.Report) string {
+	if report.Quick {
+		return "quick"
+	}
+	return "long"
+}
+
+// RecordAblation puts what reports say of patches that were left out into the table of the series' baseline. They must be of this
+// series, on this checkout as it is.
+func RecordAblation(table *patches.Ablation, series *patches.Series, exact *fork.Exactness, all []*reports.Report) error {
+	if len(exact.Deviations) > 0 {
+		return fmt.Errorf("%w: %s", fork.ErrDirty, exact.Deviations[0])
+	}
+	for _, report := range all {
+		if err := checkReport(report, series, exact, []string{"ablate"}); err != nil {
+			return fmt.Errorf("%w: %w", ErrReport, err)
+		}
+		var rows []patches.AblatedPatch
+		for _, stage := range report.Stages {
+			for _, check := range stage.Checks {
+				if name, is := strings.CutPrefix(check.Name, "without "); is && check.Subject == "ablation" {
+					rows = append(rows, patches.AblatedPatch{Patch: name, Stage: stage.Name, Verdict: string(check.Verdict), Detail: check.Detail, Noticed: noticedBy(check), Date: report.Started,
+						Tool: toolOf(report), System: report.Machine.System, SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree, Form: formOf(report), Seed: report.Seed})
+				}
+			}
+		}
+		if len(rows) == 0 {
+			return fmt.Errorf("%w: it left no patch out; run mpsforge verify with --ablate", ErrReport)
+		}
+		table.Add(series, rows...)
+	}
+	return nil
+}
+
+// noticedBy reads the cells of a patch that was left out: the path is the scenario and the flavour.
+func noticedBy(check reports.Check) []patches.Notice {
+	var all []patches.Notice
+	for _, cell := range check.Cells {
+		at := strings.LastIndex(cell.Path, ", ")
+		if at < 0 {
+			continue // of a stage without scenarios
+		}
+		all = append(all, patches.Notice{Scenario: cell.Path[:at], Flavour: cell.Path[at+2:], Threads: cell.Threads, Outcome: string(cell.Outcome), Signature: cell.Signature})
+	}
+	return all
+}
+
+// checkReport refuses a report of something else than the series on the checkout, and one made with choices that are not allowed.
+func checkReport(report *reports.Report, series *patches.Series, exact *fork.Exactness, allowed []string) error {
 	is, again := report.Identity, "; run mpsforge verify on it again"
 	seen := report.Stage("checkout")
 	wasExact := seen != nil && slices.ContainsFunc(seen.Checks, func(c reports.Check) bool { return c.Name == "exact" && c.Verdict == reports.Passed })
@@ -65,6 +112,9 @@ func checkReport(report *reports.Report, series *patches.Series, exact *fork.Exa
 		return fmt.Errorf("it is of another checkout: base %.12s and tree %.12s, here they are %.12s and %.12s", is.BaseCommit, is.HeadTree, exact.BaseCommit, exact.HeadTree)
 	}
 	for name, value := range report.Choices {
+		if slices.Contains(allowed, name) {
+			continue
+		}
 		return fmt.Errorf("it was made with --%s %s, so that stages did not run in their short or long form%s without that flag", name, value, again)
 	}
 	return nil

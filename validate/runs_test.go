@@ -60,3 +60,40 @@ func TestRecordedStages(t *testing.T) {
 		t.Errorf("a report of some tests alone: %v", err)
 	}
 }
+
+// Of a run with patches left out each row is kept: the stage's verdict, and the scenarios that noticed, by flavour, threads and
+// signature. Reports of something else, of parts of a stage, or without such rows are refused.
+func TestRecordedAblation(t *testing.T) {
+	series := &patches.Series{Baseline: patches.Baseline{Name: "v1.0.0", Tag: "v1.0.0"}, Patches: []*patches.Patch{{Name: "locks"}, {Name: "slots"}}}
+	exact := &fork.Exactness{BaseCommit: "base", BaseTree: "tree", HeadTree: "head"}
+	report := &reports.Report{Seed: 7, Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: series.Digest(), BaseCommit: "base", HeadTree: "head"}, Choices: map[string]string{"ablate": "all"},
+		Stages: []reports.Stage{
+			{Name: "checkout", Verdict: reports.Passed, Checks: []reports.Check{{Name: "exact", Verdict: reports.Passed}}},
+			{Name: "runtime", Checks: []reports.Check{{Name: "items", Subject: "patched, plain", Verdict: reports.Passed},
+				{Name: "without slots", Subject: "ablation", Verdict: reports.Skipped, Detail: "its proof is: slot conformance"},
+				{Name: "without locks", Subject: "ablation", Verdict: reports.Passed, Detail: "fail without it: items, program \"a, b\"", Cells: []reports.Cell{
+					{Path: "items, tsan", Threads: 4, Outcome: reports.OutcomeCrashed, Signature: "5 second-encoder"}, {Path: `program "a, b", plain`, Threads: 1, Outcome: reports.OutcomeHung}}}}}}}
+	var table patches.Ablation
+	if err := RecordAblation(&table, series, exact, []*reports.Report{report}); err != nil {
+		t.Fatal(err)
+	}
+	want := []patches.Notice{{Scenario: "items", Flavour: "tsan", Threads: 4, Outcome: "crashed", Signature: "5 second-encoder"}, {Scenario: `program "a, b"`, Flavour: "plain", Threads: 1, Outcome: "hung"}}
+	if len(table.Patches) != 2 || table.Patches[0].Patch != "locks" || !slices.Equal(table.Patches[0].Noticed, want) || table.Patches[0].Form != "long" || table.Patches[0].Seed != 7 ||
+		table.Patches[0].SeriesDigest != series.Digest() || table.Patches[1].Verdict != "skipped" || table.Patches[1].Stage != "runtime" {
+		t.Errorf("%+v", table)
+	}
+	for name, spoil := range map[string]func(r *reports.Report){
+		"another series":  func(r *reports.Report) { r.Identity.SeriesDigest = "old" },
+		"one flavour":     func(r *reports.Report) { r.Choices = map[string]string{"ablate": "all", "flavours": "plain"} },
+		"no patch is out": func(r *reports.Report) { r.Stages = r.Stages[:1] },
+	} {
+		other := *report
+		spoil(&other)
+		if err := RecordAblation(&table, series, exact, []*reports.Report{&other}); !errors.Is(err, ErrReport) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := RecordAblation(&table, series, &fork.Exactness{Deviations: []string{"a.mm differs"}}, []*reports.Report{report}); !errors.Is(err, fork.ErrDirty) {
+		t.Errorf("a changed checkout: %v", err)
+	}
+}

@@ -21,9 +21,10 @@ func baselineCommand(std streams) *cli.Command {
   mpsforge baseline record --baseline v2.6.0 --checkout pytorch --patches ./patches
   mpsforge baseline compare --wheel torch-2.14.1-*.whl
   mpsforge baseline runs
+  mpsforge baseline ablation
   baseline=$(mpsforge baseline choose)`,
 		Action:      showGroup,
-		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineChoose(std)},
+		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineAblation(std), baselineChoose(std)},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/fork"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
@@ -48,57 +49,75 @@ Without reports it shows what is recorded. Runs are asked of v2.9.1, and of each
 	})
 }
 
+// toRecord is what a file in a baseline's folder is recorded from.
+type toRecord struct {
+	files    fs.FS // the folder of all series
+	series   *patches.Series
+	checkout *fork.Checkout // with exactly the series; the caller closes it
+	exact    *fork.Exactness
+	reports  []*reports.Report
+}
+
+// toRecord reads the reports that the command line names, and opens the checkout.
+func (c call) toRecord(ctx context.Context, command string) (from toRecord, err error) {
+	if c.String("patches") == "" {
+		return from, usagef("to record reports %s needs --patches, the folder to write to", command)
+	}
+	for _, path := range c.Args().Slice() {
+		if err := checkInput(command, path); err != nil {
+			return from, err
+		}
+		report, err := reports.ReadFile(path)
+		if err != nil {
+			return from, err
+		}
+		from.reports = append(from.reports, report)
+	}
+	if from.files, err = c.seriesFiles(); err != nil {
+		return from, err
+	}
+	if from.checkout, from.series, err = c.openCheckout(ctx); err != nil {
+		return from, err
+	}
+	if from.exact, err = from.checkout.CheckExact(ctx, from.series); err != nil {
+		return from, errors.Join(err, from.checkout.Close())
+	}
+	return from, nil
+}
+
+// write writes a file of the baseline's folder.
+func (c call) write(from toRecord, name string, write func(io.Writer) error) error {
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return err
+	}
+	_, err := patches.Rewrite(filepath.Join(c.String("patches"), from.series.Baseline.Name), map[string][]byte{name: text.Bytes()}, nil)
+	return err
+}
+
 // recordRuns writes runs.json from the reports that the command line names.
 func (c call) recordRuns(ctx context.Context) error {
-	dir := c.String("patches")
-	if dir == "" {
-		return usagef("to record reports baseline runs needs --patches, the folder to write to")
-	}
 	excused := list(c.String("excuse"))
 	if err := validate.CheckNames(excused); err != nil {
 		return err
 	}
-	var read []*reports.Report
-	for _, path := range c.Args().Slice() {
-		if err := checkInput("baseline runs", path); err != nil {
-			return err
-		}
-		report, err := reports.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		read = append(read, report)
-	}
-	checkout, series, err := c.openCheckout(ctx)
+	from, err := c.toRecord(ctx, "baseline runs")
 	if err != nil {
 		return err
 	}
-	defer checkout.Close()
-	exact, err := checkout.CheckExact(ctx, series)
-	if err != nil {
+	defer from.checkout.Close()
+	tree := patches.Tree{Commit: from.exact.BaseCommit}
+	if tree.Exact, tree.Whole, err = from.checkout.ExactFiles(ctx, from.series, from.exact.BaseCommit); err != nil {
 		return err
 	}
-	tree := patches.Tree{Commit: exact.BaseCommit}
-	if tree.Exact, tree.Whole, err = checkout.ExactFiles(ctx, series, exact.BaseCommit); err != nil {
-		return err
-	}
-	files, err := c.seriesFiles()
-	if err != nil {
-		return err
-	}
-	runs, err := patches.ReadRuns(files, series.Baseline.Name)
+	runs, err := patches.ReadRuns(from.files, from.series.Baseline.Name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := validate.RecordRuns(&runs, series, exact, tree, excused, read); err != nil {
+	if err := validate.RecordRuns(&runs, from.series, from.exact, tree, excused, from.reports); err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	if err := runs.Write(&text); err != nil {
-		return err
-	}
-	_, err = patches.Rewrite(filepath.Join(dir, series.Baseline.Name), map[string][]byte{patches.RunsFile: text.Bytes()}, nil)
-	return err
+	return c.write(from, patches.RunsFile, runs.Write)
 }
 
 // showRuns says of each stage what its last run is worth now.

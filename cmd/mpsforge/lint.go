@@ -18,7 +18,7 @@ func lintCommand(std streams) *cli.Command {
 		name: "lint", usage: "check the series without any checkout",
 		about: `Strict, in memory: format, message, paths, bounds, and every context and removed line against the baseline's line
 digests. Hunks in files without digests are listed as unverified; they never count as passed. It warns of stages of verify that
-were not run on the series as it is; a warning does not fail.
+were not run on the series as it is, and of patches that nothing notices when they are left out; a warning does not fail.
 
   mpsforge lint                             all baselines
   mpsforge lint --baseline v2.9.1
@@ -73,7 +73,11 @@ were not run on the series as it is; a warning does not fail.
 						finish(events.Failed, "")
 						return result{}, err
 					}
-					bad += len(one.Runs.Errors())
+					if one.Ablation, err = patches.LintAblation(files, name); err != nil {
+						finish(events.Failed, "")
+						return result{}, err
+					}
+					bad += len(one.Runs.Errors()) + len(one.Ablation.Errors())
 				}
 				found = append(found, one)
 				errors += bad
@@ -87,6 +91,7 @@ were not run on the series as it is; a warning does not fail.
 					}
 					if one.Runs != nil {
 						printRunFindings(w, one.Runs)
+						printAblationFindings(w, one.Ablation, c.Bool("notes"))
 					}
 				}
 			}}
@@ -101,8 +106,17 @@ were not run on the series as it is; a warning does not fail.
 // lintFound is what lint found about one baseline.
 type lintFound struct {
 	*patches.LintResult
-	Comparison *patches.CompareResult `json:"comparison,omitempty"`
-	Runs       *patches.RunsResult    `json:"runs,omitempty"`
+	Comparison *patches.CompareResult  `json:"comparison,omitempty"`
+	Runs       *patches.RunsResult     `json:"runs,omitempty"`
+	Ablation   *patches.AblationResult `json:"ablation,omitempty"`
+}
+
+func printAblationFindings(w io.Writer, found *patches.AblationResult, notes bool) {
+	for _, finding := range found.Findings {
+		if notes || finding.Severity != patches.SeverityNote {
+			fmt.Fprintln(w, finding)
+		}
+	}
 }
 
 // fixSeries brings files below --patches into form and says which it rewrote.

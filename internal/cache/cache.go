@@ -44,6 +44,7 @@ func Kinds() []Kind {
 		{"reports", "reports of verify"},
 		{"roots", "Debian systems with the compilers of host builds"},
 		{"runners", "the program that runs kernels of Metal source files"},
+		{"runtime", "results of unfinished runs of the stage runtime that leave patches out"},
 		{"shaders", "PyTorch's Metal kernels, translated for this machine"},
 		{"snapshots", "PyTorch trees as git objects, for fetch"},
 		{"sources", "source packages of PyTorch"},

@@ -1,5 +1,5 @@
 // Package kept keeps the results of a long run in a file of the cache, so that a later run goes on where this one was stopped. The
-// stages operators and upstream use it.
+// stages operators and upstream use it, and runtime where it leaves patches out.
 package kept
 
 import (

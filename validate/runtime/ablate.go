@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,15 +13,15 @@ import (
 	"mpsforge/fork/host"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/process"
 	"mpsforge/validate/stage"
 )
 
-// ablate leaves each of the chosen patches out in turn and reports which scenarios fail then. A patch whose absence no
-// scenario notices is reported; it fails where the patch's own trailer names a scenario of this stage. The short form
-// runs the named scenarios alone.
+// ablate leaves each of the chosen patches out in turn and reports which scenarios fail then, and how. A patch whose absence nothing
+// notices fails, and so does one whose trailer names a scenario that passes without it. The short form runs the named scenarios alone.
 func (r *stageRun) ablate(ctx context.Context) error {
 	chosen, err := r.env.Series.Named(r.env.Host.Ablate)
 	if err != nil {
@@ -36,93 +37,181 @@ func (r *stageRun) ablate(ctx context.Context) error {
 	return nil
 }
 
+// ablation is what the scenarios did without a patch.
+type ablation struct {
+	patch     string
+	named     []string         // scenarios of this stage that its trailer names
+	elsewhere []string         // what else its trailer names: the proof is in another stage
+	noticed   []process.Result // of scenarios that fail for want of it; Path is the scenario and the flavour
+	passed    []string         // scenarios that ran without it, and were right in some flavour
+	broken    []string         // that fail with the whole series, too
+	others    []string         // that fail for want of what was left out with it
+	leftOut   []string         // with it, in some flavour
+	seconds   float64
+}
+
 // leaveOut runs the scenarios without a patch, as a step of its own, with a grid of its own.
 func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.Check, error) {
-	check := reports.Check{Name: "without " + patch.Name, Subject: "ablation", Verdict: reports.Passed}
+	check := reports.Check{Name: "without " + patch.Name, Subject: "ablation"}
 	r.step = check.Name
 	finish := events.Step(r.env.Sink, r.step)
 	defer func() {
 		finish(events.Failed, "")
 		r.step = stage.StepName(r.stage.Name)
 	}()
-	named := patch.Header.Values("Scenario")
-	scenarios := slices.DeleteFunc(scenarios(), func(s scenario) bool {
-		return len(r.waits(s)) > 0 || r.env.Quick && !slices.Contains(named, s.name)
+	a := ablation{patch: patch.Name}
+	for _, name := range patch.Header.Values("Scenario") {
+		if slices.ContainsFunc(r.table, func(s scenario) bool { return s.name == name }) {
+			a.named = append(a.named, name)
+		} else {
+			a.elsewhere = append(a.elsewhere, name)
+		}
+	}
+	table := slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool {
+		return len(r.waits(s)) > 0 || r.env.Quick && !slices.Contains(a.named, s.name)
 	})
-	var failing []string
-	var leftOut []string
 	for f, flavour := range r.flavours() {
-		if r.env.Quick && len(failing) == len(scenarios) {
+		if r.env.Quick && len(a.noticing()) == len(table) {
 			break // nothing is left to be noticed
 		}
-		built, without, err := r.buildWithout(ctx, patch.Name, flavour)
+		err := r.withoutIn(ctx, &a, table, flavour, f)
+		if errors.Is(err, builds.ErrSources) { // a verdict, as it is of the whole series
+			check.Verdict, check.Detail, check.Output = reports.Failed, "cannot be judged: "+words.FirstLine(err.Error()), err.Error()
+			finish(events.Failed, check.Detail)
+			return check, nil
+		}
 		if err != nil {
 			return check, err
 		}
-		leftOut = without
-		r.plan(scenarios, built)
-		for i, s := range scenarios {
-			r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(scenarios) + i), Total: int64(len(r.flavours()) * len(scenarios)), Unit: "scenarios", Note: s.name})
-			if slices.Contains(failing, s.name) || (s.notThread != "" && flavour == builds.Thread) {
-				continue
-			}
-			all, err := r.outcomes(ctx, s, built, s.chances(), func(o process.Result) bool { return o.Problem != "" })
-			if err != nil {
-				return check, err
-			}
-			check.Seconds += secondsOf(all)
-			if last := all[len(all)-1]; last.Problem != "" && last.Skipped == "" {
-				failing = append(failing, s.name)
-			}
-		}
-		if flavour == builds.Plain && !r.env.Quick {
-			noticing, err := r.noticingProgram(ctx, built)
-			if err != nil {
-				return check, err
-			}
-			failing = append(failing, noticing...)
-		}
 	}
-	var missed []string // though the patch's trailer names them
-	for _, s := range scenarios {
-		if slices.Contains(named, s.name) && !slices.Contains(failing, s.name) {
-			missed = append(missed, s.name)
-		}
-	}
-	left := ""
-	if len(leftOut) > 1 {
-		left = fmt.Sprintf(" (left out with it: %s)", strings.Join(leftOut[1:], ", "))
-	}
-	switch {
-	case len(missed) > 0:
-		check.Verdict = reports.Failed
-		check.Detail = fmt.Sprintf("its trailer says that these fail without it, but they pass: %s%s", strings.Join(missed, ", "), left)
-	case len(failing) == 0:
-		check.Detail = fmt.Sprintf("no scenario of this stage fails without it; its proof is: %s%s", strings.Join(named, ", "), left)
-	default:
-		check.Detail = fmt.Sprintf("fail without it: %s%s", strings.Join(failing, ", "), left)
-	}
-	outcome := events.OK
-	if check.Verdict == reports.Failed {
-		outcome = events.Failed
-	}
+	a.judge(&check)
+	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Skipped: events.Skipped, reports.Failed: events.Failed}[check.Verdict]
 	finish(outcome, check.Detail)
 	return check, nil
+}
+
+// withoutIn runs the scenarios of a table without the patch in a flavour, the fth, but for those that have noticed already.
+func (r *stageRun) withoutIn(ctx context.Context, a *ablation, table []scenario, flavour builds.Flavour, f int) error {
+	built, leftOut, err := r.buildWithout(ctx, a.patch, flavour)
+	if err != nil {
+		return err
+	}
+	with := slices.DeleteFunc(slices.Clone(leftOut), func(name string) bool { return name == a.patch })
+	for _, name := range with {
+		a.leftOut = addName(a.leftOut, name)
+	}
+	r.plan(table, built)
+	for i, s := range table {
+		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(table) + i), Total: int64(len(r.flavours()) * len(table)), Unit: "scenarios", Note: s.name})
+		if slices.Contains(a.noticing(), s.name) || (s.notThread != "" && flavour == builds.Thread) {
+			continue
+		}
+		all, err := r.outcomes(ctx, s, built, s.chances(), func(o process.Result) bool { return o.Problem != "" })
+		if err != nil {
+			return err
+		}
+		a.seconds += secondsOf(all)
+		last := all[len(all)-1]
+		// By the table a scenario fails for want of one of its own patches. Where that is one of the others, it says nothing of this one.
+		foreign := !slices.Contains(s.patches, a.patch) && slices.ContainsFunc(s.patches, func(name string) bool { return slices.Contains(with, name) })
+		switch {
+		case last.Skipped != "":
+		case last.Problem == "":
+			a.passed = addName(a.passed, s.name)
+		case r.failed[failedKey(s.name, flavour)]:
+			a.broken = addName(a.broken, s.name)
+		case foreign:
+			a.others = addName(a.others, s.name)
+		default:
+			last.Path = s.name + ", " + string(flavour)
+			a.noticed = append(a.noticed, last)
+		}
+	}
+	if flavour != builds.Plain || r.env.Quick || len(with) > 0 { // a program does not say which patches it needs
+		return nil
+	}
+	noticing, err := r.noticingProgram(ctx, built)
+	a.noticed = append(a.noticed, noticing...)
+	return err
+}
+
+// noticing are the scenarios and programs that fail for want of the patch.
+func (a *ablation) noticing() []string {
+	var names []string
+	for _, o := range a.noticed {
+		names = append(names, o.Path[:strings.LastIndex(o.Path, ", ")])
+	}
+	return names
+}
+
+// judge fills the check. Only a scenario that is right with the whole series and fails for want of this patch is evidence.
+func (a *ablation) judge(check *reports.Check) {
+	check.Seconds, check.Cells = a.seconds, process.Cells(a.noticed)
+	noticing := a.noticing()
+	among := func(all []string) (some []string) {
+		for _, name := range a.named {
+			if slices.Contains(all, name) && !slices.Contains(noticing, name) {
+				some = append(some, name)
+			}
+		}
+		return some
+	}
+	passed, broken := among(a.passed), among(a.broken)
+	passed = slices.DeleteFunc(passed, func(name string) bool { return slices.Contains(broken, name) })
+	var said []string
+	say := func(what string, names []string) {
+		if len(names) > 0 {
+			said = append(said, what+strings.Join(names, ", "))
+		}
+	}
+	check.Verdict = reports.Failed
+	say("its trailer says that these fail without it, but they pass: ", passed)
+	say("fail with the whole series, too, which says nothing about it: ", broken)
+	switch {
+	case len(passed)+len(broken) > 0:
+	case len(a.noticed) > 0:
+		check.Verdict = reports.Passed
+	case len(a.named) > 0:
+		check.Verdict = reports.Skipped
+		say("the scenarios that its trailer names could not show it here: ", a.named)
+	case len(a.elsewhere) > 0:
+		check.Verdict = reports.Skipped
+		say("no scenario of this stage fails without it; its proof is: ", a.elsewhere)
+	default:
+		said = append(said, "nothing notices that it is left out: give it a scenario, or take it out of the series")
+	}
+	var seen []string
+	for i, o := range a.noticed {
+		seen = append(seen, fmt.Sprintf("%s (%s)", noticing[i], cmp.Or(o.Signature, string(o.Kind))))
+	}
+	say("fail without it: ", seen)
+	say("fail, but for want of what was left out with it: ", slices.DeleteFunc(slices.Clone(a.others), func(name string) bool { return slices.Contains(noticing, name) }))
+	check.Detail = strings.Join(said, "; ")
+	if len(a.leftOut) > 0 {
+		check.Detail += fmt.Sprintf(" (left out with it: %s)", strings.Join(a.leftOut, ", "))
+	}
+}
+
+func addName(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 // buildWithout builds the series without a patch and those that do not apply without it. Where what is left does not
 // compile, since one of the rest uses what the patch declares, all that follow are left out as well.
 func (r *stageRun) buildWithout(ctx context.Context, name string, flavour builds.Flavour) (*host.Build, []string, error) {
-	source, err := r.env.Checkout.Without(ctx, r.env.Series, name, r.env.Cache)
+	source, err := r.sources.Without(ctx, r.env.Series, name, r.env.Cache)
 	if err != nil {
 		return nil, nil, err
 	}
-	built, err := r.hosts.Build(ctx, source, flavour)
+	built, err := r.build(ctx, source, flavour)
 	if errors.Is(err, builds.ErrSources) {
-		if source, err = r.env.Checkout.Before(ctx, r.env.Series, name, r.env.Cache); err != nil {
+		if source, err = r.sources.Before(ctx, r.env.Series, name, r.env.Cache); err != nil {
 			return nil, nil, err
 		}
-		built, err = r.hosts.Build(ctx, source, flavour)
+		built, err = r.build(ctx, source, flavour)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)

@@ -91,9 +91,9 @@ func (r *stageRun) poolProgram(ctx context.Context, built *host.Build, program c
 	return r.poolJudge(check, end, built)
 }
 
-// noticingProgram is the first program of the corpus, if any, that goes wrong without a patch: quoted, unlike
-// scenarios. Without guards there is no pool to run them on.
-func (r *stageRun) noticingProgram(ctx context.Context, built *host.Build) ([]string, error) {
+// noticingProgram is the end of the first program of the corpus, if any, that goes wrong without a patch and is right with it: quoted,
+// unlike scenarios. Without guards there is no pool to run them on.
+func (r *stageRun) noticingProgram(ctx context.Context, built *host.Build) ([]process.Result, error) {
 	if !slices.Contains(built.Stamp.Patches, poolPatches[0]) {
 		return nil, nil
 	}
@@ -106,15 +106,19 @@ func (r *stageRun) noticingProgram(ctx context.Context, built *host.Build) ([]st
 		if err != nil {
 			return nil, err
 		}
-		if text == "" {
+		if text == "" || r.failed[failedKey(program.Group+": "+program.Name, built.Stamp.Flavour)] {
 			continue
 		}
-		end, _, err := r.poolRun(ctx, built, program.Name, []string{text}, 0, false)
+		end, err := r.kept.once(built, text, func() (process.Result, error) {
+			end, _, err := r.poolRun(ctx, built, program.Name, []string{text}, 0, false)
+			return end, err
+		})
 		if err != nil {
 			return nil, err
 		}
 		if end.Problem != "" {
-			return []string{fmt.Sprintf("program %q", program.Name)}, nil
+			end.Path = fmt.Sprintf("program %q, %s", program.Name, built.Stamp.Flavour)
+			return []process.Result{end}, nil
 		}
 	}
 	return nil, nil
@@ -124,6 +128,7 @@ func (r *stageRun) noticingProgram(ctx context.Context, built *host.Build) ([]st
 func (r *stageRun) poolJudge(check reports.Check, end process.Result, built *host.Build) error {
 	check.Verdict = reports.Passed
 	if end.Problem != "" {
+		r.failsPatched(check.Name, built)
 		check.Findings = process.Findings([]process.Result{end})
 		if err := r.fail(&check, end, built); err != nil {
 			return err

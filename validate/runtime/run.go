@@ -3,11 +3,14 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"mpsforge/fork/host"
@@ -110,6 +113,8 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 	case limited.Err() != nil:
 		end.Kind, end.Problem = reports.OutcomeHung, fmt.Sprintf("hung: not done after %s", h.limit)
 		return end, r, nil
+	case h.notTheSources(code, err) != "":
+		return end, r, fmt.Errorf("a process ended in a way that says nothing about the sources: %s: %w", h.notTheSources(code, err), err)
 	case err != nil && !sanitized:
 		end.Crashed(err)
 		return end, r, nil
@@ -140,6 +145,20 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 		end.Kind, end.Problem = reports.OutcomeFailed, "it checked no value"
 	}
 	return end, r, nil
+}
+
+// notTheSources names a cause of an end that lies neither in the sources nor in what runs them, and what helps; empty for others.
+func (h hostRun) notTheSources(code int, err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+			return "it was killed from outside, as a machine does that is out of memory; run it again with less beside it"
+		}
+	}
+	if code == 126 || code == 127 || code == 2 && len(h.programs) == 0 {
+		return "the program could not be loaded, or does not know the scenario; delete its build with mpsforge cache clean --days 0 hosts, and run it again"
+	}
+	return ""
 }
 
 // proveIdentity compares what the loaded library said of itself with what was built.

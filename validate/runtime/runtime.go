@@ -14,6 +14,7 @@ import (
 	"mpsforge/fork/host"
 	"mpsforge/internal/events"
 	"mpsforge/internal/words"
+	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/hosts"
 	"mpsforge/validate/process"
@@ -41,7 +42,16 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	r := stageRun{env: env, hosts: hosts, stage: report, step: stage.StepName(report.Name)}
+	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: scenarios(), stage: report, step: stage.StepName(report.Name)}
+	return r.keeping(func() error { return r.run(ctx) })
+}
+
+// run fills the report.
+func (r *stageRun) run(ctx context.Context) error {
+	env, report := r.env, r.stage
+	if _, err := env.Series.Named(env.Host.Ablate); err != nil {
+		return err // before any work
+	}
 	stock, err := env.Checkout.Stock(ctx, env.Cache)
 	if err != nil {
 		return err
@@ -50,10 +60,10 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	report.Facts = append(report.Facts, reports.Fact{Name: "libtorch", Value: hosts.Torch.Version},
+	report.Facts = append(report.Facts, reports.Fact{Name: "libtorch", Value: r.hosts.Torch.Version},
 		reports.Fact{Name: "stock tree", Value: stock.Tree}, reports.Fact{Name: "patched tree", Value: patched.Tree})
 	for i, flavour := range r.flavours() {
-		builtPatched, err := hosts.Build(ctx, patched, flavour)
+		builtPatched, err := r.build(ctx, patched, flavour)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, builds.ErrEnvironment) {
 				return err
@@ -78,7 +88,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		// In the short form stock is run in one flavour: that it dies is seen there.
 		var builtStock *host.Build
 		if i == 0 || !env.Quick {
-			if builtStock, err = hosts.Build(ctx, stock, flavour); err != nil {
+			if builtStock, err = r.build(ctx, stock, flavour); err != nil {
 				return err
 			}
 		}
@@ -99,11 +109,23 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 type stageRun struct {
 	env   *stage.Env
 	hosts *hosts.Builder
-	stage *reports.Stage
-	step  string // of the events
-	done  int64
-	total int64 // checks
+	// build and sources make what is run: hosts.Build, and the checkout.
+	build   func(context.Context, *fork.Snapshot, builds.Flavour) (*host.Build, error)
+	sources interface {
+		Without(ctx context.Context, series *patches.Series, name, cache string) (*fork.Snapshot, error)
+		Before(ctx context.Context, series *patches.Series, name, cache string) (*fork.Snapshot, error)
+	}
+	table  []scenario
+	stage  *reports.Stage
+	step   string // of the events
+	done   int64
+	total  int64           // checks
+	failed map[string]bool // what fails with the whole series, by failedKey
+	kept   *keptRuns       // nil unless patches are left out
 }
+
+// failedKey names a scenario, or a program of the pool, in a flavour.
+func failedKey(name string, flavour builds.Flavour) string { return name + ", " + string(flavour) }
 
 func (r *stageRun) flavours() []builds.Flavour {
 	if len(r.env.Host.Flavours) > 0 {
@@ -134,7 +156,7 @@ func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 func (r *stageRun) count(operations, classes int) (int64, error) {
 	all := operations
 	for i, flavour := range r.flavours() {
-		for _, s := range scenarios() {
+		for _, s := range r.table {
 			all++
 			if (i == 0 || !r.env.Quick) && !(s.notThread != "" && flavour == builds.Thread) {
 				all++ // on stock
@@ -229,6 +251,14 @@ func (r *stageRun) fail(check *reports.Check, end process.Result, built *host.Bu
 	return err
 }
 
+// failsPatched notes what fails with the whole series: that it fails without a patch, too, is then no evidence.
+func (r *stageRun) failsPatched(name string, built *host.Build) {
+	if r.failed == nil {
+		r.failed = map[string]bool{}
+	}
+	r.failed[failedKey(name, built.Stamp.Flavour)] = true
+}
+
 // waits reports which patches a scenario waits for.
 func (r *stageRun) waits(s scenario) []string {
 	var missing []string
@@ -242,8 +272,8 @@ func (r *stageRun) waits(s scenario) []string {
 
 // scenarios fills the table: each scenario on stock, if it is built, and on the patched sources.
 func (r *stageRun) scenarios(ctx context.Context, stock, patched *host.Build) error {
-	r.plan(scenarios(), stock, patched)
-	for _, s := range scenarios() {
+	r.plan(r.table, stock, patched)
+	for _, s := range r.table {
 		if s.notThread != "" && patched.Stamp.Flavour == builds.Thread {
 			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(builds.Thread), Verdict: reports.Skipped, Detail: s.notThread})
 			continue
@@ -304,7 +334,10 @@ func (r *stageRun) outcomes(ctx context.Context, s scenario, built *host.Build, 
 		for try := range tries {
 			one := r.hostRun(s, built, threads, try)
 			tell := events.RunPart(r.env.Sink, r.part(s.name, built, threads))
-			end, _, err := one.run(ctx)
+			end, err := r.kept.once(built, process.Again(one.environment(), one.command()), func() (process.Result, error) {
+				end, _, err := one.run(ctx)
+				return end, err
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -346,6 +379,7 @@ func (r *stageRun) onPatched(ctx context.Context, s scenario, built *host.Build)
 	case last.Skipped != "":
 		check.Verdict, check.Detail = reports.Skipped, last.Skipped
 	case last.Problem != "" && len(waiting) == 0:
+		r.failsPatched(s.name, built)
 		if err := r.fail(&check, last, built); err != nil {
 			return err
 		}

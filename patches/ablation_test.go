@@ -1,0 +1,111 @@
+package patches
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// recordedAblation puts rows into the folder of a fixture's baseline.
+func recordedAblation(t *testing.T, fsys fstest.MapFS, rows ...AblatedPatch) fstest.MapFS {
+	t.Helper()
+	var text bytes.Buffer
+	if err := (Ablation{Schema: 1, Tag: "v1.0.0", Patches: rows}).Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	fsys["v1.0.0/"+AblationFile] = &fstest.MapFile{Data: text.Bytes()}
+	return fsys
+}
+
+// What the recorded rows of a patch are worth for the series as it is.
+func TestLintAblation(t *testing.T) {
+	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
+	series, err := Load(fsys, "v1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := series.Digest()
+	row := func(stage, verdict, digest string) AblatedPatch {
+		return AblatedPatch{Patch: "p", Stage: stage, Verdict: verdict, SeriesDigest: digest}
+	}
+	for name, c := range map[string]struct {
+		rows     []AblatedPatch
+		severity Severity
+		finds    string // empty for none
+	}{
+		"noticed":                         {[]AblatedPatch{row("runtime", "passed", now)}, "", ""},
+		"noticed by another stage":        {[]AblatedPatch{row("runtime", "skipped", now), row("operators", "passed", now)}, "", ""},
+		"nothing notices":                 {[]AblatedPatch{row("runtime", "failed", now)}, SeverityWarning, "nothing notices that these patches are left out, or not the scenarios that their trailers name: p"},
+		"one of two stages does not":      {[]AblatedPatch{row("operators", "passed", now), row("runtime", "failed", now)}, SeverityWarning, "nothing notices"},
+		"its proof is in another stage":   {[]AblatedPatch{row("runtime", "skipped", now)}, SeverityNote, "their trailers name the proof of another stage: p"},
+		"another series":                  {[]AblatedPatch{row("runtime", "passed", "old")}, SeverityWarning, "the series has changed since these patches were left out: p"},
+		"one of two rows of another one":  {[]AblatedPatch{row("operators", "passed", now), row("runtime", "passed", "old")}, SeverityWarning, "the series has changed"},
+		"never":                           {[]AblatedPatch{}, SeverityWarning, "these patches were never left out: p"},
+		"a verdict that no command wrote": {[]AblatedPatch{row("runtime", "fine", now)}, SeverityError, `the verdict "fine" for p; the file is not for editing`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := LintAblation(recordedAblation(t, fsys, c.rows...), "v1.0.0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.finds == "" && len(found.Findings) > 0:
+				t.Errorf("%v", found.Findings)
+			case c.finds != "" && (len(found.Findings) != 1 || found.Findings[0].Severity != c.severity || !strings.Contains(found.Findings[0].Message, c.finds)):
+				t.Errorf("%v", found.Findings)
+			}
+			if wants := c.severity == SeverityError; wants != (len(found.Errors()) == 1) {
+				t.Errorf("errors %v", found.Errors())
+			}
+		})
+	}
+}
+
+// A file of another schema, or of another release, cannot be used; without the file nothing is asked.
+func TestAblationThatCannotBe(t *testing.T) {
+	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
+	if found, err := LintAblation(fsys, "v1.0.0"); err != nil || len(found.Findings) > 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if _, err := ReadAblation(fsys, "v1.0.0"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	for old, c := range map[string]struct{ new, want string }{
+		`"schema": 1`:     {`"schema": 2`, "schema 2"},
+		`"tag": "v1.0.0"`: {`"tag": "v2.0.0"`, `the table is of tag "v2.0.0"`},
+		`"patches"`:       {`"pathces"`, "pathces"},
+	} {
+		file := recordedAblation(t, fsys)["v1.0.0/"+AblationFile]
+		planted := bytes.Replace(file.Data, []byte(old), []byte(c.new), 1)
+		if bytes.Equal(planted, file.Data) {
+			t.Fatalf("nothing was planted in %s", file.Data)
+		}
+		file.Data = planted
+		found, err := LintAblation(fsys, "v1.0.0")
+		if err != nil || len(found.Errors()) != 1 || !strings.Contains(found.Errors()[0].Message, c.want) {
+			t.Errorf("%s: %+v, %v", c.new, found, err)
+		}
+	}
+}
+
+// Rows replace those of the same patch and stage, are in the order of the series, and go with their patch.
+func TestAddAblation(t *testing.T) {
+	series := &Series{Baseline: Baseline{Tag: "v1.0.0"}, Patches: []*Patch{{Name: "one"}, {Name: "two"}}}
+	row := func(patch, stage string, seed uint64) AblatedPatch {
+		return AblatedPatch{Patch: patch, Stage: stage, Seed: seed}
+	}
+	var table Ablation
+	table.Add(&Series{Patches: []*Patch{{Name: "gone"}, {Name: "two"}, {Name: "one"}}}, row("two", "runtime", 1), row("gone", "runtime", 1), row("one", "runtime", 1), row("one", "operators", 1))
+	table.Add(series, row("one", "runtime", 2))
+	var got []string
+	for _, p := range table.Patches {
+		got = append(got, strings.Join([]string{p.Patch, p.Stage, string('0' + rune(p.Seed))}, " "))
+	}
+	if want := []string{"one operators 1", "one runtime 2", "two runtime 1"}; !slices.Equal(got, want) || table.Tag != "v1.0.0" {
+		t.Errorf("%q, want %q; tag %s", got, want, table.Tag)
+	}
+}
