@@ -1,5 +1,7 @@
-# make demo   the main job on a real PyTorch tree
-# make test   everything that CI runs, with seconds per part
+# make demo   the main job on a real PyTorch tree, without sanitizers: the first truth within 5 minutes, the whole within 15
+# make demo-full   every stage that Linux can run, with ThreadSanitizer
+# make test   linters, the fast tests and the demo, with seconds per part
+# make test-full   every test and the whole demo; the gate (.ci/run) runs both
 # make test-v2.9.1   every stage that Linux can run, on the cache's whole tree of v2.9.1, recorded beside its series; FORM=long, SEEDS="11 12 13"
 # make fuzz   all fuzz targets, FUZZTIME each (10m), one after another; FUZZ=Name for those with Name
 # make kills  commands killed at each fault point and at KILLS random moments (1000); with CHECKOUT=DIR on copies of it, and those that need a host build
@@ -26,7 +28,7 @@ define part
 	@echo "== $(1)"; exec 2>&1; TIMEFORMAT='== $(1): %0R s (processors: %0U s user, %0S s system)'; time ( $(2) )
 endef
 
-.PHONY: all build demo test test-v2.9.1 check tools unit bench fuzz kills soak tidy vulns release reference pictures licences clean
+.PHONY: all build demo demo-full test test-full test-v2.9.1 check tools unit unit-short bench fuzz kills soak tidy vulns release reference pictures licences clean
 all: build
 
 build: $(MPSFORGE)
@@ -38,7 +40,10 @@ $(MPSFORGE):
 # BASELINE empty: PyTorch v2.9.1 where GitHub can be reached or the cache has its tree, else Debian's 2.6.0.
 BASELINE :=
 demo: build
-	$(call part,demo,sh ci/demo.sh $(MPSFORGE) $(CACHE) $(BASELINE))
+	$(call part,demo,sh ci/demo.sh $(MPSFORGE) $(CACHE) plain $(BASELINE))
+
+demo-full: build
+	$(call part,demo-full,sh ci/demo.sh $(MPSFORGE) $(CACHE) full $(BASELINE))
 
 # The checkers of C++ and Python at the versions that ci/tool.sh fixes, from PyPI, once, into the cache.
 tools:
@@ -55,13 +60,20 @@ check: build
 	$(call part,ruff,sh ci/ruff.sh $(CACHE))
 	$(call part,series,$(MPSFORGE) lint --compare --quiet)
 
+unit-short:
+	$(call part,go test -short,$(GO) test -short -timeout 15m ./...)
+
 unit:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || echo "SKIP TestPageInBrowser and TestPlantedFaultsAreSeen: there is no Chromium (Debian: apt-get install chromium)"
 	$(call part,go test,$(GO) test -timeout 45m ./...)
 
 # What every Debian system can get, whatever its cache has.
 test: BASELINE := v2.6.0
-test: build check unit demo
+test: build check unit-short demo
+	@echo "== all parts ended well; make test-full runs the rest"
+
+test-full: BASELINE := v2.6.0
+test-full: build check unit demo-full
 	@echo "== all parts ended well"
 
 # No part of test: the tree cannot be had everywhere.
@@ -113,7 +125,7 @@ reference: build
 	$(MPSFORGE) docs markdown > cmd/mpsforge/COMMANDS.md
 	$(GO) test ./docs -run TestMessagesAreListed -update >/dev/null
 
-# README's pictures: a frame of the terminal UI, of a recorded run, and the first screen of the report of make demo, which has to have run.
+# README's pictures: a frame of the terminal UI, of a recorded run, and the first screen of the report of make demo-full, which has to have run.
 pictures: build
 	$(GO) test ./internal/events/tui -run TestPictureIsAFrame -update
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1000,640 --screenshot=docs/pictures/report.png file://$(CURDIR)/$(BUILD)/demo.html

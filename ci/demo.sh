@@ -1,11 +1,29 @@
 #!/bin/sh
-# demo.sh MPSFORGE CACHE [BASELINE]: the main job on a real PyTorch tree, and its report, demo.json and demo.html beside MPSFORGE.
+# demo.sh MPSFORGE CACHE plain|full [BASELINE]: the main job on a real PyTorch tree, and its report, demo.json and demo.html beside MPSFORGE.
 #
-# Without BASELINE it takes what fetch takes here, and says which. The tree is kept below CACHE.
+# plain runs what shows that stock dies and patched lives, without sanitizers; full runs every stage that Linux can run, in the short
+# form. Without BASELINE it takes what fetch takes here, and says which. The tree is kept below CACHE.
 set -eu
-mpsforge=$1
-baseline=${3:-$("$mpsforge" baseline choose)}
+mpsforge=$1 form=$3
+baseline=${4:-$("$mpsforge" baseline choose)}
 tree=$2/trees/$baseline
+folder=$(dirname "$mpsforge")
+
+# Minutes are those of two cores with an empty cache, without downloads; later runs take a third.
+cat <<END
+PyTorch $baseline, in this order, with the minutes at which each part ends on two cores and an empty cache, downloads not counted:
+   1  the tree, and the series on it
+   5  one program by four threads, on stock sources and on patched ones: only what it needs is compiled, from the tree, now
+END
+case "$form" in
+plain) cat <<END ;;
+  15  all the sources, stock and patched; runtime, Python and PyTorch's operators by threads over both; the report
+Left for make demo-full, some 20 minutes more: ThreadSanitizer, the reference and conformance suites, PyTorch's own tests, wheels for Linux and macOS.
+END
+full) cat <<END ;;
+  35  all the sources, stock and patched, and these with ThreadSanitizer, too; every stage that Linux can run; the report
+END
+esac
 
 code=0
 "$mpsforge" fetch --baseline "$baseline" --checkout "$tree" --no-submodules || code=$?
@@ -17,31 +35,41 @@ elif [ $code != 0 ]; then
 fi
 # An earlier demo has left its series on the tree, which may be another one by now.
 "$mpsforge" unapply --checkout "$tree" --quiet >/dev/null
-folder=$(dirname "$mpsforge")
-require=series,checkout,reference,conformance
-built=runtime,python,operators,overlay
-if [ -e "patches/$baseline/upstream.json" ]; then
-  built=$built,upstream
-else
-  echo "SKIP upstream: patches/$baseline has no upstream.json, the list of PyTorch's own tests that fail on a host build for reasons of its own"
+"$mpsforge" apply --checkout "$tree" --quiet >/dev/null
+
+built=runtime,python,operators
+# Whether PyTorch's sources can be compiled here at all is seen by the first program. A fixed seed: what is drawn is the same each time,
+# so that a failure is the change's. Other seeds draw others.
+"$mpsforge" verify --stages runtime --scenarios parallel-basic --flavours plain --quick --seed 7 --checkout "$tree" --report "$folder/demo-first.json" || code=$?
+case $code in
+0) "$mpsforge" report --full "$folder/demo-first.json" | sed -n '/stock against patched/,/^$/p' ;;
+5) echo "SKIP $built: PyTorch's sources cannot be compiled here (see above)" ;;
+*) exit $code ;;
+esac
+
+stages=series,checkout
+if [ "$form" = full ]; then
+  stages=$stages,reference,conformance
+  built=$built,overlay
+  if [ -e "patches/$baseline/upstream.json" ]; then
+    built=$built,upstream
+  else
+    echo "SKIP upstream: patches/$baseline has no upstream.json, the list of PyTorch's own tests that fail on a host build for reasons of its own"
+  fi
 fi
-# The stock sources are built first: whether PyTorch's sources can be compiled here at all is seen by it.
-"$mpsforge" build --host --checkout "$tree" || code=$?
-if [ $code = 0 ]; then
-  require=$require,$built
+[ $code = 0 ] && stages=$stages,$built
+if [ "$form" = full ] && [ $code = 0 ]; then
   # Asked for by name it gets its wheels from PyPI, which may not be reached. The run below has the objects from the cache.
   "$mpsforge" verify --stages mac --quick --checkout "$tree" --report "$folder/demo-mac.json" || code=$?
   case $code in
-  0) require=$require,mac ;;
+  0) stages=$stages,mac ;;
   5) echo "SKIP mac: wheels of PyPI's, or Debian's clang, is not available here (see above)" ;;
   *) exit $code ;;
   esac
-elif [ $code = 5 ]; then
-  echo "SKIP $built: PyTorch's sources cannot be compiled here (see above)"
-else
-  exit $code
 fi
-# A fixed seed: what operators and upstream draw is the same each time, so that a failure is the change's. Other seeds draw others.
-"$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --require $require --report "$folder/demo.json"
+case "$form" in
+plain) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --stages "$stages" --flavours plain --report "$folder/demo.json" ;;
+full) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --require "$stages" --report "$folder/demo.json" ;;
+esac
 # The commits that were applied give the patch files again, byte for byte.
 "$mpsforge" export --checkout "$tree" --out "patches/$baseline" --check

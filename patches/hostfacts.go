@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+
+	"mpsforge/internal/suggest"
 )
 
 // hostFile is the name of HostFacts in a baseline's folder.
@@ -23,6 +26,8 @@ type HostFacts struct {
 	// Core are those that the scenarios of the stage runtime need, by path: builds with a sanitizer can do without the others, and a
 	// checkout that lacks one of them is a part of PyTorch's tree.
 	Core []string `json:"core"`
+	// First are those of Core that the first scenario needs, the one that make demo shows first.
+	First []string `json:"first"`
 	// Excluded gives, by path, the reason why a file is not compiled.
 	Excluded map[string]string `json:"excluded"`
 	// Unregistered gives, by operator, the reason why a host build does not register its kernel for MPS although torchgen does.
@@ -65,6 +70,11 @@ func (s *Series) HostFacts() (HostFacts, error) {
 	}
 	if err == nil && (facts.Schema != 1 || len(facts.Sources) == 0) {
 		err = fmt.Errorf("%s of %s: schema %d with %d source folders; this mpsforge reads schema 1, with at least one", hostFile, s.Baseline.Name, facts.Schema, len(facts.Sources))
+	}
+	for _, path := range facts.First {
+		if err == nil && !slices.Contains(facts.Core, path) {
+			err = fmt.Errorf("%s of %s: first names %s, which is not in core%s", hostFile, s.Baseline.Name, path, suggest.Meant(path, facts.Core))
+		}
 	}
 	return facts, err
 }

@@ -21,6 +21,7 @@ import (
 	"mpsforge/validate/pytests"
 	"mpsforge/validate/reference/corpus"
 	"mpsforge/validate/repro"
+	runtimestage "mpsforge/validate/runtime"
 )
 
 // The scripts hold no word of mpsforge's: at each TAB they ask mpsforge __complete.
@@ -267,23 +268,24 @@ func valueSets() map[string]valueSet {
 	stages := fixed(validate.StageNames()...)
 	kinds := fixed(strings.Split(flavourNames(), ", ")...)
 	return map[string]valueSet{
-		"baseline": {names: givenBaselines},
-		"to":       {names: givenBaselines},
-		"until":    {names: givenPatches},
-		"patch":    {names: givenPatches},
-		"ablate":   {names: func(given map[string]string) []string { return append(givenPatches(given), patches.AllPatches) }, list: true},
-		"stages":   {names: stages, list: true},
-		"require":  {names: stages, list: true},
-		"excuse":   {names: stages, list: true},
-		"flavour":  {names: kinds},
-		"flavours": {names: kinds, list: true},
-		"only":     {names: pythonTestNames},
-		"name":     {names: programNames},
-		"device":   {names: fixed("mps", "cpu")},
-		"platform": {names: fixed(overlayPlatforms...)},
-		"launcher": {names: fixed("ccache", "sccache", "none")},
-		"format":   {names: fixed(append(reports.Formats(), "svg")...)},
-		"progress": {names: fixed(progressAuto, progressTTY, progressPlain, progressJSON)},
+		"baseline":  {names: givenBaselines},
+		"to":        {names: givenBaselines},
+		"until":     {names: givenPatches},
+		"patch":     {names: givenPatches},
+		"ablate":    {names: func(given map[string]string) []string { return append(givenPatches(given), patches.AllPatches) }, list: true},
+		"stages":    {names: stages, list: true},
+		"require":   {names: stages, list: true},
+		"excuse":    {names: stages, list: true},
+		"flavour":   {names: kinds},
+		"flavours":  {names: kinds, list: true},
+		"scenarios": {names: fixed(runtimestage.ScenarioNames()...), list: true},
+		"only":      {names: pythonTestNames},
+		"name":      {names: programNames},
+		"device":    {names: fixed("mps", "cpu")},
+		"platform":  {names: fixed(overlayPlatforms...)},
+		"launcher":  {names: fixed("ccache", "sccache", "none")},
+		"format":    {names: fixed(append(reports.Formats(), "svg")...)},
+		"progress":  {names: fixed(progressAuto, progressTTY, progressPlain, progressJSON)},
 	}
 }
 

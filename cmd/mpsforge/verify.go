@@ -27,6 +27,7 @@ import (
 	"mpsforge/validate"
 	"mpsforge/validate/operators"
 	"mpsforge/validate/pytests"
+	runtimestage "mpsforge/validate/runtime"
 	"mpsforge/validate/stage"
 )
 
@@ -42,6 +43,7 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
   mpsforge verify --report out.json --seed 7         the same random choices again
   mpsforge verify --last-failed                      only what failed last time
   mpsforge verify --stages runtime --ablate all      which patch fixes what?
+  mpsforge verify --stages runtime --scenarios parallel-basic --flavours plain --quick    stock beside patched, in minutes
   mpsforge verify --list                             the Python parallel tests
   mpsforge verify --stages operators --seed 7 --shard 2/8    an eighth of it, on one of eight machines
 
@@ -67,7 +69,8 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "shard", Usage: "run one of several parts of the stages' jobs, `I/N` such as 2/8; needs --stages and --seed; report merge makes one report of all parts"},
 		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out the patches in `LIST`, or all, one at a time, and show what fails"},
 	}, inGroup("Python stages", pythonFlags()), inGroup("PyTorch's own operators and tests", judgeFlags()), inGroup("Host builds (Linux)", append(hostFlags(),
-		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build the flavours in `LIST`: " + flavourNames() + " (default: plain,tsan)"})))
+		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build the flavours in `LIST`: " + flavourNames() + " (default: plain,tsan)"},
+		&cli.StringFlag{Name: "scenarios", Usage: "runtime: only the scenarios in `LIST`; for " + runtimestage.FirstScenario + " alone only the sources that it needs are compiled"})))
 }
 
 // judgeFlags are of the stages operators and upstream.
@@ -162,7 +165,10 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	}
 	options = stage.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
-	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate"))}
+	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate")), Scenarios: list(c.String("scenarios"))}
+	if err := runtimestage.CheckScenarios(options.Host.Scenarios); err != nil {
+		return options, usagef("--scenarios: %v", err)
+	}
 	if text := c.String("shard"); text != "" {
 		if options.Shard, err = stage.ParseShard(text); err != nil {
 			return options, usagef("--shard: %v", err)
@@ -335,7 +341,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 // choices are the flags that make stages run something else than their form.
 func (c call) choices() map[string]string {
 	chosen := map[string]string{}
-	for _, flag := range slices.Concat(pythonFlags(), judgeFlags(), []cli.Flag{&cli.StringFlag{Name: "flavours"}, &cli.StringFlag{Name: "ablate"}, &cli.StringFlag{Name: "shard"}}) {
+	for _, flag := range slices.Concat(pythonFlags(), judgeFlags(), []cli.Flag{&cli.StringFlag{Name: "flavours"}, &cli.StringFlag{Name: "scenarios"}, &cli.StringFlag{Name: "ablate"}, &cli.StringFlag{Name: "shard"}}) {
 		if name := flag.Names()[0]; c.IsSet(name) {
 			chosen[name] = fmt.Sprint(c.Value(name))
 		}

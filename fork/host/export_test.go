@@ -24,14 +24,14 @@ func Generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 }
 
 // CompileWithPrefix compiles a source of a checkout with a precompiled header and gives the object's bytes.
-func CompileWithPrefix(ctx context.Context, root *Root, cache, checkout, header, source string, flags []string) ([]byte, error) {
+func CompileWithPrefix(ctx context.Context, root *Root, cache, checkout, path, source string, flags []string) ([]byte, error) {
 	c := compiler{root: root, cache: cache, jobs: 1, sink: events.Discard}
-	prefix, err := c.precompile(ctx, header, checkout, flags)
+	prefixes, err := c.precompile(ctx, []header{{"header", path, checkout, flags, false}})
 	if err != nil {
 		return nil, err
 	}
 	object := filepath.Join(checkout, source+".o")
-	if err := c.compile(ctx, []unit{{dir: checkout, path: source, flags: flags, prefix: prefix, object: object}}); err != nil {
+	if err := c.compile(ctx, []unit{{dir: checkout, path: source, flags: flags, prefix: prefixes[0], object: object}}); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(object)

@@ -8,13 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/shaders"
@@ -40,13 +37,21 @@ type Options struct {
 	Subject string
 	// Native is package native's sources, Glue those that stand in for PyTorch.
 	Native, Glue fs.FS
-	// Core leaves out the sources that the scenarios do not need.
-	Core bool
+	Extent       Extent
 	// Tests asks for the test programs of both, too.
 	Tests bool
 	// Overlay, unless nil, holds native/overlay's sources, and asks for an overlay, too.
 	Overlay fs.FS
 }
+
+// Extent says how much of the backend is compiled.
+type Extent int
+
+const (
+	Whole Extent = iota // every source, the Metal kernels and the Python
+	Core                // not the sources that no scenario needs
+	First               // only what the first scenario needs: no Metal kernels, no Python, and of the scenarios those of its file
+)
 
 // Build is a finished host build.
 type Build struct {
@@ -89,6 +94,9 @@ var commonFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-pthread", "-fc
 var bareFolders = []string{"metal/", "schedule/", "objc/runtime/", "objc/engine.cc", "objc/system/mutex_order.cc"}
 
 const evaluatorLibrary = "libmpsforge_evaluator.so"
+
+// firstDrivers are the sources of the program scenarios that it is made of where it has the first scenario's file alone.
+var firstDrivers = []string{"main.cc", "run.cc", "programs.cc", "language.cc", "parallel.cc"}
 
 // seriesDrivers are the sources of the program scenarios that use what only the series declares.
 var seriesDrivers = []string{"benchmarks.cc", "extensions.cc", "sanitizer.cc"}
@@ -149,7 +157,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiled, excluded, err := backendSources(h.Checkout, h.Facts, h.Core)
+	compiled, excluded, err := backendSources(h.Checkout, h.Facts, h.Extent)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +172,10 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	translated, err := h.shaders(ctx, sink)
+	var translated *shaders.Built
+	if h.Extent != First {
+		translated, err = h.shaders(ctx, sink)
+	}
 	noShaders := ""
 	if errors.Is(err, builds.ErrEnvironment) {
 		noShaders, err = err.Error(), nil
@@ -227,40 +238,55 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	// Some headers of the old caffe2 are in no libtorch. USE_MPS lets the sources register kernels in dispatch stubs.
 	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-include", "mpsforge/integers.h", "-idirafter", "."},
 		include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
-	prefix, err := h.compiler.precompile(ctx, filepath.Join(glue, "prefix.h"), h.Checkout, torchFlags)
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range compiled {
-		u := unit{dir: h.Checkout, path: path, flags: torchFlags, prefix: prefix, object: filepath.Join(objects, path+".o")}
-		foreign = append(foreign, u)
-	}
 	// Only what is part of the backend sees the checkout; the rest is the same for all checkouts, and compiled once.
 	ownGlue := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include(".", native, filepath.Join(native, "objc/include"), generated.include))
 	glueFlags := slices.Concat(ownGlue, include(h.Torch.include...))
 	backendFlags := slices.Concat(ownGlue, include(filepath.Join(h.Checkout, "aten/src")), include(h.Torch.include...))
+	glueHeader := filepath.Join(glue, "prefix_glue.h")
+	headers := []header{
+		{"header", filepath.Join(glue, "prefix.h"), h.Checkout, torchFlags, false},
+		{"header-backend", glueHeader, glue, backendFlags, false},
+		{"header-glue", glueHeader, glue, glueFlags, false},
+	}
+	if h.Flavour == builds.Thread { // else it is the one before
+		headers = append(headers, header{"header-glue-bare", glueHeader, glue, glueFlags, true})
+	}
+	prefixes, err := h.compiler.precompile(ctx, headers)
+	if err != nil {
+		return nil, err
+	}
+	prefix, backendPrefix, gluePrefix, barePrefix := prefixes[0], prefixes[1], prefixes[2], prefixes[len(prefixes)-1]
+	for _, path := range compiled {
+		u := unit{dir: h.Checkout, path: path, flags: torchFlags, prefix: prefix, object: filepath.Join(objects, path+".o")}
+		foreign = append(foreign, u)
+	}
 	err = eachSource(h.Glue, func(path string) {
-		u := unit{dir: glue, path: path, flags: glueFlags, object: filepath.Join(objects, "hostmps", path+".o")}
+		u := unit{dir: glue, path: path, flags: glueFlags, prefix: gluePrefix, object: filepath.Join(objects, "hostmps", path+".o")}
 		switch folder, _, _ := strings.Cut(path, "/"); folder {
 		case "scenarios":
 			if slices.Contains(seriesDrivers, filepath.Base(path)) {
-				u.flags = backendFlags
+				u.flags, u.prefix = backendFlags, backendPrefix
+			}
+			if h.Extent == First && !slices.Contains(firstDrivers, filepath.Base(path)) {
+				return
 			}
 			drivers = append(drivers, u)
 		case "tests":
 			tests = append(tests, u)
 		case "python":
-			// buildPython's
+			// pythonUnits'
 		case dispatchStub:
 			// It is a library of its own, too, which comes before the Objective-C runtime.
-			u.flags = slices.Concat(glueFlags, []string{"-x", "c++"})
+			u.flags, u.prefix = slices.Concat(glueFlags, []string{"-x", "c++"}), nil
 			foreign = append(foreign, u)
 		case "backend":
-			u.flags = backendFlags
+			u.flags, u.prefix = backendFlags, backendPrefix
 			foreign = append(foreign, u)
 		default:
 			// What runs on the threads of the software GPU is checked by its own checker.
-			u.bare = strings.HasPrefix(path, "evaluator") || strings.HasPrefix(path, "kernels")
+			if u.bare = strings.HasPrefix(path, "evaluator") || strings.HasPrefix(path, "kernels"); u.bare {
+				u.prefix = barePrefix
+			}
 			evaluator = append(evaluator, u)
 		}
 	})
@@ -282,10 +308,7 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	if !h.Tests {
 		tests = nil
 	}
-	if err := h.compiler.compile(ctx, slices.Concat(foreign, evaluator, metal, drivers, tests)); err != nil {
-		return nil, err
-	}
-	if err := h.shaderCompiler(ctx, native, dir); err != nil {
+	if err := h.compiler.compile(ctx, foreign); err != nil {
 		return nil, err
 	}
 	registration, kernels, err := h.registration(ctx, generated, objects, objectsOf(foreign))
@@ -300,8 +323,26 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	for i := range registration {
 		registration[i].flags = slices.Concat(torchFlags, []string{"-O0"})
 	}
-	if err := h.compiler.compile(ctx, registration); err != nil {
+	pythonInclude := slices.Concat(include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
+	forPython, noPython, err := h.python()
+	if err != nil {
 		return nil, err
+	}
+	if h.Extent == First {
+		noPython = "this build has only what the first scenario needs"
+	}
+	var python []unit
+	if noPython == "" {
+		python = h.pythonUnits(forPython, glue, objects, pythonInclude)
+	}
+	// The largest first: it takes as long as many others together.
+	if err := h.compiler.compile(ctx, slices.Concat(registration, python, evaluator, metal, drivers, tests)); err != nil {
+		return nil, err
+	}
+	if h.Extent != First {
+		if err := h.shaderCompiler(ctx, native, dir); err != nil {
+			return nil, err
+		}
 	}
 	search := h.runPaths(dir)
 	if err := h.compiler.link(ctx, built.Metal, objectsOf(metal), []string{"-shared", "-Wl,-soname,libmpsforge_objc.so", "-Wl,-Bsymbolic"}); err != nil {
@@ -334,14 +375,16 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 			return nil, err
 		}
 	}
-	headers := slices.Concat(include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
-	if built.Python, built.NoPython, err = h.buildPython(ctx, dir, glue, objects, headers, libraries); err != nil {
-		return nil, err
+	built.NoPython = noPython
+	if noPython == "" {
+		if built.Python, built.NoPython, err = h.linkPython(ctx, forPython, python, dir, glue, objects, libraries); err != nil {
+			return nil, err
+		}
 	}
 	if built.Tests, err = h.linkTests(ctx, dir, tests, append([]string{"-lhostmps"}, append(wraps, libraries...)...)); err != nil {
 		return nil, err
 	}
-	if h.Flavour == builds.Plain { // they are the same in all flavours
+	if h.Flavour == builds.Plain && h.Extent != First { // they are the same in all flavours
 		built.Layouts, err = h.layouts(ctx, torchFlags, dir)
 	}
 	return built, err
@@ -493,82 +536,6 @@ func (h *builder) unpack(name string, files fs.FS) (dir, digest string, err erro
 		return os.Remove(path)
 	})
 	return dir, hex.EncodeToString(hash.Sum(nil)), err
-}
-
-// Lock keeps other processes from building in the cache, and waits for those that do.
-func Lock(ctx context.Context, cache string, sink events.Sink) (unlock func(), err error) {
-	return lock(ctx, filepath.Join(cache, "host-build.lock"), sink)
-}
-
-func lock(ctx context.Context, path string, sink events.Sink) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	for told := false; ; {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { file.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			file.Close()
-			return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
-		}
-		if !told {
-			told = true
-			sink.Emit(events.Message{Level: events.Info, Text: "another host build is running; waiting for it to end"})
-		}
-		select {
-		case <-ctx.Done():
-			file.Close()
-			return nil, ctx.Err()
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
-// keptBuilds is how many host builds stay in the cache, some 40 MB each. One that a report names should be there for a while.
-const keptBuilds = 64
-
-// makeAndDropOld makes a folder, such as a build's, and removes those beside it that have not been made for longest, but for kept.
-func makeAndDropOld(dir string, kept int) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	now := time.Now()
-	if err := os.Chtimes(dir, now, now); err != nil {
-		return err
-	}
-	return dropOld(filepath.Dir(dir), kept)
-}
-
-// dropOld removes what has not been made, or marked as used, for longest in a folder, but for kept.
-func dropOld(folder string, kept int) error {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	built := map[string]time.Time{}
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process has moved or removed it
-		}
-		if err != nil {
-			return err
-		}
-		built[filepath.Join(folder, entry.Name())] = info.ModTime()
-	}
-	oldest := slices.SortedFunc(maps.Keys(built), func(a, b string) int { return built[a].Compare(built[b]) })
-	for _, old := range oldest[:max(0, len(oldest)-kept)] {
-		if err := os.RemoveAll(old); err != nil {
-			return fmt.Errorf("remove what an old host build left: %w", err)
-		}
-	}
-	return nil
 }
 
 // eachSource calls visit for every C++ and Objective-C++ source, by path.

@@ -30,9 +30,11 @@ func (o Objects) Compile(ctx context.Context) (objects, written map[string]strin
 	c := compiler{root: o.Root, cache: o.Cache, jobs: o.Jobs, sink: events.OrDiscard(o.Sink), step: o.Step}
 	var prefix []string
 	if o.Header != "" {
-		if prefix, err = c.precompile(ctx, o.Header, o.Checkout, o.Flags); err != nil {
+		prefixes, err := c.precompile(ctx, []header{{"header", o.Header, o.Checkout, o.Flags, false}})
+		if err != nil {
 			return nil, nil, err
 		}
+		prefix = prefixes[0]
 	}
 	objects, written = map[string]string{}, map[string]string{}
 	var units []unit

@@ -140,20 +140,21 @@ func treeWith(t *testing.T, paths ...string) string {
 // A tree that is only a part of PyTorch's builds; what it lacks is said, not passed over.
 func TestSourcesLeftOutHaveReasons(t *testing.T) {
 	const operations = "aten/src/ATen/native/mps/operations"
-	facts := patches.HostFacts{Sources: []string{"aten/src/ATen/mps", operations}, Core: []string{operations + "/Linear.mm", operations + "/ReduceOps.mm"},
+	facts := patches.HostFacts{Sources: []string{"aten/src/ATen/mps", operations}, Core: []string{operations + "/Linear.mm", operations + "/Copy.mm", operations + "/ReduceOps.mm"}, First: []string{operations + "/Copy.mm"},
 		Excluded: map[string]string{"aten/src/ATen/mps/EmptyTensor.cpp": "a reason"}}
-	checkout := treeWith(t, "aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/mps/EmptyTensor.cpp", "aten/src/ATen/mps/MPSStream.h", operations+"/Linear.mm", operations+"/Pooling.mm")
+	checkout := treeWith(t, "aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/mps/EmptyTensor.cpp", "aten/src/ATen/mps/MPSStream.h", operations+"/Copy.mm", operations+"/Linear.mm", operations+"/Pooling.mm")
 	leftOut := []Excluded{{"aten/src/ATen/mps/EmptyTensor.cpp", "a reason"}, {operations + "/ReduceOps.mm", NotThere}}
 	for _, c := range []struct {
-		core               bool
+		extent             Extent
 		compiled, excluded any
 	}{
-		{false, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Linear.mm", operations + "/Pooling.mm"}, leftOut},
-		{true, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Linear.mm"}, append([]Excluded{{operations + "/Pooling.mm", NotCore}}, leftOut...)},
+		{Whole, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Copy.mm", operations + "/Linear.mm", operations + "/Pooling.mm"}, leftOut},
+		{Core, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Copy.mm", operations + "/Linear.mm"}, append([]Excluded{{operations + "/Pooling.mm", NotNeeded}}, leftOut...)},
+		{First, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Copy.mm"}, append([]Excluded{{operations + "/Linear.mm", NotNeeded}, {operations + "/Pooling.mm", NotNeeded}}, leftOut...)},
 	} {
-		compiled, excluded, err := backendSources(checkout, facts, c.core)
+		compiled, excluded, err := backendSources(checkout, facts, c.extent)
 		if err != nil || !reflect.DeepEqual(compiled, c.compiled) || !reflect.DeepEqual(excluded, c.excluded) {
-			t.Errorf("core %v: compiled %v, left out %v, %v; want %v, %v", c.core, compiled, excluded, err, c.compiled, c.excluded)
+			t.Errorf("extent %v: compiled %v, left out %v, %v; want %v, %v", c.extent, compiled, excluded, err, c.compiled, c.excluded)
 		}
 	}
 }
@@ -162,11 +163,11 @@ func TestSourcesLeftOutHaveReasons(t *testing.T) {
 func TestExcludedSourcesExist(t *testing.T) {
 	const mps = "aten/src/ATen/mps"
 	facts := patches.HostFacts{Sources: []string{mps}, Core: []string{mps + "/MPSStream.mm"}, Excluded: map[string]string{mps + "/MPSSteam.cpp": "a reason"}}
-	_, _, err := backendSources(treeWith(t, mps+"/MPSStream.mm"), facts, false)
+	_, _, err := backendSources(treeWith(t, mps+"/MPSStream.mm"), facts, Whole)
 	if !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), `excludes aten/src/ATen/mps/MPSSteam.cpp, which the checkout does not have (did you mean "aten/src/ATen/mps/MPSStream.mm"?)`) {
 		t.Errorf("a whole tree: %v", err)
 	}
-	if _, _, err = backendSources(treeWith(t, mps+"/MPSEvent.mm"), facts, false); err != nil {
+	if _, _, err = backendSources(treeWith(t, mps+"/MPSEvent.mm"), facts, Whole); err != nil {
 		t.Errorf("a part of a tree: %v", err)
 	}
 }
@@ -176,15 +177,15 @@ func TestFoldersOfSourcesThatMayBeMissing(t *testing.T) {
 	const mps, sparse = "aten/src/ATen/mps", "aten/src/ATen/native/sparse/mps"
 	facts := patches.HostFacts{Sources: []string{mps}, OptionalSources: []string{sparse}}
 	whole, part := treeWith(t, mps+"/MPSStream.mm", sparse+"/SparseMPSTensor.mm"), treeWith(t, mps+"/MPSStream.mm")
-	compiled, excluded, err := backendSources(whole, facts, false)
+	compiled, excluded, err := backendSources(whole, facts, Whole)
 	if err != nil || !slices.Equal(compiled, []string{mps + "/MPSStream.mm", sparse + "/SparseMPSTensor.mm"}) || len(excluded) > 0 {
 		t.Errorf("with the folder: compiled %v, left out %v, %v", compiled, excluded, err)
 	}
-	compiled, excluded, err = backendSources(part, facts, false)
+	compiled, excluded, err = backendSources(part, facts, Whole)
 	if err != nil || !slices.Equal(compiled, []string{mps + "/MPSStream.mm"}) || !slices.Equal(excluded, []Excluded{{sparse, NotThere}}) {
 		t.Errorf("without it: compiled %v, left out %v, %v", compiled, excluded, err)
 	}
-	if _, _, err = backendSources(treeWith(t, sparse+"/SparseMPSTensor.mm"), facts, false); !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), mps) {
+	if _, _, err = backendSources(treeWith(t, sparse+"/SparseMPSTensor.mm"), facts, Whole); !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), mps) {
 		t.Errorf("without a folder that all trees have: %v", err)
 	}
 }
@@ -252,7 +253,7 @@ func TestEveryOperatorIsRegistered(t *testing.T) {
 		{"no kernel", registered{kept: []string{"relu"}, dropped: []string{"lost"}}, nil, "aten::lost"},
 		{"listed, with a kernel", registered{kept: []string{"listed"}}, nil, "aten::listed has a kernel"},
 		{"listed, and no operator", registered{kept: []string{"relu"}, dropped: []string{"listd"}}, nil, "aten::listd"},
-		{"the core alone", registered{dropped: []string{"lost"}}, []Excluded{{"Pooling.mm", NotCore}}, ""},
+		{"the core alone", registered{dropped: []string{"lost"}}, []Excluded{{"Pooling.mm", NotNeeded}}, ""},
 		{"a part of the tree", registered{dropped: []string{"lost"}}, []Excluded{{"Pooling.mm", NotThere}}, ""},
 		{"left out for another reason", registered{dropped: []string{"lost"}}, []Excluded{{"EmptyTensor.cpp", "a reason"}}, "aten::lost"},
 	} {

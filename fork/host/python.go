@@ -82,15 +82,8 @@ func (h *builder) python() (p pythonOf, missing string, err error) {
 	return p, "no libtorch_python.so in " + strings.Join(h.Torch.libraries, ", "), nil
 }
 
-// buildPython builds the Python side into dir and gives the script that starts it, or the reason why there is none.
-//
-// The script's Python has the extension's folder on its path. There torch finds the entry point through which it loads
-// backends, so that every program that imports torch has device mps, unchanged.
-func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, include, libraries []string) (script, missing string, err error) {
-	p, missing, err := h.python()
-	if err != nil || missing != "" {
-		return "", missing, err
-	}
+// pythonUnits are the sources of the Python side.
+func (h *builder) pythonUnits(p pythonOf, glue, objects string, include []string) []unit {
 	// Hidden, as libtorch_python has functions of the same names; NDEBUG, as RecordFunction has a member more without it, and
 	// no libtorch that is installed has that.
 	common := slices.Concat([]string{"-fvisibility=hidden"}, commonFlags, h.Torch.flags, p.flags,
@@ -99,15 +92,19 @@ func (h *builder) buildPython(ctx context.Context, dir, glue, objects string, in
 	fieldFlags := slices.Concat(objcFlags, []string{"-include", "mpsforge/integers.h"}, common) // the backend's own headers need it
 	// Field programs are compiled with the headers that torch installs, which has none of the series.
 	seriesFlags := slices.Concat([]string{"-I" + filepath.Join(h.Checkout, "aten/src")}, fieldFlags)
-	units := []unit{
+	return []unit{
 		{dir: h.Checkout, path: builds.PythonBindings, flags: flags, object: filepath.Join(objects, builds.PythonBindings+".o")},
 		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
 		{dir: glue, path: "python/field.mm", flags: fieldFlags, object: filepath.Join(objects, "hostmps/python/field.mm.o")},
 		{dir: glue, path: "python/interop.mm", flags: seriesFlags, object: filepath.Join(objects, "hostmps/python/interop.mm.o")},
 	}
-	if err := h.compiler.compile(ctx, units); err != nil {
-		return "", "", err
-	}
+}
+
+// linkPython links the Python side into dir and gives the script that starts it, or the reason why there is none.
+//
+// The script's Python has the extension's folder on its path. There torch finds the entry point through which it loads
+// backends, so that every program that imports torch has device mps, unchanged.
+func (h *builder) linkPython(ctx context.Context, p pythonOf, units []unit, dir, glue, objects string, libraries []string) (script, missing string, err error) {
 	site := filepath.Join(dir, "python")
 	information := filepath.Join(site, "mpsforge_hostmps-1.dist-info")
 	extension := filepath.Join(site, "_mpsforge_hostmps"+p.suffix)

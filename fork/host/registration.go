@@ -36,7 +36,7 @@ type registered struct{ kept, dropped []string }
 // sources were left out (verification rule 31).
 func (h *builder) checkDropped(found registered, excluded []Excluded) error {
 	for _, source := range excluded {
-		if source.Reason == NotCore || source.Reason == NotThere {
+		if source.Reason == NotNeeded || source.Reason == NotThere {
 			return nil
 		}
 	}

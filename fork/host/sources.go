@@ -23,15 +23,19 @@ type Excluded struct {
 
 // Reasons for leaving a source file out, beside those in the baseline's facts.
 const (
-	// NotCore is of a build that was asked for what the scenarios need only.
-	NotCore = "not among the sources that the scenarios need"
+	// NotNeeded is of a build that was asked for what some scenarios need only.
+	NotNeeded = "not among the sources that the scenarios need"
 	// NotThere is of a tree that is only a part of PyTorch's.
 	NotThere = "not in the checkout"
 )
 
 // backendSources lists the files to compile, and those left out with their reasons, by path in the checkout. Of a folder that
-// holds core sources, core leaves the others out.
-func backendSources(checkout string, facts patches.HostFacts, core bool) (compiled []string, excluded []Excluded, err error) {
+// holds core sources, Core and First leave the others out.
+func backendSources(checkout string, facts patches.HostFacts, extent Extent) (compiled []string, excluded []Excluded, err error) {
+	needed := facts.Core
+	if extent == First {
+		needed = facts.First
+	}
 	coreFolders := map[string]bool{}
 	for _, path := range facts.Core {
 		coreFolders[filepath.Dir(path)] = true
@@ -50,8 +54,8 @@ func backendSources(checkout string, facts patches.HostFacts, core bool) (compil
 			extension := filepath.Ext(entry.Name())
 			switch {
 			case extension != ".mm" && extension != ".cpp" || facts.Excluded[path] != "":
-			case core && coreFolders[folder] && !slices.Contains(facts.Core, path):
-				excluded = append(excluded, Excluded{path, NotCore})
+			case extent != Whole && coreFolders[folder] && !slices.Contains(needed, path):
+				excluded = append(excluded, Excluded{path, NotNeeded})
 			default:
 				compiled = append(compiled, path)
 			}
@@ -62,7 +66,7 @@ func backendSources(checkout string, facts patches.HostFacts, core bool) (compil
 	}
 	whole := true
 	for _, path := range facts.Core {
-		if !slices.Contains(compiled, path) {
+		if !slices.Contains(compiled, path) && !slices.Contains(excluded, Excluded{path, NotNeeded}) {
 			excluded = append(excluded, Excluded{path, NotThere})
 			whole = false
 		}

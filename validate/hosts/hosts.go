@@ -25,6 +25,8 @@ type Builder struct {
 	Torch *host.Torch
 	// AllSources has builds with a sanitizer compile all sources, too, and not only those that the scenarios need.
 	AllSources bool
+	// First has builds compile only what the first scenario needs.
+	First bool
 	// Overlay has builds make an overlay, too.
 	Overlay bool
 }
@@ -72,13 +74,23 @@ func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour buil
 		return nil, err
 	}
 	options := host.Options{Checkout: source.Dir, Identity: identity, Facts: facts, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
-		Cache: b.Env.Cache, Native: layer, Glue: glue, Subject: b.Subject(source.Patches), Core: flavour != builds.Plain && !b.AllSources}
+		Cache: b.Env.Cache, Native: layer, Glue: glue, Subject: b.Subject(source.Patches), Extent: b.extent(flavour)}
 	if b.Overlay {
 		if options.Overlay, err = native.OverlaySources(); err != nil {
 			return nil, err
 		}
 	}
 	return host.Make(ctx, options, b.Env.Sink)
+}
+
+func (b *Builder) extent(flavour builds.Flavour) host.Extent {
+	switch {
+	case b.First:
+		return host.First
+	case flavour != builds.Plain && !b.AllSources:
+		return host.Core
+	}
+	return host.Whole
 }
 
 // Subject names sources by the patches on them.

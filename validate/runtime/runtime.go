@@ -42,7 +42,12 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: scenarios(), stage: report, step: stage.StepName(report.Name)}
+	table, err := chosen(env.Host.Scenarios)
+	if err != nil {
+		return err
+	}
+	hosts.First = len(table) == 1 && table[0].name == FirstScenario
+	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: table, stage: report, step: stage.StepName(report.Name)}
 	return r.keeping(func() error { return r.run(ctx) })
 }
 
@@ -74,9 +79,11 @@ func (r *stageRun) run(ctx context.Context) error {
 		}
 		r.describe(builtPatched, report)
 		if i == 0 {
-			names, err := operationTests(ctx, builtPatched)
-			if err != nil {
-				return err
+			var names []string
+			if r.whole() {
+				if names, err = operationTests(ctx, builtPatched); err != nil {
+					return err
+				}
 			}
 			if r.total, err = r.count(len(names), len(builtPatched.Layouts)); err != nil {
 				return err
@@ -92,7 +99,7 @@ func (r *stageRun) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if flavour == builds.Plain {
+		if flavour == builds.Plain && r.whole() {
 			r.layouts(builtStock.Layouts, builtPatched.Layouts)
 			if err := r.pool(ctx, builtPatched); err != nil {
 				return err
@@ -123,6 +130,9 @@ type stageRun struct {
 	failed map[string]bool // what fails with the whole series, by failedKey
 	kept   *keptRuns       // nil unless patches are left out
 }
+
+// whole reports whether the stage's other checks run, too, and not only the scenarios that were asked for.
+func (r *stageRun) whole() bool { return len(r.env.Host.Scenarios) == 0 }
 
 // failedKey names a scenario, or a program of the pool, in a flavour.
 func failedKey(name string, flavour builds.Flavour) string { return name + ", " + string(flavour) }
@@ -162,7 +172,7 @@ func (r *stageRun) count(operations, classes int) (int64, error) {
 				all++ // on stock
 			}
 		}
-		if flavour != builds.Plain {
+		if flavour != builds.Plain || !r.whole() {
 			continue
 		}
 		of, err := r.poolChecks()

@@ -1,6 +1,13 @@
 package runtime
 
-import "mpsforge/validate/process"
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"mpsforge/internal/suggest"
+	"mpsforge/validate/process"
+)
 
 // scenario is one row of the runtime stage: a scenario of native/torch/scenarios, and what must come of it.
 type scenario struct {
@@ -33,6 +40,31 @@ func ScenarioNames() []string {
 		names = append(names, s.name)
 	}
 	return names
+}
+
+// FirstScenario is the one that a build with host.First has what it needs for: a program of the field reports.
+const FirstScenario = "parallel-basic"
+
+// ErrNoScenario is of a name that the table does not have.
+var ErrNoScenario = errors.New("no such scenario")
+
+// CheckScenarios refuses names that the table does not have.
+func CheckScenarios(names []string) error {
+	_, err := chosen(names)
+	return err
+}
+
+// chosen are the table's rows of these names, in its order; without names all.
+func chosen(names []string) ([]scenario, error) {
+	if len(names) == 0 {
+		return scenarios(), nil
+	}
+	for _, name := range names {
+		if known := ScenarioNames(); !slices.Contains(known, name) {
+			return nil, fmt.Errorf("%w: %q%s", ErrNoScenario, name, suggest.Names(name, known))
+		}
+	}
+	return slices.DeleteFunc(scenarios(), func(s scenario) bool { return !slices.Contains(names, s.name) }), nil
 }
 
 // scenarios is the table. The field reports' rows come first.

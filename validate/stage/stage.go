@@ -69,6 +69,8 @@ type HostOptions struct {
 	Jobs  int
 	// Ablate names patches, without each of which the series is built and run, too; patches.AllPatches means all.
 	Ablate []string
+	// Scenarios of the stage runtime; empty: all, and its other checks.
+	Scenarios []string
 	// Flavours to build: empty means plain and tsan.
 	Flavours []builds.Flavour
 }

@@ -85,22 +85,20 @@ void guards(Run& run, int buffers, bool several_streams) {
 #endif
 }
 
+const bool added = add_scenarios(
+    Kind::benchmark,
+    {
+        {"bench-operators", "four small operators an iteration", operators},
+        {"bench-operators-locked", "the same, one thread at a time, as stock needs it", operators_under_a_lock},
+        {"bench-operators-main", "the same on the main thread alone", operators_of_main_thread},
+        {"bench-operators-beside", "the same once there is a second stream, which does nothing",
+         operators_beside_a_stream},
+        {"bench-guard-alone", "guards of one buffer, with one stream", [](Run& run) { guards(run, 1, false); }},
+        {"bench-guard-1", "guards of one buffer, with several streams", [](Run& run) { guards(run, 1, true); }},
+        {"bench-guard-4", "guards of four buffers, with several streams", [](Run& run) { guards(run, 4, true); }},
+        {"bench-guard-32", "guards of a list of 32 buffers, with several streams",
+         [](Run& run) { guards(run, 32, true); }},
+    });
+
 }  // namespace
-
-const std::vector<Scenario>& benchmarks() {
-  static const std::vector<Scenario> all = {
-      {"bench-operators", "four small operators an iteration", operators},
-      {"bench-operators-locked", "the same, one thread at a time, as stock needs it", operators_under_a_lock},
-      {"bench-operators-main", "the same on the main thread alone", operators_of_main_thread},
-      {"bench-operators-beside", "the same once there is a second stream, which does nothing",
-       operators_beside_a_stream},
-      {"bench-guard-alone", "guards of one buffer, with one stream", [](Run& run) { guards(run, 1, false); }},
-      {"bench-guard-1", "guards of one buffer, with several streams", [](Run& run) { guards(run, 1, true); }},
-      {"bench-guard-4", "guards of four buffers, with several streams", [](Run& run) { guards(run, 4, true); }},
-      {"bench-guard-32", "guards of a list of 32 buffers, with several streams",
-       [](Run& run) { guards(run, 32, true); }},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps

@@ -111,18 +111,16 @@ void copies_awaited(Run& run) {
   });
 }
 
+const bool added = add_scenarios(
+    Kind::scenario,
+    {
+        {"copies-to-cpu", "views of one tensor read by all threads, as other types", copies_to_cpu},
+        {"dropped-copies", "non-blocking copies to the CPU whose destination is dropped at once", dropped_copies},
+        {"copies-from-cpu", "non-blocking copies of tensors that are freed or written at once", copies_from_cpu},
+        {"copies-before-threads", "a copy to the CPU that is left to the GPU before there are threads",
+         copies_before_threads},
+        {"copies-awaited", "non-blocking copies to the CPU that another thread's wait proves", copies_awaited},
+    });
+
 }  // namespace
-
-const std::vector<Scenario>& copy_scenarios() {
-  static const std::vector<Scenario> all = {
-      {"copies-to-cpu", "views of one tensor read by all threads, as other types", copies_to_cpu},
-      {"dropped-copies", "non-blocking copies to the CPU whose destination is dropped at once", dropped_copies},
-      {"copies-from-cpu", "non-blocking copies of tensors that are freed or written at once", copies_from_cpu},
-      {"copies-before-threads", "a copy to the CPU that is left to the GPU before there are threads",
-       copies_before_threads},
-      {"copies-awaited", "non-blocking copies to the CPU that another thread's wait proves", copies_awaited},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps

@@ -350,21 +350,20 @@ void nested_try(Run& run) { run.expect(false, "these sources have no guards"); }
 void nested_covered(Run& run) { run.expect(false, "these sources have no guards"); }
 #endif
 
+const bool added = add_scenarios(
+    Kind::scenario,
+    {
+        {"raw-work", "copies that an extension encodes itself, between other threads' tensors", raw_work},
+        {"external-work", "copies in command buffers of a library's own, between other threads' tensors",
+         external_work},
+        {"interop-rules", "what extensions must not do raises", interop_rules},
+        {"operators-in-blocks", "operators, and waits for their values, in a block on their stream's queue",
+         operators_in_blocks},
+        {"encode-beside-wait", "threads encode on the stream for whose work another waits", encode_beside_wait},
+        {"sparse-parts", "the parts of sparse tensors under a guard that names the whole", sparse_parts},
+        {"nested-try", "a nested guard that gets one of its two locks and begins again", nested_try},
+        {"nested-covered", "a nested guard of two tensors, of which the outer one covers one", nested_covered},
+    });
+
 }  // namespace
-
-const std::vector<Scenario>& extension_scenarios() {
-  static const std::vector<Scenario> all = {
-      {"raw-work", "copies that an extension encodes itself, between other threads' tensors", raw_work},
-      {"external-work", "copies in command buffers of a library's own, between other threads' tensors", external_work},
-      {"interop-rules", "what extensions must not do raises", interop_rules},
-      {"operators-in-blocks", "operators, and waits for their values, in a block on their stream's queue",
-       operators_in_blocks},
-      {"encode-beside-wait", "threads encode on the stream for whose work another waits", encode_beside_wait},
-      {"sparse-parts", "the parts of sparse tensors under a guard that names the whole", sparse_parts},
-      {"nested-try", "a nested guard that gets one of its two locks and begins again", nested_try},
-      {"nested-covered", "a nested guard of two tensors, of which the outer one covers one", nested_covered},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps

@@ -216,17 +216,16 @@ void commits_without_pool(Run& run) {
   });
 }
 
+const bool added = add_scenarios(
+    Kind::scenario,
+    {
+        {"failed-work", "who waits for work that failed on the GPU gets an exception", failed_work},
+        {"failed-work-in-graphs", "the same where MPSGraph commits by itself", failed_work},
+        {"failed-operators", "the exception names the operators of the command buffer that failed", failed_operators},
+        {"failed-operators-in-graphs", "the same where MPSGraph commits by itself", failed_graphs},
+        {"commits-without-pool", "commits leave no object to a thread without an autorelease pool",
+         commits_without_pool},
+    });
+
 }  // namespace
-
-const std::vector<Scenario>& failure_scenarios() {
-  static const std::vector<Scenario> all = {
-      {"failed-work", "who waits for work that failed on the GPU gets an exception", failed_work},
-      {"failed-work-in-graphs", "the same where MPSGraph commits by itself", failed_work},
-      {"failed-operators", "the exception names the operators of the command buffer that failed", failed_operators},
-      {"failed-operators-in-graphs", "the same where MPSGraph commits by itself", failed_graphs},
-      {"commits-without-pool", "commits leave no object to a thread without an autorelease pool", commits_without_pool},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps

@@ -107,17 +107,14 @@ void freed_inside(Run& run) {
   });
 }
 
+const bool added = add_scenarios(
+    Kind::scenario, {
+                        {"pollers", "a number that one thread changes and the others poll", pollers},
+                        {"birth", "other threads begin while the main thread works", birth},
+                        {"strided-first", "a strided view copied to the CPU as a thread's first work", strided_first},
+                        {"running-mean", "batch norm trained by threads in turn", running_mean},
+                        {"freed-inside", "a tensor made larger by another thread than its maker", freed_inside},
+                    });
+
 }  // namespace
-
-const std::vector<Scenario>& guard_scenarios() {
-  static const std::vector<Scenario> all = {
-      {"pollers", "a number that one thread changes and the others poll", pollers},
-      {"birth", "other threads begin while the main thread works", birth},
-      {"strided-first", "a strided view copied to the CPU as a thread's first work", strided_first},
-      {"running-mean", "batch norm trained by threads in turn", running_mean},
-      {"freed-inside", "a tensor made larger by another thread than its maker", freed_inside},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps

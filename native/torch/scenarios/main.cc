@@ -28,31 +28,20 @@ std::string identity() {
   return "\"library\":" + quoted(known ? info.dli_fname : "") + ",\"stamp\":" + quoted(mpsforge_stamp);
 }
 
-// What list() names; benchmarks are found by their names alone.
-std::vector<const std::vector<Scenario>*> listed() {
-  return {&scenarios(),      &stream_scenarios(),    &guard_scenarios(),     &failure_scenarios(),
-          &copy_scenarios(), &extension_scenarios(), &sanitizer_scenarios(), &operation_tests()};
-}
-
 const Scenario* find(const char* name) {
-  auto tables = listed();
-  tables.push_back(&benchmarks());
-  for (const auto* table : tables) {
-    for (const Scenario& scenario : *table) {
-      if (std::strcmp(scenario.name, name) == 0) return &scenario;
-    }
+  for (const auto& [kind, scenario] : all_scenarios()) {
+    if (std::strcmp(scenario.name, name) == 0) return &scenario;
   }
   return nullptr;
 }
 
 int list() {
   std::string text;
-  for (const auto* table : listed()) {
-    for (const Scenario& scenario : *table) {
-      text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quoted(scenario.name) +
-              ",\"about\":" + quoted(scenario.about) +
-              ",\"operation\":" + (table == &operation_tests() ? "true" : "false") + "}";
-    }
+  for (const auto& [kind, scenario] : all_scenarios()) {
+    if (kind == Kind::benchmark) continue;
+    text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quoted(scenario.name) +
+            ",\"about\":" + quoted(scenario.about) + ",\"operation\":" + (kind == Kind::operation ? "true" : "false") +
+            "}";
   }
   std::printf("[%s]\n", text.c_str());
   return 0;

@@ -386,26 +386,23 @@ void gradients(Run& run) {
   });
 }
 
+const bool added =
+    add_scenarios(Kind::operation, {
+                                       {"op-fill", "full, zeros and fill_, views included", fill},
+                                       {"op-copy", "copies both ways, views included", copies},
+                                       {"op-cast", "casts between types, on mps and on the way", casts},
+                                       {"op-unary", "pointwise operations of one tensor", unary},
+                                       {"op-binary", "pointwise operations of two tensors", binary},
+                                       {"op-reduction", "sums, means and maxima", reductions},
+                                       {"op-product", "mm, bmm and addmm", products},
+                                       {"op-linear", "linear, with and without bias, in both paths", linear},
+                                       {"op-softmax", "softmax and log_softmax", softmax},
+                                       {"op-layer-norm", "layer_norm", layer_norm},
+                                       {"op-conv1d", "conv1d", convolution},
+                                       {"op-random", "randn and rand", random_numbers},
+                                       {"op-attention", "scaled dot product attention", attention},
+                                       {"op-gradient", "gradients of linear, conv_transpose2d and padding", gradients},
+                                   });
+
 }  // namespace
-
-const std::vector<Scenario>& operation_tests() {
-  static const std::vector<Scenario> all = {
-      {"op-fill", "full, zeros and fill_, views included", fill},
-      {"op-copy", "copies both ways, views included", copies},
-      {"op-cast", "casts between types, on mps and on the way", casts},
-      {"op-unary", "pointwise operations of one tensor", unary},
-      {"op-binary", "pointwise operations of two tensors", binary},
-      {"op-reduction", "sums, means and maxima", reductions},
-      {"op-product", "mm, bmm and addmm", products},
-      {"op-linear", "linear, with and without bias, in both paths", linear},
-      {"op-softmax", "softmax and log_softmax", softmax},
-      {"op-layer-norm", "layer_norm", layer_norm},
-      {"op-conv1d", "conv1d", convolution},
-      {"op-random", "randn and rand", random_numbers},
-      {"op-attention", "scaled dot product attention", attention},
-      {"op-gradient", "gradients of linear, conv_transpose2d and padding", gradients},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps

@@ -501,40 +501,38 @@ void buffer_reuse(Run& run) {
   });
 }
 
+const bool added = add_scenarios(
+    Kind::scenario,
+    {
+        {"parallel-basic", "randn, mm, relu and a synchronise in each thread", parallel_basic},
+        {"parallel-large", "the same with larger tensors", parallel_large},
+        {"linear", "nn.Linear, one set of weights for all threads", linear},
+        {"sequential-shared", "nn.Sequential of two layers, one model for all threads", sequential_shared},
+        {"sequential-own", "nn.Sequential of two layers, a model for each thread", sequential_own},
+        {"layers", "softmax, layer_norm and conv1d in each thread", layers},
+        {"cold-start", "the first use of mps by all threads at once", cold_start},
+        {"kernels-cold-start", "the first use of Metal kernels by all threads at once", kernels_cold_start},
+        {"graph-cache", "graphs compiled by threads that end, empty the cache or have a bound", graph_cache},
+        {"graphs-in-turn", "one model run by 200 threads that come and go", graphs_in_turn},
+        {"graph-cache-bound", "a shape that is new each time, by threads that come and go", graph_cache_bound},
+        {"matrix-kernels", "matrix kernels of MetalPerformanceShaders in each thread", matrix_kernels},
+        {"synchronize-encode", "some threads synchronise the device while others encode", synchronize_while_encoding},
+        {"commit-encode", "torch::mps::commit while other threads encode", commit_while_encoding},
+        {"command-buffer-hook", "torch::mps::get_command_buffer while other threads commit", command_buffer_hook},
+        {"items", "single numbers read back by all threads", items},
+        {"events", "event record, synchronise and elapsed time in each thread", events},
+        {"event-reuse", "events released and acquired again", event_reuse},
+        {"event-shared", "one event used by all threads", event_shared},
+        {"event-guard", "events of c10 in each thread", event_guard},
+        {"profiler", "the profiler on", profiler},
+        {"profiler-toggle", "the profiler switched on and off", profiler_toggle},
+        {"empty-cache", "torch.mps.empty_cache while other threads work", empty_cache},
+        {"graphs-dropped", "torch.mps.empty_cache all the time while other threads use their graphs", graphs_dropped},
+        {"renorm", "a kernel whose encoder is fetched outside its block", renorm},
+        {"over-subscription", "more threads than the pool has streams", parallel_basic},
+        {"hand-over", "tensors passed between threads without a synchronise", hand_over},
+        {"buffer-reuse", "freed memory reused while commands still use it", buffer_reuse},
+    });
+
 }  // namespace
-
-const std::vector<Scenario>& scenarios() {
-  static const std::vector<Scenario> all = {
-      {"parallel-basic", "randn, mm, relu and a synchronise in each thread", parallel_basic},
-      {"parallel-large", "the same with larger tensors", parallel_large},
-      {"linear", "nn.Linear, one set of weights for all threads", linear},
-      {"sequential-shared", "nn.Sequential of two layers, one model for all threads", sequential_shared},
-      {"sequential-own", "nn.Sequential of two layers, a model for each thread", sequential_own},
-      {"layers", "softmax, layer_norm and conv1d in each thread", layers},
-      {"cold-start", "the first use of mps by all threads at once", cold_start},
-      {"kernels-cold-start", "the first use of Metal kernels by all threads at once", kernels_cold_start},
-      {"graph-cache", "graphs compiled by threads that end, empty the cache or have a bound", graph_cache},
-      {"graphs-in-turn", "one model run by 200 threads that come and go", graphs_in_turn},
-      {"graph-cache-bound", "a shape that is new each time, by threads that come and go", graph_cache_bound},
-      {"matrix-kernels", "matrix kernels of MetalPerformanceShaders in each thread", matrix_kernels},
-      {"synchronize-encode", "some threads synchronise the device while others encode", synchronize_while_encoding},
-      {"commit-encode", "torch::mps::commit while other threads encode", commit_while_encoding},
-      {"command-buffer-hook", "torch::mps::get_command_buffer while other threads commit", command_buffer_hook},
-      {"items", "single numbers read back by all threads", items},
-      {"events", "event record, synchronise and elapsed time in each thread", events},
-      {"event-reuse", "events released and acquired again", event_reuse},
-      {"event-shared", "one event used by all threads", event_shared},
-      {"event-guard", "events of c10 in each thread", event_guard},
-      {"profiler", "the profiler on", profiler},
-      {"profiler-toggle", "the profiler switched on and off", profiler_toggle},
-      {"empty-cache", "torch.mps.empty_cache while other threads work", empty_cache},
-      {"graphs-dropped", "torch.mps.empty_cache all the time while other threads use their graphs", graphs_dropped},
-      {"renorm", "a kernel whose encoder is fetched outside its block", renorm},
-      {"over-subscription", "more threads than the pool has streams", parallel_basic},
-      {"hand-over", "tensors passed between threads without a synchronise", hand_over},
-      {"buffer-reuse", "freed memory reused while commands still use it", buffer_reuse},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps

@@ -7,6 +7,22 @@
 #include "scenarios.h"
 
 namespace mpsforge::hostmps {
+namespace {
+
+// Made at its first use, which is before main.
+std::vector<std::pair<Kind, Scenario>>& added() {
+  static std::vector<std::pair<Kind, Scenario>> all;
+  return all;
+}
+
+}  // namespace
+
+bool add_scenarios(Kind kind, std::vector<Scenario> scenarios) {
+  for (const Scenario& scenario : scenarios) added().emplace_back(kind, scenario);
+  return true;
+}
+
+const std::vector<std::pair<Kind, Scenario>>& all_scenarios() { return added(); }
 
 void Run::expect(bool holds, const std::string& what) {
   // Relaxed: counting must not order threads.

@@ -135,14 +135,12 @@ void sanitizer(Run& run) { run.expect(false, "these sources have no ATen/mps/MPS
 void missing_waits(Run& run) { sanitizer(run); }
 #endif
 
+const bool added = add_scenarios(
+    Kind::scenario,
+    {
+        {"sanitizer", "tensors that kernels bind and nothing orders, and memory that nobody has written", sanitizer},
+        {"missing-waits", "explicit streams that the program does not make wait for each other", missing_waits},
+    });
+
 }  // namespace
-
-const std::vector<Scenario>& sanitizer_scenarios() {
-  static const std::vector<Scenario> all = {
-      {"sanitizer", "tensors that kernels bind and nothing orders, and memory that nobody has written", sanitizer},
-      {"missing-waits", "explicit streams that the program does not make wait for each other", missing_waits},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps

@@ -10,6 +10,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 // Hooks that the patches add (backend/hooks.cc).
@@ -62,17 +63,13 @@ struct Scenario {
   void (*run)(Run&);
 };
 
-// All scenarios, in the order of the table in validate/runtime/scenarios.go.
-const std::vector<Scenario>& scenarios();
-const std::vector<Scenario>& stream_scenarios();
-const std::vector<Scenario>& guard_scenarios();
-const std::vector<Scenario>& failure_scenarios();
-const std::vector<Scenario>& copy_scenarios();
-const std::vector<Scenario>& extension_scenarios();
-const std::vector<Scenario>& sanitizer_scenarios();
-const std::vector<Scenario>& operation_tests();
-// What make bench times.
-const std::vector<Scenario>& benchmarks();
+// benchmark: what make bench times, found by its name alone.
+enum class Kind { scenario, operation, benchmark };
+
+// Called by each file for its own before main begins, so that a program has the scenarios of the files that it is made
+// of. Always true.
+bool add_scenarios(Kind kind, std::vector<Scenario> scenarios);
+const std::vector<std::pair<Kind, Scenario>>& all_scenarios();
 
 // What programs of the reference pool came to; lists are the inside of JSON arrays.
 struct ProgramResults {

@@ -456,30 +456,28 @@ void forked(Run& run) {
   });
 }
 
+const bool added = add_scenarios(
+    Kind::scenario,
+    {
+        {"explicit-streams", "streams of the program's own, set and restored", explicit_streams},
+        {"device-synchronize", "torch.mps.synchronize waits for every stream", device_synchronize},
+        {"training-streams", "training on streams of the program's own", training},
+        {"training-main", "training on the main thread uses stream 0 alone", training_main},
+        {"record-stream", "a tensor freed while a recorded stream uses it", record_stream},
+        {"buffer-reuse-streams", "memory freed on one stream, allocated on another", buffer_reuse_streams},
+        {"hand-over-ring", "tensors passed around a ring of threads", ring},
+        {"hand-over-tree", "tensors summed up a tree of threads", tree},
+        {"hand-over-in-place", "one tensor changed by all threads at once", in_place},
+        {"hand-over-weights", "weights read by all threads, changed in between", weights},
+        {"hand-over-freed", "tensors freed by another thread than their maker", freed_by_another},
+        {"hand-over-random", "random programs that pass tensors between threads", random_programs},
+        {"first-use", "the main thread's weights, used by threads that are new to mps", first_use},
+        {"stream-per-thread", "a stream for each thread while it lives", stream_per_thread},
+        {"release-slot", "a thread returns its stream and goes on", release},
+        {"exhausted-error", "no stream left: an error", exhausted_error},
+        {"exhausted-wait", "no stream left: wait for one", exhausted_wait},
+        {"fork", "the child of a fork", forked},
+    });
+
 }  // namespace
-
-const std::vector<Scenario>& stream_scenarios() {
-  static const std::vector<Scenario> all = {
-      {"explicit-streams", "streams of the program's own, set and restored", explicit_streams},
-      {"device-synchronize", "torch.mps.synchronize waits for every stream", device_synchronize},
-      {"training-streams", "training on streams of the program's own", training},
-      {"training-main", "training on the main thread uses stream 0 alone", training_main},
-      {"record-stream", "a tensor freed while a recorded stream uses it", record_stream},
-      {"buffer-reuse-streams", "memory freed on one stream, allocated on another", buffer_reuse_streams},
-      {"hand-over-ring", "tensors passed around a ring of threads", ring},
-      {"hand-over-tree", "tensors summed up a tree of threads", tree},
-      {"hand-over-in-place", "one tensor changed by all threads at once", in_place},
-      {"hand-over-weights", "weights read by all threads, changed in between", weights},
-      {"hand-over-freed", "tensors freed by another thread than their maker", freed_by_another},
-      {"hand-over-random", "random programs that pass tensors between threads", random_programs},
-      {"first-use", "the main thread's weights, used by threads that are new to mps", first_use},
-      {"stream-per-thread", "a stream for each thread while it lives", stream_per_thread},
-      {"release-slot", "a thread returns its stream and goes on", release},
-      {"exhausted-error", "no stream left: an error", exhausted_error},
-      {"exhausted-wait", "no stream left: wait for one", exhausted_wait},
-      {"fork", "the child of a fork", forked},
-  };
-  return all;
-}
-
 }  // namespace mpsforge::hostmps
