@@ -109,7 +109,7 @@ func onlyEvents() int {
 	return 0
 }
 
-// gitConfig is what git is told instead of the user's settings.
+// gitConfig is git's settings, instead of the user's.
 const gitConfig = "[user]\nname = Test\nemail = test@example.invalid\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n"
 
 // TestScripts runs the behaviour of the commands as written in testdata/script.
