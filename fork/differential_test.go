@@ -214,7 +214,7 @@ func mutate(random *rand.Rand, r repo, n int) {
 func TestApplyGivesTheTreesOfGitAm(t *testing.T) {
 	histories := 40
 	if testing.Short() {
-		histories = 12
+		histories = 4
 	}
 	for seed := range histories {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -34,7 +34,11 @@ func TestTwoFetchesIntoOneFolder(t *testing.T) {
 	}
 	took := time.Since(started)
 	random := rand.New(rand.NewPCG(1, 25))
-	for round := range 60 {
+	rounds := 60
+	if testing.Short() {
+		rounds = 12
+	}
+	for round := range rounds {
 		dir := filepath.Join(t.TempDir(), "checkout")
 		from := [2]string{"right.tar", []string{"right.tar", "wrong.tar"}[round%2]}
 		wait := [2]time.Duration{0, time.Duration(random.Int64N(int64(took) + 1))}

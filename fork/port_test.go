@@ -82,7 +82,7 @@ func (r repo) cherryPick(commit string) string {
 func TestPortAgreesWithCherryPick(t *testing.T) {
 	histories := 40
 	if testing.Short() {
-		histories = 25
+		histories = 6
 	}
 	seen := make(chan fork.PortOutcome, histories*8)
 	t.Run("histories", func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestPortAgreesWithCherryPick(t *testing.T) {
 	}
 	t.Log(count)
 	for _, outcome := range []fork.PortOutcome{fork.PortUnchanged, fork.PortMoved, fork.PortMerged, fork.PortUpstream, fork.PortConflicts} {
-		if count[outcome] == 0 {
+		if count[outcome] == 0 && !testing.Short() {
 			t.Errorf("no history led to the outcome %q", outcome)
 		}
 	}

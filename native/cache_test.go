@@ -79,6 +79,9 @@ func TestCgoPackagesImportWhatTheyInclude(t *testing.T) {
 // A header is edited in a copy of the tree, with Go's build cache warm: what includes it must be compiled again. With
 // -trimpath the folder's name does not count, so that `make build` warms the cache for the copy too.
 func TestGoSeesAnEditedHeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: a copy of all cgo packages is built; go test -run '^TestGoSeesAnEditedHeader$' ./native")
+	}
 	root := t.TempDir()
 	native := filepath.Join(root, "native")
 	for _, name := range []string{"go.mod", "go.sum"} {

@@ -100,6 +100,9 @@ func chromium(t *testing.T) context.Context {
 // The page of each report can be read on a phone and on a desk, in light and dark: no script fails, nothing is fetched,
 // nothing sticks out, no text is pale. MPSFORGE_SCREENSHOTS names a folder for pictures of it.
 func TestPageInBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: a browser opens each report; go test -run '^TestPageInBrowser$' ./reports")
+	}
 	browser := chromium(t)
 	for _, path := range realReports(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
@@ -156,6 +159,9 @@ func TestPrintedPageIsOpen(t *testing.T) {
 
 // The check itself finds what it is there for.
 func TestPlantedFaultsAreSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: a browser opens a page for each fault; go test -run '^TestPlantedFaultsAreSeen$' ./reports")
+	}
 	browser := chromium(t)
 	sentence := strings.Repeat("<p>enough to look at</p>", 100)
 	for name, c := range map[string]struct{ page, want string }{

@@ -28,6 +28,10 @@ func TestOneCauseOneCode(t *testing.T) {
 		return all
 	}
 	withPatches := append([]string{"lint", "metal explain", "baseline show", "fetch"}, onCheckout[:len(onCheckout)-1]...)
+	forms := []string{"", " --json", " --progress json"}
+	if testing.Short() {
+		forms = forms[1:2] // the others give the same codes
+	}
 	for _, cause := range []struct {
 		name     string
 		code     int
@@ -65,7 +69,7 @@ func TestOneCauseOneCode(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, command := range cause.commands {
-				for _, form := range []string{"", " --json", " --progress json"} {
+				for _, form := range forms {
 					var out, errs bytes.Buffer
 					code := execute(context.Background(), strings.Fields("mpsforge "+command+form), streams{out: &out, err: &errs})
 					if code != cause.code {

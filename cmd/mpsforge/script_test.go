@@ -109,6 +109,9 @@ func onlyEvents() int {
 	return 0
 }
 
+// gitConfig is git's settings, instead of the user's.
+const gitConfig = "[user]\nname = Test\nemail = test@example.invalid\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n"
+
 // TestScripts runs the behaviour of the commands as written in testdata/script.
 func TestScripts(t *testing.T) {
 	cache, err := cacheDir()
@@ -135,7 +138,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("REPOSITORY", repository)
-			return os.WriteFile(filepath.Join(env.WorkDir, "gitconfig"), []byte("[user]\nname = Test\nemail = test@example.invalid\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n"), 0o644)
+			return os.WriteFile(filepath.Join(env.WorkDir, "gitconfig"), []byte(gitConfig), 0o644)
 		},
 		Condition: func(name string) (bool, error) {
 			switch name {
@@ -147,39 +150,72 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"project": project, "verified": verified, "same": same, "wheel": wheel,
+			"project": project(t), "verified": verified, "same": same, "wheel": wheel,
 		},
 	})
 }
 
-// project makes a small stand-in for PyTorch in ./upstream, tagged v2.9.1, a series of three patches for it in
-// ./patches, which MPSFORGE_PATCHES then names, and a clone at the tag in ./pytorch. BASE is the tag's commit and BASE_TREE its tree. With debian there is an older baseline
-// v2.6.0 too, whose commit OLDER names, with a series of one patch, and its source package in the cache.
-func project(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 1 || len(args) == 1 && args[0] != "debian" {
-		ts.Fatalf("usage: project [debian]")
+// standIn is a small stand-in for PyTorch, which scripts get copies of.
+type standIn struct {
+	dir string
+	env map[string]string
+}
+
+// project gives the command of scripts that puts a small stand-in for PyTorch into ./upstream, tagged v2.9.1, a series of three patches for
+// it into ./patches, which MPSFORGE_PATCHES then names, and a clone at the tag into ./pytorch. BASE is the tag's commit and BASE_TREE its tree.
+// With debian there is an older baseline v2.6.0 too, whose commit OLDER names, with a series of one patch, and its source package in the cache.
+func project(t *testing.T) func(*testscript.TestScript, bool, []string) {
+	plain, debian := makeStandIn(t, false), makeStandIn(t, true)
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) > 1 || len(args) == 1 && args[0] != "debian" {
+			ts.Fatalf("usage: project [debian]")
+		}
+		one := plain
+		if len(args) == 1 {
+			one = debian
+		}
+		ts.Check(ts.Exec("cp", "-a", one.dir+"/.", "."))
+		ts.Check(ts.Exec("git", "-C", "pytorch", "remote", "set-url", "origin", ts.MkAbs("upstream")))
+		ts.Setenv("MPSFORGE_PATCHES", ts.MkAbs("patches"))
+		for name, value := range one.env {
+			ts.Setenv(name, value)
+		}
 	}
-	up := ts.MkAbs("upstream")
+}
+
+func makeStandIn(t *testing.T, debian bool) standIn {
+	t.Helper()
+	made := standIn{t.TempDir(), map[string]string{}}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(name string) string { return filepath.Join(made.dir, name) }
+	up, config := in("upstream"), filepath.Join(t.TempDir(), "gitconfig")
+	check(os.WriteFile(config, []byte(gitConfig), 0o644))
 	git := func(dir string, args ...string) string {
+		t.Helper()
 		command := exec.Command("git", append([]string{"-C", dir}, args...)...)
-		command.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "GIT_CONFIG_GLOBAL="+ts.Getenv("GIT_CONFIG_GLOBAL"), "GIT_CONFIG_NOSYSTEM=1",
+		command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+config, "GIT_CONFIG_NOSYSTEM=1",
 			"GIT_AUTHOR_DATE=2026-01-02T03:04:05+0100", "GIT_COMMITTER_DATE=2026-01-02T03:04:05+0100")
 		output, err := command.CombinedOutput()
 		if err != nil {
-			ts.Fatalf("git %v: %v\n%s", args, err, output)
+			t.Fatalf("git %v: %v\n%s", args, err, output)
 		}
 		return strings.TrimSpace(string(output))
 	}
 	write := func(name, content string) {
 		path := filepath.Join(up, name)
-		ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
-		ts.Check(os.WriteFile(path, []byte(content), 0o644))
+		check(os.MkdirAll(filepath.Dir(path), 0o755))
+		check(os.WriteFile(path, []byte(content), 0o644))
 	}
 	commit := func(subject string) {
 		git(up, "add", "-A")
 		git(up, "commit", "-q", "-m", subject+"\n\nWhy it is needed.\n\nUpstream-Status: Pending\nScenario: none")
 	}
-	ts.Check(os.MkdirAll(up, 0o755))
+	check(os.MkdirAll(up, 0o755))
 	git(up, "init", "-q")
 	numbered := func(n int, changed map[int]string) string {
 		var b strings.Builder
@@ -193,14 +229,14 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 		return b.String()
 	}
 	format := []string{"format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames"}
-	if len(args) == 1 {
+	if debian {
 		write("aten/stream.mm", "an older stream\n")
 		commit("PyTorch")
 		git(up, "tag", "v2.6.0")
 		write("aten/stream.mm", "an older stream, changed\n")
 		commit("[MPS] Change streams")
-		ts.Check(os.MkdirAll(ts.MkAbs("patches/v2.6.0"), 0o755))
-		git(up, append(format, "--output", ts.MkAbs("patches/v2.6.0/streams.patch"), "v2.6.0..HEAD")...)
+		check(os.MkdirAll(in("patches/v2.6.0"), 0o755))
+		git(up, append(format, "--output", in("patches/v2.6.0/streams.patch"), "v2.6.0..HEAD")...)
 		git(up, "reset", "-q", "--hard", "v2.6.0")
 	}
 	write("aten/stream.mm", numbered(60, nil))
@@ -219,18 +255,18 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 	write("aten/stream.mm", numbered(60, map[int]string{10: "line ten\n", 30: "line thirty\n", 50: "line fifty\nand one more\n"}))
 	commit("[MPS] Tidy up")
 
-	dir := ts.MkAbs("patches/v2.9.1")
-	ts.Check(os.MkdirAll(dir, 0o755))
-	out := ts.MkAbs("mails")
+	dir := in("patches/v2.9.1")
+	check(os.MkdirAll(dir, 0o755))
+	out := in("mails")
 	git(up, append(format, "-o", out, "v2.9.1..HEAD")...)
 	mails, err := filepath.Glob(filepath.Join(out, "*.patch"))
-	ts.Check(err)
+	check(err)
 	slices.Sort(mails)
 	names := []string{"slots", "streams", "tidy"}
 	for i, mail := range mails {
-		ts.Check(os.Rename(mail, filepath.Join(dir, names[i]+".patch")))
+		check(os.Rename(mail, filepath.Join(dir, names[i]+".patch")))
 	}
-	ts.Check(os.WriteFile(filepath.Join(dir, "series"), []byte("slots.patch\nstreams.patch\ntidy.patch\n"), 0o644))
+	check(os.WriteFile(filepath.Join(dir, "series"), []byte("slots.patch\nstreams.patch\ntidy.patch\n"), 0o644))
 	record := func(name string, source *patches.Source, paths ...string) (base string) {
 		base = git(up, "rev-parse", name+"^{commit}")
 		read := func(path string) (string, []byte, error) {
@@ -243,43 +279,43 @@ func project(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: name, Tag: name, Commit: base, Tree: git(up, "rev-parse", base+"^{tree}"), Source: source},
 			paths, nil, read)
-		ts.Check(err)
+		check(err)
 		write := func(blobs patches.Blobs) {
 			files, err := patches.FactFiles(baseline, &digests, blobs)
-			ts.Check(err)
-			_, err = patches.Rewrite(ts.MkAbs(filepath.Join("patches", name)), files, nil)
-			ts.Check(err)
+			check(err)
+			_, err = patches.Rewrite(in(filepath.Join("patches", name)), files, nil)
+			check(err)
 		}
 		write(patches.Blobs{Schema: 1, Tag: name})
-		series, err := patches.Load(os.DirFS(ts.MkAbs("patches")), name)
-		ts.Check(err)
+		series, err := patches.Load(os.DirFS(in("patches")), name)
+		check(err)
 		blobs, err := patches.RecordBlobs(series, func(path string) ([]byte, error) { _, content, err := read(path); return content, err })
-		ts.Check(err)
+		check(err)
 		write(blobs)
 		return base
 	}
 	base := record("v2.9.1", nil, "aten/stream.mm", "aten/event.mm", "aten/old.mm", "aten/slots.h", "aten/new.mm")
-	if len(args) == 1 {
-		ts.Check(os.WriteFile(ts.MkAbs("patches/v2.6.0/series"), []byte("streams.patch\n"), 0o644))
-		archive := ts.MkAbs("archive.tar.xz")
+	if debian {
+		check(os.WriteFile(in("patches/v2.6.0/series"), []byte("streams.patch\n"), 0o644))
+		archive := in("archive.tar.xz")
 		git(up, "-c", "tar.tar.xz.command=xz -c", "archive", "--prefix=pytorch/", "-o", archive, "v2.6.0^{tree}")
 		content, err := os.ReadFile(archive)
-		ts.Check(err)
+		check(err)
 		sum := fmt.Sprintf("%x", sha256.Sum256(content))
-		ts.Setenv("OLDER", record("v2.6.0", &patches.Source{Suite: "trixie", Package: "pytorch", File: "pytorch.orig.tar.xz", SHA256: sum, Size: int64(len(content))},
-			"aten/stream.mm"))
-		cached := filepath.Join(ts.Getenv("MPSFORGE_CACHE"), "sources", sum)
-		ts.Check(os.MkdirAll(cached, 0o755))
-		ts.Check(os.Rename(archive, filepath.Join(cached, "pytorch.orig.tar.xz")))
+		made.env["OLDER"] = record("v2.6.0", &patches.Source{Suite: "trixie", Package: "pytorch", File: "pytorch.orig.tar.xz", SHA256: sum, Size: int64(len(content))},
+			"aten/stream.mm")
+		cached := in(filepath.Join("cache/sources", sum))
+		check(os.MkdirAll(cached, 0o755))
+		check(os.Rename(archive, filepath.Join(cached, "pytorch.orig.tar.xz")))
 	}
-	git(ts.MkAbs("."), "clone", "-q", "--no-local", "upstream", "pytorch")
-	git(ts.MkAbs("pytorch"), "checkout", "-q", "-b", "work", "v2.9.1")
+	git(in("."), "clone", "-q", "--no-local", "upstream", "pytorch")
+	git(in("pytorch"), "checkout", "-q", "-b", "work", "v2.9.1")
 	git(up, "checkout", "-q", "-b", "wanted", "main")
 	git(up, "checkout", "-q", "--detach", "v2.9.1")
-	ts.Setenv("MPSFORGE_PATCHES", ts.MkAbs("patches"))
-	ts.Setenv("BASE", base)
-	ts.Setenv("WANTED", git(up, "rev-parse", "wanted^{tree}"))
-	ts.Setenv("BASE_TREE", git(up, "rev-parse", base+"^{tree}"))
+	made.env["BASE"] = base
+	made.env["WANTED"] = git(up, "rev-parse", "wanted^{tree}")
+	made.env["BASE_TREE"] = git(up, "rev-parse", base+"^{tree}")
+	return made
 }
 
 // verified records that every stage passed on the series in ./patches for v2.9.1, which its stand-in for PyTorch is too small for.

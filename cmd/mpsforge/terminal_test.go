@@ -246,6 +246,9 @@ func TestShortCommandsAskNothing(t *testing.T) {
 
 // TestSignalTellsTheStatus sends SIGUSR1 to a command in each mode.
 func TestSignalTellsTheStatus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: the stage reference is started three times; go test -run '^TestSignalTellsTheStatus$' ./cmd/mpsforge")
+	}
 	for _, mode := range []string{"plain", "json", "tty"} {
 		command, terminal, shown := onTerminal(t, "verify", "--stages", "reference", "--progress", mode)
 		waitFor(t, "the reference stage", func() bool { return strings.Contains(shown(), "verify reference") })

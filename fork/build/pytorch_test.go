@@ -19,6 +19,9 @@ import (
 // A build ends in a wheel that is installed and imports, with the stamp in its library and beside it. The next one finds
 // nothing to do.
 func TestBuildMakesAnEnvironmentAndThenHasNothingToDo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: a virtual environment is made; go test -run '^TestBuildMakesAnEnvironmentAndThenHasNothingToDo$' ./fork/build")
+	}
 	p := newProject(t)
 	p.options.Venv = p.path("build", "venv")
 	log := &eventLog{}
@@ -207,6 +210,9 @@ func TestSecondBuildIsRefused(t *testing.T) {
 
 // Compilers that a killed ninja has left behind still write into the build: nobody else may, until the last has ended.
 func TestLeftCompilersHoldTheLock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: it waits for a lock; go test -run '^TestLeftCompilersHoldTheLock$' ./fork/build")
+	}
 	p := newProject(t)
 	p.mustBuild()
 	runs := p.path("compiler-runs")
@@ -288,6 +294,9 @@ func TestMPSCommandsAreKnown(t *testing.T) {
 
 // A build says how long the rest takes, from what the commands took last time, at most ten times a second.
 func TestProgressIsLearntAndThinned(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: its compiler is slow; go test -run '^TestProgressIsLearntAndThinned$' ./fork/build")
+	}
 	p := newProject(t)
 	p.options.Jobs = 1
 	p.program("c++", `case "$*" in *-c*) sleep 0.4;; esac; exec c++ "$@"`)

@@ -31,7 +31,7 @@ var ErrFlood = errors.New("it was stopped because it wrote too much")
 
 // graceAfterTerminate is how long a program that was asked to end may take before it is killed. git removes its lock
 // files on SIGTERM, so a kill at once would leave them behind.
-const graceAfterTerminate = 5 * time.Second
+var graceAfterTerminate = 5 * time.Second // a test shortens it
 
 // Command is one program run.
 type Command struct {

@@ -3,6 +3,7 @@ package allocator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,10 +28,13 @@ type trial struct {
 	stuck    bool // a thread may still be inside the subject
 }
 
-// CheckScenarios runs every scenario: one check each. They call the subject from this process.
-func CheckScenarios(ctx context.Context, c *stage.Checker, subject *slots.Subject) []reports.Check {
+// CheckScenarios runs the named scenarios, or all if none is named: one check each. They call the subject from this process.
+func CheckScenarios(ctx context.Context, c *stage.Checker, subject *slots.Subject, only ...string) []reports.Check {
 	var checks []reports.Check
 	for _, scenario := range slotScenarios {
+		if len(only) > 0 && !slices.Contains(only, scenario.name) {
+			continue
+		}
 		if ctx.Err() != nil {
 			break
 		}

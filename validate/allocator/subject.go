@@ -15,13 +15,12 @@ var adapterSources embed.FS
 // Subject is the code under test: what is compiled together with the harness.
 type Subject struct {
 	sources []cxx.Source
-	flags   []string
 }
 
 // Reference is the reference as a subject, for the sanitizer builds.
 func Reference() (Subject, error) {
 	sources, err := native.Files("slots/slots.h", "slots/reference.cc", "programs/slots_reference_subject.cc")
-	return Subject{sources: sources}, err
+	return Subject{sources}, err
 }
 
 // FromHeader is the allocator of a checkout's header. Its library answers identity with the given text.
@@ -34,8 +33,10 @@ func FromHeader(header []byte, identity string) (Subject, error) {
 	if err != nil {
 		return Subject{}, fmt.Errorf("embedded sources: %w", err)
 	}
-	sources = append(sources, cxx.Source{Path: "programs/slots_adapter.cc", Data: adapter}, cxx.Source{Path: "include/ATen/mps/MPSStreamSlots.h", Data: header})
-	return Subject{sources, []string{"-DMPSFORGE_STAMP=" + cString(identity)}}, nil
+	// A header holds the identity: a flag would have what knows nothing of it compiled again, too.
+	stamp := cxx.Source{Path: "include/mpsforge_stamp.h", Data: []byte("#define MPSFORGE_STAMP " + cString(identity) + "\n")}
+	sources = append(sources, cxx.Source{Path: "programs/slots_adapter.cc", Data: adapter}, cxx.Source{Path: "include/ATen/mps/MPSStreamSlots.h", Data: header}, stamp)
+	return Subject{sources}, nil
 }
 
 // cString writes text as a C++ string literal.
@@ -54,13 +55,13 @@ func cString(text string) string {
 }
 
 func (s Subject) Library() cxx.Target {
-	return cxx.Target{Flavour: cxx.Library, Sources: s.sources, Flags: s.flags}
+	return cxx.Target{Flavour: cxx.Library, Sources: s.sources}
 }
 
 // stress is the program that drives the subject from many threads, for a sanitizer.
 func (s Subject) stress(kind cxx.Flavour) (cxx.Target, error) {
 	more, err := native.Files("schedule/random.h", "slots/harness.h", "slots/harness.cc", "programs/slots_stress.cc")
-	return cxx.Target{Flavour: kind, Sources: append(more, s.sources...), Flags: s.flags}, err
+	return cxx.Target{Flavour: kind, Sources: append(more, s.sources...)}, err
 }
 
 // scheduleSearch is the program that enumerates the interleavings of a header's allocator.

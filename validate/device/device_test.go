@@ -64,6 +64,9 @@ func observed(t *testing.T, p corpus.Program) Program {
 
 // Without a device the stage tries its driver over the software Metal, and has no verdict.
 func TestStageWithoutADevice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: every program of the device is run; go test -run '^TestStageWithoutADevice$' ./validate/device")
+	}
 	if _, err := script.Identity(script.Apple); err == nil {
 		t.Skip("SKIP stage device without a device: this system has one")
 	}

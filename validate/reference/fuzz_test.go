@@ -18,6 +18,9 @@ const fuzzChanges = "200"
 // TestNativeFuzzTargets runs the seeds of the fuzz targets in C++, and changed forms of them, the same ones each time. The seeds are in
 // testdata/fuzz, where make fuzz puts what it finds.
 func TestNativeFuzzTargets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: changed seeds are run with AddressSanitizer; go test -run '^TestNativeFuzzTargets$' ./validate/reference")
+	}
 	for target, parts := range map[string][]string{
 		"rewrite": {"msl/rewrite.h", "msl/rewrite.cc"},
 		"metal":   {"schedule/", "metal/", "pool/", "script/"}, // all that the engine's other programs have, so that objects are shared

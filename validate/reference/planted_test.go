@@ -364,6 +364,9 @@ func runFault(t *testing.T, engine string, fault fault, program corpus.Program) 
 // accepts them proves nothing, and one that dies of them proves no more. Beside each is its control: on the engine
 // without a fault the same program, run the same way, comes to what it must.
 func TestPlantedFaultsAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: each faulty engine is compiled and run; go test -run '^TestPlantedFaultsAreFound$' ./validate/reference")
+	}
 	cache := stagetest.Cache()
 	tools := cxx.Find(t.Context(), cache)
 	if tools.Err != nil {

@@ -201,6 +201,9 @@ func TestViolationAbortsAsOnAMac(t *testing.T) {
 
 // The checker's own scenarios and its comparison with a brute-force oracle are C++: they call what no program can.
 func TestOrderCheckerAgreesWithItsOracle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: millions of histories are compared; go test -run '^TestOrderCheckerAgreesWithItsOracle$' ./validate/reference")
+	}
 	runPlainAndSanitized(t, "metal/order.h", "metal/shadow.h", "metal/order.cc", "metal/shadow.cc", "metal/signals.cc",
 		"programs/order_test.cc", "programs/order_random.h", "programs/order_random.cc")
 }

@@ -128,6 +128,9 @@ const longOnly = "noticed in the long form only"
 // the reason; no other may come. MPSFORGE_VACUOUS=long looks at many more schedules, for
 // some minutes.
 func TestNoOrderingCallOfAProgramIsVacuous(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: each program is run once for each of its calls; go test -run '^TestNoOrderingCallOfAProgramIsVacuous$' ./validate/reference")
+	}
 	engine, effort := soundEngine(t), quick
 	inLong := os.Getenv("MPSFORGE_VACUOUS") == "long"
 	if inLong {

@@ -1,6 +1,6 @@
 // Puts the slot allocator of a PyTorch checkout, ATen/mps/MPSStreamSlots.h, behind the C ABI of the reference.
 //
-// MPSFORGE_STAMP is a string literal given to the compiler: what identity() answers.
+// mpsforge_stamp.h, which is written for each header, defines MPSFORGE_STAMP: what identity() answers.
 #include <ATen/mps/MPSStreamSlots.h>
 
 #include <cstring>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "../slots/slots.h"
+#include "mpsforge_stamp.h"
 
 namespace {
 

@@ -1,0 +1,5 @@
+package run
+
+import "time"
+
+func init() { graceAfterTerminate = time.Second }
