@@ -155,7 +155,7 @@ func mergeStage(parts []*Stage) (merged Stage, asked bool, err error) {
 			if merged.Verdict != Failed {
 				merged.Verdict, merged.Reason = Failed, fmt.Sprintf("shard %s: %s", label(at), s.Reason)
 			}
-		case notDone == "" && s.Verdict != Passed && (s.Part == nil || s.Part.Jobs > 0):
+		case notDone == "" && (s.Part == nil || !s.Part.Done):
 			notDone = fmt.Sprintf("shard %s did not judge its part: %s", label(at), s.Reason)
 		}
 		merged.Seconds += s.Seconds
@@ -189,12 +189,14 @@ func mergeStage(parts []*Stage) (merged Stage, asked bool, err error) {
 	return merged, true, nil
 }
 
-// mergeFacts has what all shards say alike once, and the rest by shard.
+// mergeFacts has each fact once. Where another shard says something else under the same name, the shard is in it.
 func mergeFacts(parts []*Stage, label func(int) string) []Fact {
 	var all []Fact
 	for at, s := range parts {
 		for _, fact := range s.Facts {
-			if slices.ContainsFunc(parts, func(other *Stage) bool { return len(other.Facts) > 0 && !slices.Contains(other.Facts, fact) }) {
+			if slices.ContainsFunc(parts, func(other *Stage) bool {
+				return !slices.Contains(other.Facts, fact) && slices.ContainsFunc(other.Facts, func(f Fact) bool { return f.Name == fact.Name })
+			}) {
 				fact.Name += ", shard " + label(at)
 			}
 			if !slices.Contains(all, fact) {
@@ -256,10 +258,13 @@ func (t *Table) addUp(other Table) {
 	}
 }
 
-// mergeChecks makes one check of those that several shards have under one name. It passed only if it passed in each of them. One
-// that a shard was to judge for all, and did not, has failed.
+// mergeChecks makes one check of those that several shards have under one name; where one shard has several, of the first ones, the
+// second ones, and so on. It passed only if it passed in each of them. One that a shard was to judge for all, and did not, has failed.
 func mergeChecks(parts []*Stage, label func(int) string) []Check {
-	type key struct{ name, subject, rule string }
+	type key struct {
+		name, subject, rule string
+		nth                 int
+	}
 	type judged struct {
 		owner  int
 		checks []Check
@@ -268,8 +273,11 @@ func mergeChecks(parts []*Stage, label func(int) string) []Check {
 	found := map[key]*judged{}
 	var order []key
 	for at, s := range parts {
+		seen := map[key]int{}
 		for _, check := range s.Checks {
-			k := key{check.Name, check.Subject, check.Rule}
+			k := key{check.Name, check.Subject, check.Rule, 0}
+			seen[k]++
+			k.nth = seen[k]
 			if found[k] == nil {
 				found[k] = &judged{}
 				order = append(order, k)

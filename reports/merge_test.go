@@ -21,7 +21,7 @@ func shards() (all []*reports.Report, names []string) {
 			Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: "d", Patches: []string{"one"}}, Limits: []string{"It shows nothing else."},
 			Choices: map[string]string{"shard": fmt.Sprintf("%d/3", i+1), "operators": "add"}, Shard: &reports.Shard{Index: i + 1, Of: 3},
 			Stages: []reports.Stage{{Name: "checkout", Question: "?", Verdict: reports.Passed, Checks: []reports.Check{{Name: "exact", Verdict: reports.Passed}}},
-				{Name: "operators", Question: "?", Seconds: 1, Part: &reports.Part{Jobs: jobs, Of: 10, Digest: "jobs"}, Counts: map[string]int64{"jobs": int64(jobs)},
+				{Name: "operators", Question: "?", Seconds: 1, Part: &reports.Part{Jobs: jobs, Of: 10, Digest: "jobs", Done: true}, Counts: map[string]int64{"jobs": int64(jobs)},
 					Facts:  []reports.Fact{{Name: "entries", Value: "10"}, {Name: "library", Value: fmt.Sprint("l", i)}},
 					Tables: []reports.Table{{Title: "coverage", Key: 1, Columns: []string{"form", "jobs"}, Rows: [][]string{{fmt.Sprint("form ", i), "1"}, {"all", fmt.Sprint(jobs)}}}}},
 				{Name: "overlay", Question: "?", Verdict: reports.NotRun, Reason: "not asked for"}}}
@@ -134,7 +134,10 @@ func TestMergeKeepsWhatIsNoPass(t *testing.T) {
 			s.Verdict, s.Reason, s.Part, s.Checks = reports.Skipped, "no torch", nil, s.Checks[1:]
 		}, reports.Skipped,
 			"shard 3/3 did not judge its part: no torch"},
-		"a part without a verdict":       {func(s *reports.Stage) { s.Verdict, s.Reason = reports.Skipped, "device cpu" }, reports.Skipped, "shard 3/3 did not judge its part: device cpu"},
+		"a part that broke off": {func(s *reports.Stage) { s.Verdict, s.Reason, s.Part.Done = reports.Skipped, "device cpu", false }, reports.Skipped, "shard 3/3 did not judge its part: device cpu"},
+		"a part none of whose checks could run": {func(s *reports.Stage) {
+			s.Verdict, s.Reason, s.Checks[0].Verdict = reports.Skipped, "none could", reports.Skipped
+		}, reports.Passed, ""},
 		"a check that nobody has judged": {func(s *reports.Stage) { s.Checks = s.Checks[:1] }, reports.Failed, "without hand-over: shard 3/3 was to judge it, and did not"},
 		"an empty part":                  {func(s *reports.Stage) { s.Verdict, s.Reason, s.Part.Jobs = reports.Skipped, "none", 0 }, reports.Passed, ""},
 	} {

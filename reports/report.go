@@ -117,6 +117,7 @@ type Part struct {
 	Jobs   int    `json:"jobs"`
 	Of     int    `json:"of"`
 	Digest string `json:"digest"` // SHA-256 of the names of all jobs, sorted
+	Done   bool   `json:"done"`   // the stage came to its end on all of the shard's jobs, which may be none
 }
 
 // Plot is a chart that begins at zero: of bars in groups, or of lines over a number. Like a table it decides nothing.
@@ -265,8 +266,8 @@ func (r *Report) Conclude(required []string) {
 	}
 	for _, name := range required {
 		stage := r.Stage(name)
-		nothing := stage != nil && stage.Part != nil && stage.Part.Jobs == 0 // the other shards have its jobs
-		if !ran(stage) && !nothing && !slices.Contains(r.Missing, name) {
+		done := stage != nil && stage.Part != nil && stage.Part.Done // whatever the other shards find
+		if !ran(stage) && !done && !slices.Contains(r.Missing, name) {
 			r.Missing = append(r.Missing, name)
 		}
 	}

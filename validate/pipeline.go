@@ -211,6 +211,9 @@ func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, re
 	started := time.Now()
 	err := s.Run(ctx, env, result)
 	result.Seconds = time.Since(started).Seconds()
+	if result.Part != nil {
+		result.Part.Done = err == nil || result.Part.Jobs == 0
+	}
 	reason, skipped := stage.SkipReason(err)
 	switch {
 	case ctx.Err() != nil:

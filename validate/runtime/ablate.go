@@ -28,6 +28,9 @@ func (r *stageRun) ablate(ctx context.Context) error {
 		return err
 	}
 	for _, patch := range chosen {
+		if !r.env.Shard.Has(withoutJob(patch)) {
+			continue
+		}
 		check, err := r.leaveOut(ctx, patch)
 		if err != nil {
 			return err
@@ -52,7 +55,7 @@ type ablation struct {
 
 // leaveOut runs the scenarios without a patch, as a step of its own, with a grid of its own.
 func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.Check, error) {
-	check := reports.Check{Name: "without " + patch.Name, Subject: "ablation"}
+	check := reports.Check{Name: withoutJob(patch), Subject: "ablation"}
 	r.step = check.Name
 	finish := events.Step(r.env.Sink, r.step)
 	defer func() {
@@ -114,11 +117,23 @@ func (r *stageRun) withoutIn(ctx context.Context, a *ablation, table []scenario,
 		last := all[len(all)-1]
 		// By the table a scenario fails for want of one of its own patches. Where that is one of the others, it says nothing of this one.
 		foreign := !slices.Contains(s.patches, a.patch) && slices.ContainsFunc(s.patches, func(name string) bool { return slices.Contains(with, name) })
+		broken := false
+		if last.Skipped == "" && last.Problem != "" {
+			if broken, err = r.failsWhole(s.name, flavour, func(aside *stageRun, patched *host.Build) (process.Result, error) {
+				all, err := aside.outcomes(ctx, s, patched, 1, func(o process.Result) bool { return o.Problem != "" })
+				if err != nil {
+					return process.Result{}, err
+				}
+				return all[len(all)-1], nil
+			}); err != nil {
+				return err
+			}
+		}
 		switch {
 		case last.Skipped != "":
 		case last.Problem == "":
 			a.passed = addName(a.passed, s.name)
-		case r.failed[failedKey(s.name, flavour)]:
+		case broken:
 			a.broken = addName(a.broken, s.name)
 		case foreign:
 			a.others = addName(a.others, s.name)

@@ -64,7 +64,8 @@ func newStandIn(t *testing.T, ablate ...string) *standIn {
 	}
 	env := &stage.Env{Sink: events.OrDiscard(nil), Identity: identity, Options: stage.Options{Series: series, Quick: true, Seed: 7, Cache: t.TempDir(), Artifacts: t.TempDir(),
 		Host: stage.HostOptions{Ablate: ablate, Flavours: []builds.Flavour{builds.Plain}}}}
-	s.r = &stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: &host.Root{}}, build: s.build, sources: s, stage: &reports.Stage{Name: "runtime"}, step: "verify runtime",
+	s.r = &stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: &host.Root{}, Torch: &host.Torch{}}, build: s.build, sources: s, stage: &reports.Stage{Name: "runtime"}, step: "verify runtime",
+		patched: map[builds.Flavour]*host.Build{}, failed: map[string]bool{},
 		table: []scenario{
 			{name: "one", patches: []string{"locks"}, stock: process.StockLives, iterations: 1},
 			{name: "two", patches: []string{"queues"}, stock: process.StockLives, iterations: 1},
@@ -88,6 +89,14 @@ func (s *standIn) snapshot(out []string) *fork.Snapshot {
 		}
 	}
 	return snapshot
+}
+
+func (s *standIn) Stock(context.Context, string) (*fork.Snapshot, error) {
+	return &fork.Snapshot{Tree: "base"}, nil
+}
+
+func (s *standIn) Patched(context.Context, *patches.Series, string) (*fork.Snapshot, error) {
+	return s.snapshot(nil), nil
 }
 
 func (s *standIn) Without(_ context.Context, _ *patches.Series, name, _ string) (*fork.Snapshot, error) {
@@ -121,7 +130,11 @@ func (s *standIn) build(_ context.Context, source *fork.Snapshot, flavour builds
 	if err != nil {
 		return nil, err
 	}
-	script := fmt.Sprintf("#!/bin/sh\necho '%s, %s:' $1 $3 >>%s\ncase $1 in\n", subject, flavour, s.calls())
+	for _, class := range []string{"MPSStream", "MPSEvent", "MPSAllocator"} {
+		built.Layouts = append(built.Layouts, host.Layout{Class: class})
+	}
+	script := fmt.Sprintf("#!/bin/sh\necho '%s, %s:' $1 $3 >>%s\ncase $1 in\n--list) echo '%s'; exit;;\n", subject, flavour, s.calls(),
+		`[{"name": "op-fill", "operation": true}, {"name": "op-sum", "operation": true}, {"name": "one"}]`)
 	for _, one := range s.r.table {
 		if does := s.fails[subject+": "+one.name]; does != "" {
 			script += one.name + ") " + does + ";;\n"
@@ -149,6 +162,7 @@ func (s *standIn) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.r.patched[built.Stamp.Flavour] = built
 		if err := s.r.scenarios(ctx, nil, built); err != nil {
 			return err
 		}
