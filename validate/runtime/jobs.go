@@ -65,6 +65,19 @@ func (r *stageRun) divide(operations []string, classes []host.Layout) error {
 			r.total += int64(count)
 		}
 	}
+	for _, s := range r.table {
+		if r.env.Shard.Has(s.name) {
+			r.allRows += checks[s.name]
+		}
+	}
+	left, err := r.leftOut()
+	if err != nil {
+		return err
+	}
+	for _, patch := range left {
+		r.allRows += len(r.flavours()) * len(r.without(patch))
+	}
+	r.reached(0)
 	return r.env.Shard.Split(r.stage, slices.Collect(maps.Keys(checks)))
 }
 

@@ -44,7 +44,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: scenarios(), stage: report, step: stage.StepName(report.Name), patched: map[builds.Flavour]*host.Build{}, failed: map[string]bool{}}
-	return r.keeping(func() error { return r.run(ctx) })
+	return r.run(ctx)
 }
 
 // run fills the report.
@@ -52,6 +52,9 @@ func (r *stageRun) run(ctx context.Context) error {
 	env, report := r.env, r.stage
 	if _, err := env.Series.Named(env.Host.Ablate); err != nil {
 		return err // before any work
+	}
+	if err := r.keep(); err != nil {
+		return err
 	}
 	stock, err := r.sources.Stock(ctx, env.Cache)
 	if err != nil {
@@ -128,6 +131,8 @@ type stageRun struct {
 	patched map[builds.Flavour]*host.Build
 	failed  map[string]bool
 	kept    *keptRuns // nil unless patches are left out
+	// rows of scenarios on a build that have run, and all of them.
+	rows, allRows int
 }
 
 // failedKey names a scenario, or a program of the pool, in a flavour.
@@ -254,16 +259,19 @@ func (r *stageRun) scenarios(ctx context.Context, stock, patched *host.Build) er
 	for _, s := range mine {
 		if s.notThread != "" && patched.Stamp.Flavour == builds.Thread {
 			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(builds.Thread), Verdict: reports.Skipped, Detail: s.notThread})
+			r.reached(1)
 			continue
 		}
 		if stock != nil {
 			if err := r.onStock(ctx, s, stock); err != nil {
 				return err
 			}
+			r.reached(1)
 		}
 		if err := r.onPatched(ctx, s, patched); err != nil {
 			return err
 		}
+		r.reached(1)
 	}
 	return nil
 }

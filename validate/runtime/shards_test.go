@@ -16,7 +16,7 @@ import (
 // report is that of the stage, run as a shard, or as a whole.
 func (s *standIn) report(shard stage.Shard) *reports.Report {
 	s.r.env.Shard = shard
-	err := s.r.keeping(func() error { return s.r.run(s.t.Context()) })
+	err := s.r.run(s.t.Context())
 	if _, empty := stage.SkipReason(err); err != nil && !empty {
 		s.t.Fatal(err)
 	}
