@@ -207,37 +207,39 @@ func mergeFacts(parts []*Stage, label func(int) string) []Fact {
 	return all
 }
 
-// mergeTables adds up tables of counts; others stay apart, unless they are equal.
+// mergeTables adds up tables of counts, and puts the rows of others one after another, each once. Where shards have other columns under
+// the same title, the shard is in it.
 func mergeTables(parts []*Stage, label func(int) string) []Table {
 	var all []Table
 	for at, s := range parts {
 		for _, table := range s.Tables {
-			if table.Key == 0 {
-				equal := func(t Table) bool {
-					return t.Title == table.Title && slices.EqualFunc(t.Rows, table.Rows, slices.Equal[[]string])
-				}
-				if at > 0 && slices.ContainsFunc(parts[0].Tables, equal) {
-					continue
-				}
-				if slices.ContainsFunc(parts, func(other *Stage) bool { return len(other.Tables) > 0 && !slices.ContainsFunc(other.Tables, equal) }) {
-					table.Title += ", shard " + label(at)
-				}
-				all = append(all, table)
+			same := func(t Table) bool { return t.Title == table.Title && slices.Equal(t.Columns, table.Columns) }
+			if i := slices.IndexFunc(all, same); i >= 0 {
+				all[i].add(table)
 				continue
 			}
-			if same := slices.IndexFunc(all, func(t Table) bool { return t.Title == table.Title && slices.Equal(t.Columns, table.Columns) }); same >= 0 {
-				all[same].addUp(table)
-				continue
+			rows := table.Rows
+			table.Rows = nil
+			table.add(Table{Rows: rows})
+			if slices.ContainsFunc(all, func(t Table) bool { return t.Title == table.Title }) {
+				table.Title += ", shard " + label(at)
 			}
-			table.Rows = slices.Clone(table.Rows)
 			all = append(all, table)
 		}
 	}
 	return all
 }
 
-// addUp adds another table's counts. A row that is new comes behind the one that it was behind there.
-func (t *Table) addUp(other Table) {
+// add adds another table's rows: in a table of counts up, also its texts, where a new row comes behind the one that it was behind there.
+func (t *Table) add(other Table) {
+	if t.Key == 0 {
+		for _, row := range other.Rows {
+			if !slices.ContainsFunc(t.Rows, func(have []string) bool { return slices.Equal(have, row) }) {
+				t.Rows = append(t.Rows, row)
+			}
+		}
+		return
+	}
 	behind := -1
 	for _, row := range other.Rows {
 		at := slices.IndexFunc(t.Rows, func(have []string) bool { return slices.Equal(have[:t.Key], row[:t.Key]) })
@@ -250,8 +252,11 @@ func (t *Table) addUp(other Table) {
 		for i := t.Key; i < len(sum); i++ {
 			a, errA := strconv.Atoi(sum[i])
 			b, errB := strconv.Atoi(row[i])
-			if errA == nil && errB == nil {
+			switch {
+			case errA == nil && errB == nil:
 				sum[i] = strconv.Itoa(a + b)
+			case sum[i] != row[i]:
+				sum[i] += ", " + row[i]
 			}
 		}
 		t.Rows[at], behind = sum, at

@@ -155,7 +155,7 @@ type PlotBar struct {
 type Table struct {
 	Title string `json:"title"`
 	Note  string `json:"note,omitempty"` // how to read it, and what it cannot say
-	// Key says that so many first columns name a row and the others are counts, which a merge of shards adds up; 0: they are not.
+	// Key says that so many first columns name a row, and a merge of shards adds up the others; 0: it puts the rows one after another.
 	Key     int        `json:"key,omitempty"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
