@@ -52,7 +52,7 @@ func (r *stageRun) poolSubject(built *host.Build) string {
 	return r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour)
 }
 
-// poolJob stands for all checks of pool where patches that they need are missing.
+// poolJob is the one job of pool where patches that its programs need are missing.
 const poolJob = "programs of the reference pool"
 
 // poolJobs names the checks of pool.
