@@ -39,10 +39,13 @@ func stages(t *testing.T, prepare func(*standIn)) func(stage.Shard) *reports.Rep
 	}
 }
 
-func sameChecks(report *reports.Report) (checks []string) {
-	for _, c := range report.Stages[0].Checks {
-		c.Detail, _, _ = strings.Cut(c.Detail, "; again: ") // where files of a test are
-		checks = append(checks, fmt.Sprintf("%s, %s: %s, %s", c.Name, c.Subject, c.Verdict, c.Detail))
+// sameChecks are all checks of reports, each as often as it is there.
+func sameChecks(all ...*reports.Report) (checks []string) {
+	for _, report := range all {
+		for _, c := range report.Stages[0].Checks {
+			c.Detail, _, _ = strings.Cut(c.Detail, "; again: ") // where files of a test are
+			checks = append(checks, fmt.Sprintf("%s, %s: %s, %s", c.Name, c.Subject, c.Verdict, c.Detail))
+		}
 	}
 	slices.Sort(checks)
 	return checks
@@ -70,8 +73,10 @@ func TestShardsHaveTheChecksOfAWholeRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sameChecks(merged); !slices.Equal(got, want) {
-			t.Errorf("%d shards:\n%s\nwant:\n%s", of, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		for what, all := range map[string][]*reports.Report{"shards": parts, "shards, merged": {merged}} {
+			if got := sameChecks(all...); !slices.Equal(got, want) {
+				t.Errorf("%d %s:\n%s\nwant:\n%s", of, what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
 		}
 		if got, want := fmt.Sprint(merged.Stages[0].Facts), fmt.Sprint(whole.Stages[0].Facts); got != want {
 			t.Errorf("%d shards: facts %s\nwant %s", of, got, want)
