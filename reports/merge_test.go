@@ -86,6 +86,9 @@ func TestMergeMakesAWholeReport(t *testing.T) {
 	if err := schematest.Validate("report", []byte(rendered(t, merged, "json"))); err != nil {
 		t.Error(err)
 	}
+	if page := rendered(t, merged, "markdown"); !strings.Contains(page, "| merged from | 3 shards; ") {
+		t.Error("the page does not say that it is of shards")
+	}
 	if merged, err = reports.Merge(all, names, "overlay"); err != nil || merged.Verdict != reports.Skipped || !slices.Equal(merged.Missing, []string{"overlay"}) {
 		t.Errorf("a required stage that no shard ran: %v, %s", err, merged.Verdict)
 	}
