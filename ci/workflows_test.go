@@ -89,6 +89,42 @@ func TestWorkflowCommandsAreInAReadme(t *testing.T) {
 	}
 }
 
+// schedules are the cron lines that a job's condition names.
+var schedules = regexp.MustCompile(`github\.event\.schedule [!=]= '([^']*)'`)
+
+// Each cron line that a condition names is one of its workflow's, so that a changed line neither starts the long form by the week nor
+// leaves it out. A push and a pull request run every job but those of the long form.
+func TestConditionsNameSchedulesOfTheirWorkflow(t *testing.T) {
+	named := 0
+	for file, workflow := range workflows(t) {
+		crons := map[string]bool{}
+		for _, event := range workflow.On {
+			if scheduled, is := event.(*actionlint.ScheduledEvent); is {
+				for _, one := range scheduled.Schedules {
+					crons[one.Cron.Value] = true
+				}
+			}
+		}
+		for name, job := range workflow.Jobs {
+			if job.If == nil {
+				continue
+			}
+			for _, match := range schedules.FindAllStringSubmatch(job.If.Value, -1) {
+				named++
+				if !crons[match[1]] {
+					t.Errorf("%s: job %s runs by the schedule %q, which the workflow does not have", file, name, match[1])
+				}
+			}
+			if long := name == "long" || name == "merged"; file == "test.yml" && long == strings.Contains(job.If.Value, "!= '") {
+				t.Errorf("%s: job %s: %s", file, name, job.If.Value)
+			}
+		}
+	}
+	if named < 5 {
+		t.Errorf("only %d conditions name a schedule", named)
+	}
+}
+
 // pinned is an action at a commit, not at a tag, which can be moved.
 var pinned = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 

@@ -56,7 +56,12 @@ func (r *Report) identity() []Fact {
 	for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
 		settings = append(settings, name+"="+r.Settings[name])
 	}
+	merged := ""
+	if r.Merged > 0 {
+		merged = fmt.Sprintf("%d shards; machine and checkout are the first one's, seconds are those of all", r.Merged)
+	}
 	all := []Fact{
+		{"merged from", merged},
 		{"tool", strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version + " " + r.Tool.Commit)},
 		{"started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
 		{"machine", fmt.Sprintf("%s, %d cores", r.Machine.System, r.Machine.Cores)},

@@ -155,7 +155,7 @@ func mergeStage(parts []*Stage) (merged Stage, asked bool, err error) {
 			if merged.Verdict != Failed {
 				merged.Verdict, merged.Reason = Failed, fmt.Sprintf("shard %s: %s", label(at), s.Reason)
 			}
-		case notDone == "" && s.Verdict != Passed && (s.Part == nil || s.Part.Jobs > 0):
+		case notDone == "" && (s.Part == nil || !s.Part.Done):
 			notDone = fmt.Sprintf("shard %s did not judge its part: %s", label(at), s.Reason)
 		}
 		merged.Seconds += s.Seconds
@@ -189,12 +189,14 @@ func mergeStage(parts []*Stage) (merged Stage, asked bool, err error) {
 	return merged, true, nil
 }
 
-// mergeFacts has what all shards say alike once, and the rest by shard.
+// mergeFacts has each fact once. Where another shard says something else under the same name, the shard is in it.
 func mergeFacts(parts []*Stage, label func(int) string) []Fact {
 	var all []Fact
 	for at, s := range parts {
 		for _, fact := range s.Facts {
-			if slices.ContainsFunc(parts, func(other *Stage) bool { return len(other.Facts) > 0 && !slices.Contains(other.Facts, fact) }) {
+			if slices.ContainsFunc(parts, func(other *Stage) bool {
+				return !slices.Contains(other.Facts, fact) && slices.ContainsFunc(other.Facts, func(f Fact) bool { return f.Name == fact.Name })
+			}) {
 				fact.Name += ", shard " + label(at)
 			}
 			if !slices.Contains(all, fact) {
@@ -205,37 +207,39 @@ func mergeFacts(parts []*Stage, label func(int) string) []Fact {
 	return all
 }
 
-// mergeTables adds up tables of counts; others stay apart, unless they are equal.
+// mergeTables adds up tables of counts, and puts the rows of others one after another, each once. Where shards have other columns under
+// the same title, the shard is in it.
 func mergeTables(parts []*Stage, label func(int) string) []Table {
 	var all []Table
 	for at, s := range parts {
 		for _, table := range s.Tables {
-			if table.Key == 0 {
-				equal := func(t Table) bool {
-					return t.Title == table.Title && slices.EqualFunc(t.Rows, table.Rows, slices.Equal[[]string])
-				}
-				if at > 0 && slices.ContainsFunc(parts[0].Tables, equal) {
-					continue
-				}
-				if slices.ContainsFunc(parts, func(other *Stage) bool { return len(other.Tables) > 0 && !slices.ContainsFunc(other.Tables, equal) }) {
-					table.Title += ", shard " + label(at)
-				}
-				all = append(all, table)
+			same := func(t Table) bool { return t.Title == table.Title && slices.Equal(t.Columns, table.Columns) }
+			if i := slices.IndexFunc(all, same); i >= 0 {
+				all[i].add(table)
 				continue
 			}
-			if same := slices.IndexFunc(all, func(t Table) bool { return t.Title == table.Title && slices.Equal(t.Columns, table.Columns) }); same >= 0 {
-				all[same].addUp(table)
-				continue
+			rows := table.Rows
+			table.Rows = nil
+			table.add(Table{Rows: rows})
+			if slices.ContainsFunc(all, func(t Table) bool { return t.Title == table.Title }) {
+				table.Title += ", shard " + label(at)
 			}
-			table.Rows = slices.Clone(table.Rows)
 			all = append(all, table)
 		}
 	}
 	return all
 }
 
-// addUp adds another table's counts. A row that is new comes behind the one that it was behind there.
-func (t *Table) addUp(other Table) {
+// add adds another table's rows: in a table of counts up, also its texts, where a new row comes behind the one that it was behind there.
+func (t *Table) add(other Table) {
+	if t.Key == 0 {
+		for _, row := range other.Rows {
+			if !slices.ContainsFunc(t.Rows, func(have []string) bool { return slices.Equal(have, row) }) {
+				t.Rows = append(t.Rows, row)
+			}
+		}
+		return
+	}
 	behind := -1
 	for _, row := range other.Rows {
 		at := slices.IndexFunc(t.Rows, func(have []string) bool { return slices.Equal(have[:t.Key], row[:t.Key]) })
@@ -248,18 +252,24 @@ func (t *Table) addUp(other Table) {
 		for i := t.Key; i < len(sum); i++ {
 			a, errA := strconv.Atoi(sum[i])
 			b, errB := strconv.Atoi(row[i])
-			if errA == nil && errB == nil {
+			switch {
+			case errA == nil && errB == nil:
 				sum[i] = strconv.Itoa(a + b)
+			case sum[i] != row[i]:
+				sum[i] += ", " + row[i]
 			}
 		}
 		t.Rows[at], behind = sum, at
 	}
 }
 
-// mergeChecks makes one check of those that several shards have under one name. It passed only if it passed in each of them. One
-// that a shard was to judge for all, and did not, has failed.
+// mergeChecks makes one check of those that several shards have under one name; where one shard has several, of the first ones, the
+// second ones, and so on. It passed only if it passed in each of them. One that a shard was to judge for all, and did not, has failed.
 func mergeChecks(parts []*Stage, label func(int) string) []Check {
-	type key struct{ name, subject, rule string }
+	type key struct {
+		name, subject, rule string
+		nth                 int
+	}
 	type judged struct {
 		owner  int
 		checks []Check
@@ -268,8 +278,11 @@ func mergeChecks(parts []*Stage, label func(int) string) []Check {
 	found := map[key]*judged{}
 	var order []key
 	for at, s := range parts {
+		seen := map[key]int{}
 		for _, check := range s.Checks {
-			k := key{check.Name, check.Subject, check.Rule}
+			k := key{check.Name, check.Subject, check.Rule, 0}
+			seen[k]++
+			k.nth = seen[k]
 			if found[k] == nil {
 				found[k] = &judged{}
 				order = append(order, k)

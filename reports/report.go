@@ -117,6 +117,7 @@ type Part struct {
 	Jobs   int    `json:"jobs"`
 	Of     int    `json:"of"`
 	Digest string `json:"digest"` // SHA-256 of the names of all jobs, sorted
+	Done   bool   `json:"done"`   // the stage came to its end on all of the shard's jobs, which may be none
 }
 
 // Plot is a chart that begins at zero: of bars in groups, or of lines over a number. Like a table it decides nothing.
@@ -154,7 +155,7 @@ type PlotBar struct {
 type Table struct {
 	Title string `json:"title"`
 	Note  string `json:"note,omitempty"` // how to read it, and what it cannot say
-	// Key says that so many first columns name a row and the others are counts, which a merge of shards adds up; 0: they are not.
+	// Key says that so many first columns name a row, and a merge of shards adds up the others; 0: it puts the rows one after another.
 	Key     int        `json:"key,omitempty"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
@@ -265,8 +266,8 @@ func (r *Report) Conclude(required []string) {
 	}
 	for _, name := range required {
 		stage := r.Stage(name)
-		nothing := stage != nil && stage.Part != nil && stage.Part.Jobs == 0 // the other shards have its jobs
-		if !ran(stage) && !nothing && !slices.Contains(r.Missing, name) {
+		done := stage != nil && stage.Part != nil && stage.Part.Done // whatever the other shards find
+		if !ran(stage) && !done && !slices.Contains(r.Missing, name) {
 			r.Missing = append(r.Missing, name)
 		}
 	}

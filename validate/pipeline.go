@@ -25,6 +25,7 @@ import (
 	"mpsforge/validate/checkout"
 	"mpsforge/validate/conformance"
 	"mpsforge/validate/device"
+	"mpsforge/validate/kept"
 	"mpsforge/validate/mac"
 	"mpsforge/validate/operators"
 	"mpsforge/validate/overlay"
@@ -153,8 +154,12 @@ func CheckShard(o Options) error {
 }
 
 // Run verifies and gives the report. A failed verification is not an error: the report's verdict says it. An error
-// means that there is no report, or that the context ended.
+// means that there is no report, or that the context ended: a StoppedError.
 func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Report, error) {
+	return runStages(ctx, Stages(), options, sink)
+}
+
+func runStages(ctx context.Context, stages []Stage, options Options, sink events.Sink) (found *reports.Report, err error) {
 	sink = events.OrDiscard(sink)
 	if err := CheckNames(append(slices.Clone(options.Stages), options.Require...)); err != nil {
 		return nil, err
@@ -172,25 +177,33 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 	if !options.Shard.Whole() {
 		report.Shard = &reports.Shard{Index: options.Shard.Index, Of: options.Shard.Of}
 	}
-	stopped := ""
-	for _, s := range Stages() {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	failed := ""
+	var begun, ended []*kept.Run
+	defer func() {
+		for _, k := range begun {
+			err = errors.Join(err, k.Close())
 		}
+	}()
+	for _, s := range stages {
 		result := reports.Stage{Name: s.Name, Question: s.Question}
 		switch {
 		case len(options.Stages) > 0 && !slices.Contains(options.Stages, s.Name):
 			result.Verdict, result.Reason = reports.NotRun, notAsked
-		case stopped != "" && !options.KeepGoing:
-			result.Verdict, result.Reason = reports.NotRun, stopped+" failed"
+		case failed != "" && !options.KeepGoing:
+			result.Verdict, result.Reason = reports.NotRun, failed+" failed"
 			events.Step(sink, stage.StepName(s.Name))(events.Skipped, "not run: "+result.Reason)
 		default:
-			env := stage.Env{Options: options, Sink: events.Under(sink, stage.StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine}
-			if err := runStage(ctx, s, &env, sink, &result); err != nil {
-				return nil, err
+			env := stage.Env{Options: options, Sink: events.Under(sink, stage.StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine, Kept: keptBy(s.Name, options, sink)}
+			begun = append(begun, env.Kept)
+			end, stopped := runStage(ctx, s, &env, sink, &result)
+			if stopped != nil {
+				return nil, &StoppedError{kept: begun, seed: options.Seed, cause: stopped}
 			}
-			if result.Verdict == reports.Failed && stopped == "" {
-				stopped = s.Name
+			if end {
+				ended = append(ended, env.Kept)
+			}
+			if result.Verdict == reports.Failed && failed == "" {
+				failed = s.Name
 			}
 		}
 		report.Stages = append(report.Stages, result)
@@ -200,22 +213,31 @@ func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Repor
 	}
 	report.Seconds = time.Since(started).Seconds()
 	report.Conclude(slices.Concat(options.Stages, options.Require))
+	for _, k := range ended { // not before: what one stage has kept is needed until the last has ended
+		if err := k.Finish(); err != nil {
+			return nil, err
+		}
+	}
 	sink.Emit(events.Message{Level: events.Info, Text: report.Verification()})
 	return report, nil
 }
 
-// runStage runs one stage and turns its error into a verdict. Only the end of the context is an error here.
-func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, result *reports.Stage) error {
+// runStage runs one stage and turns its error into a verdict, and says whether it came to its end. Only the end of the context is an
+// error here.
+func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, result *reports.Stage) (end bool, stopped error) {
 	finish := events.Step(sink, stage.StepName(s.Name))
 	defer finish(events.Failed, "")
 	started := time.Now()
 	err := s.Run(ctx, env, result)
 	result.Seconds = time.Since(started).Seconds()
+	if result.Part != nil {
+		result.Part.Done = err == nil || result.Part.Jobs == 0
+	}
 	reason, skipped := stage.SkipReason(err)
 	switch {
 	case ctx.Err() != nil:
 		finish(events.Failed, "interrupted")
-		return ctx.Err()
+		return false, ctx.Err()
 	case skipped && result.Verdict == "":
 		result.Verdict, result.Reason = reports.Skipped, reason
 	case err != nil:
@@ -230,8 +252,52 @@ func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, re
 		outcome = events.Failed
 	}
 	finish(outcome, result.Reason)
-	return nil
+	return err == nil || skipped, nil
 }
+
+// keptBy is what a stage can keep its results with.
+func keptBy(name string, options Options, sink events.Sink) *kept.Run {
+	run := &kept.Run{Cache: options.Cache, Stage: name, Begin: func() {
+		sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("results of stage %s are kept: if this run is stopped, %s", name, goesOn(options.Seed))})
+	}}
+	if !options.Shard.Whole() {
+		run.Shard = fmt.Sprintf("%d-of-%d", options.Shard.Index, options.Shard.Of)
+	}
+	return run
+}
+
+func goesOn(seed uint64) string {
+	return fmt.Sprintf("the same command with --seed %d goes on", seed)
+}
+
+// StoppedError is the end of a run whose context ended before it did. Its text says what is left for a later run to go on with.
+type StoppedError struct {
+	kept  []*kept.Run // of the stages that had begun
+	seed  uint64
+	cause error
+}
+
+func (e *StoppedError) Error() string {
+	var some, nothing []string
+	for _, k := range e.kept {
+		if text := k.String(); text != "" {
+			some = append(some, text)
+		} else {
+			nothing = append(nothing, k.Stage)
+		}
+	}
+	text := "stopped in stage " + e.kept[len(e.kept)-1].Stage
+	if len(some) == 0 {
+		return text + "; nothing is kept of it"
+	}
+	text += "; kept: " + strings.Join(some, ", ")
+	if len(nothing) > 0 {
+		text += "; nothing of " + strings.Join(nothing, ", ")
+	}
+	return text + "; " + goesOn(e.seed)
+}
+
+func (e *StoppedError) Unwrap() error { return e.cause }
 
 func identity(options Options) reports.Identity {
 	identity := reports.Identity{Baseline: options.Series.Baseline.Name, SeriesDigest: options.Series.Digest(), Patches: []string{}}

@@ -71,10 +71,10 @@ func TestShardOptions(t *testing.T) {
 		words   string // of the refusal; empty: it is taken
 	}{
 		"no shard":          {Options{}, ""},
-		"right":             {Options{Shard: shard, Seed: 7, Stages: []string{"series", "checkout", "python", "operators", "upstream"}}, ""},
+		"right":             {Options{Shard: shard, Seed: 7, Stages: []string{"series", "checkout", "runtime", "python", "operators", "upstream"}}, ""},
 		"no stages":         {Options{Shard: shard, Seed: 7}, "no stage is named"},
 		"nothing to divide": {Options{Shard: shard, Seed: 7, Stages: []string{"checkout"}}, "no stage is named"},
-		"a whole stage":     {Options{Shard: shard, Seed: 7, Stages: []string{"operators", "runtime", "overlay"}}, "runtime, overlay cannot be divided"},
+		"a whole stage":     {Options{Shard: shard, Seed: 7, Stages: []string{"operators", "mac", "overlay"}}, "mac, overlay cannot be divided"},
 		"no seed":           {Options{Shard: shard, Stages: []string{"operators"}}, "same seed"},
 		"a required stage":  {Options{Shard: shard, Seed: 7, Stages: []string{"operators"}, Require: []string{"operators"}}, "report merge"},
 	} {

@@ -24,6 +24,7 @@ import (
 	"mpsforge/internal/run"
 	"mpsforge/internal/suggest"
 	"mpsforge/patches"
+	"mpsforge/validate"
 )
 
 // result is what a command found: a value for --json, and the same as text for people.
@@ -129,6 +130,9 @@ func perform(c *cli.Context, std streams, s spec) error {
 		found.message = withoutPasswords(err.Error())
 		if exitCode(err) == exitInterrupted {
 			found.message = full + " was interrupted"
+			if stopped := (*validate.StoppedError)(nil); errors.As(err, &stopped) {
+				found.message += ": " + stopped.Error()
+			}
 		}
 	}
 	// A replay shows the end of the stream that it plays; its own failure is an event only where all must be.

@@ -65,9 +65,13 @@ func failedFlags(report *reports.Report) map[string]string {
 	if len(stages) == 0 {
 		return nil
 	}
+	divided := slices.ContainsFunc(validate.Stages(), func(s validate.Stage) bool { return s.Splits && slices.Contains(stages, s.Name) })
 	flags := map[string]string{"stages": strings.Join(stages, ","), "seed": fmt.Sprint(report.Seed)}
 	if report.Quick {
 		flags["quick"] = "true"
+	}
+	if report.Shard != nil && divided {
+		flags["shard"] = report.Shard.String()
 	}
 	tests := pythonTestNames(nil)
 	alone := func(name string, others ...string) bool {

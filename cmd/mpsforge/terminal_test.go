@@ -84,7 +84,9 @@ func TestCtrlCEndsAVerificationCleanly(t *testing.T) {
 		t.Errorf("ended with %v, want exit code %d; it showed:\n%s", err, exitInterrupted, shown())
 	}
 	// the program may end before its last words are read from the terminal
-	waitFor(t, "mpsforge: verify was interrupted", func() bool { return strings.Contains(shown(), "mpsforge: verify was interrupted") })
+	waitFor(t, "what was interrupted", func() bool {
+		return strings.Contains(shown(), "mpsforge: verify was interrupted: stopped in stage ")
+	})
 	waitFor(t, "children to be gone", func() bool { return inSession(t, command.Process.Pid) == 0 })
 	checkTerminalGivenBack(t, shown())
 }

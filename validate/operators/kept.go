@@ -3,7 +3,6 @@ package operators
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 
 	"mpsforge/validate/kept"
 )
@@ -16,8 +15,8 @@ type keptEnds struct {
 }
 
 // openKept opens the results that belong to these things.
-func openKept(cache string, of ...any) (*keptEnds, error) {
-	file, ends, err := kept.Open[outcome](filepath.Join(cache, "operators"), fmt.Sprintln(of...))
+func openKept(run *kept.Run, of ...any) (*keptEnds, error) {
+	file, ends, err := kept.Open[outcome](run, fmt.Sprintln(of...))
 	if err != nil {
 		return nil, err
 	}

@@ -2,14 +2,17 @@ package operators
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
+
+	"mpsforge/validate/kept"
 )
 
 // A long form that was killed goes on: what it had ended is there, half a line is not.
 func TestKeptResultsGoOn(t *testing.T) {
-	cache := t.TempDir()
+	run := &kept.Run{Cache: t.TempDir(), Stage: "operators"}
 	jobs := (plan{seed: 7}).basics(someEntries)
-	first, err := openKept(cache, "stamp", 7)
+	first, err := openKept(run, "stamp", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,14 +21,14 @@ func TestKeptResultsGoOn(t *testing.T) {
 	if err := first.Add(done); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.OpenFile(first.Path, os.O_WRONLY|os.O_APPEND, 0)
+	file, err := os.OpenFile(filepath.Join(first.Folder, "whole.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := file.WriteString(`{"job": {"oper`); err != nil {
 		t.Fatal(err)
 	}
-	second, err := openKept(cache, "stamp", 7)
+	second, err := openKept(run, "stamp", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,48 +39,48 @@ func TestKeptResultsGoOn(t *testing.T) {
 	if err := second.Add(outcome{Job: jobs[0]}); err != nil {
 		t.Fatal(err)
 	}
-	third, err := openKept(cache, "stamp", 7)
+	third, err := openKept(run, "stamp", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ends, _ := third.split(jobs); len(ends) != 2 {
 		t.Errorf("%d ends", len(ends))
 	}
-	if err := third.Finish(); err != nil {
+	if err := run.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(third.Path); !os.IsNotExist(err) {
+	if _, err := os.Stat(third.Folder); !os.IsNotExist(err) {
 		t.Errorf("%v", err)
 	}
 }
 
 // Another seed, or another library, has results of its own.
 func TestKeptResultsBelongToTheirRun(t *testing.T) {
-	cache := t.TempDir()
-	one, err := openKept(cache, "stamp", 7)
+	run := &kept.Run{Cache: t.TempDir(), Stage: "operators"}
+	one, err := openKept(run, "stamp", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := openKept(cache, "stamp", 8)
+	other, err := openKept(run, "stamp", 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one.Path == other.Path {
-		t.Errorf("%s", one.Path)
+	if one.Folder == other.Folder {
+		t.Errorf("%s", one.Folder)
 	}
 }
 
 // A line that was changed is an error that names it: results of nobody knows what are not used.
 func TestKeptResultsThatAreNoneAreRefused(t *testing.T) {
-	cache := t.TempDir()
-	one, err := openKept(cache, "stamp")
+	run := &kept.Run{Cache: t.TempDir(), Stage: "operators"}
+	one, err := openKept(run, "stamp")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(one.Path, []byte("nonsense\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(one.Folder, "whole.jsonl"), []byte("nonsense\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openKept(cache, "stamp"); err == nil {
+	if _, err := openKept(run, "stamp"); err == nil {
 		t.Error("no error")
 	}
 }

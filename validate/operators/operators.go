@@ -54,7 +54,8 @@ type stormRun struct {
 	scripts string
 	entries []entry // of the database
 	mine    []entry // those of them in this shard
-	keep    []*keptEnds
+	done    int64   // jobs that have ended, and planned ones so far
+	planned int64
 }
 
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err error) {
@@ -94,11 +95,6 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err e
 	if err != nil {
 		return err
 	}
-	for _, k := range r.keep {
-		if err := k.Finish(); err != nil {
-			return err
-		}
-	}
 	return pytests.HarnessOnly(patched, report)
 }
 
@@ -127,7 +123,7 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 	}
 	listed := r.known
 	listed.Failures = slices.DeleteFunc(slices.Clone(listed.Failures), func(f patches.OperatorFailure) bool { return !r.env.Shard.Has(f.Operator) })
-	ends, err := r.run(ctx, patched, r.plan.knownJobs(listed))
+	ends, err := r.run(ctx, patched, "known failures", r.plan.knownJobs(listed))
 	if err != nil {
 		return err
 	}
@@ -135,19 +131,19 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 	var jobs []job
 	if r.env.Quick {
 		jobs = r.plan.sample(r.mine)
-		if ends, err = r.run(ctx, patched, jobs); err != nil {
+		if ends, err = r.run(ctx, patched, "sample", jobs); err != nil {
 			return err
 		}
 	} else {
 		jobs = r.plan.basics(r.mine)
-		if ends, err = r.run(ctx, patched, jobs); err != nil {
+		if ends, err = r.run(ctx, patched, "basic form", jobs); err != nil {
 			return err
 		}
 		partners, err := r.partners(ctx, patched, ends)
 		if err != nil {
 			return err
 		}
-		more, err := r.run(ctx, patched, r.plan.others(r.mine, partners))
+		more, err := r.run(ctx, patched, "other forms", r.plan.others(r.mine, partners))
 		if err != nil {
 			return err
 		}
@@ -200,19 +196,25 @@ func (r *stormRun) partners(ctx context.Context, p *pool, ends []outcome) (map[s
 	})
 }
 
-// run runs jobs and gives their ends, those among them that an earlier run of the long form has kept.
-func (r *stormRun) run(ctx context.Context, p *pool, jobs []job) (ends []outcome, err error) {
+// run runs the jobs of a phase and gives their ends, those among them that an earlier run of the long form has kept.
+func (r *stormRun) run(ctx context.Context, p *pool, phase string, jobs []job) (ends []outcome, err error) {
 	left, keep := jobs, func(outcome) error { return nil }
 	if !r.env.Quick && len(r.env.Operators.Names) == 0 && len(jobs) > 0 {
-		k, err := openKept(r.env.Cache, p.subject.Identity(), r.scripts, r.env.Seed, keyOf(jobs[0]), len(jobs))
+		k, err := openKept(r.env.Kept, p.subject.Identity(), r.scripts, r.env.Seed, phase)
 		if err != nil {
 			return nil, err
 		}
-		r.keep = append(r.keep, k)
 		ends, left = k.split(jobs)
-		keep = k.Add
+		r.planned, r.done = r.planned+int64(len(jobs)), r.done+int64(len(ends))
+		r.env.Kept.Reached("jobs", r.done, r.planned)
+		keep = func(o outcome) error {
+			err := k.Add(o)
+			r.done++
+			r.env.Kept.Reached("jobs", r.done, r.planned)
+			return err
+		}
 		if len(ends) > 0 {
-			r.report.Facts = append(r.report.Facts, reports.Fact{Name: p.subject.Name + ": results kept by an earlier run", Value: fmt.Sprintf("%d of %d, in %s", len(ends), len(jobs), k.Path)})
+			r.report.Facts = append(r.report.Facts, reports.Fact{Name: p.subject.Name + ": results kept by an earlier run", Value: fmt.Sprintf("%d of %d, in %s", len(ends), len(jobs), k.Folder)})
 		}
 	}
 	if len(left) == 0 {
@@ -302,7 +304,7 @@ func (r *stormRun) controls(ctx context.Context, patched *pool, stock *pytests.S
 	for i := range oneStream {
 		oneStream[i].Environment = withSetting(oneStream[i].Environment, streamPerThread, "0")
 	}
-	found, err := r.run(ctx, patched, slices.DeleteFunc(oneStream, func(j job) bool { return slices.Contains(words(j.Form), "streams") }))
+	found, err := r.run(ctx, patched, "one stream", slices.DeleteFunc(oneStream, func(j job) bool { return slices.Contains(words(j.Form), "streams") }))
 	if err != nil {
 		return err
 	}
@@ -316,7 +318,7 @@ func (r *stormRun) controls(ctx context.Context, patched *pool, stock *pytests.S
 	}
 	alone := r.pool(stock)
 	alone.leases = false
-	found, err = r.run(ctx, alone, drawn)
+	found, err = r.run(ctx, alone, "one thread", drawn)
 	if err = errors.Join(err, alone.close()); err != nil {
 		return err
 	}
@@ -413,7 +415,7 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 	if patch != "thread-leases" && slices.Contains(source.LeftOut, "thread-leases") {
 		p.leases = false // that threads have one stream must not be what is noticed
 	}
-	found, err := r.run(ctx, p, r.plan.some(jobs, quickSome))
+	found, err := r.run(ctx, p, "without "+patch, r.plan.some(jobs, quickSome))
 	if err = errors.Join(err, p.close()); err != nil {
 		return err
 	}
@@ -457,7 +459,7 @@ func (r *stormRun) sanitized(ctx context.Context, builder *hosts.Builder, entrie
 		jobs = r.plan.some(jobs, r.env.Shard.Share(quickSome))
 	}
 	p := r.pool(s)
-	found, err := r.run(ctx, p, jobs)
+	found, err := r.run(ctx, p, "sanitized", jobs)
 	if err = errors.Join(err, p.close()); err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (r *stormRun) selected(ctx context.Context, patched *pool) error {
 			}
 		}
 	}
-	ends, err := r.run(ctx, patched, jobs)
+	ends, err := r.run(ctx, patched, "selected", jobs)
 	if err != nil {
 		return err
 	}

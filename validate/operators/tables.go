@@ -78,7 +78,7 @@ func coverage(subject string, entries []entry, ends []outcome, known patches.Kno
 
 // grouped is a table of jobs by a text, the most frequent first, with the operators.
 func grouped(title, note, column string, ends []outcome, text func(outcome) string) (reports.Table, bool) {
-	table := reports.Table{Title: title, Note: note, Columns: []string{column, "jobs", "operators", "which"}}
+	table := reports.Table{Title: title, Note: note, Key: 1, Columns: []string{column, "jobs", "operators", "which"}}
 	counts, names := map[string]int{}, map[string][]string{}
 	for _, o := range ends {
 		if key := text(o); key != "" {

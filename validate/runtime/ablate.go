@@ -23,18 +23,34 @@ import (
 // ablate leaves each of the chosen patches out in turn and reports which scenarios fail then, and how. A patch whose absence nothing
 // notices fails, and so does one whose trailer names a scenario that passes without it. The short form runs the named scenarios alone.
 func (r *stageRun) ablate(ctx context.Context) error {
-	chosen, err := r.env.Series.Named(r.env.Host.Ablate)
+	chosen, err := r.leftOut()
 	if err != nil {
 		return err
 	}
 	for _, patch := range chosen {
+		after := r.rows + len(r.flavours())*len(r.without(patch))
 		check, err := r.leaveOut(ctx, patch)
 		if err != nil {
 			return err
 		}
+		r.reached(after - r.rows)
 		r.add(check)
 	}
 	return nil
+}
+
+// leftOut are the patches that this run, or shard, leaves out.
+func (r *stageRun) leftOut() ([]*patches.Patch, error) {
+	chosen, err := r.env.Series.Named(r.env.Host.Ablate)
+	return slices.DeleteFunc(slices.Clone(chosen), func(p *patches.Patch) bool { return !r.env.Shard.Has(withoutJob(p)) }), err
+}
+
+// without are the scenarios that run without a patch: in the short form those that its trailer names.
+func (r *stageRun) without(patch *patches.Patch) []scenario {
+	named := patch.Header.Values("Scenario")
+	return slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool {
+		return len(r.waits(s)) > 0 || r.env.Quick && !slices.Contains(named, s.name)
+	})
 }
 
 // ablation is what the scenarios did without a patch.
@@ -52,7 +68,7 @@ type ablation struct {
 
 // leaveOut runs the scenarios without a patch, as a step of its own, with a grid of its own.
 func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.Check, error) {
-	check := reports.Check{Name: "without " + patch.Name, Subject: "ablation"}
+	check := reports.Check{Name: withoutJob(patch), Subject: "ablation"}
 	r.step = check.Name
 	finish := events.Step(r.env.Sink, r.step)
 	defer func() {
@@ -67,9 +83,7 @@ func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.
 			a.elsewhere = append(a.elsewhere, name)
 		}
 	}
-	table := slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool {
-		return len(r.waits(s)) > 0 || r.env.Quick && !slices.Contains(a.named, s.name)
-	})
+	table := r.without(patch)
 	for f, flavour := range r.flavours() {
 		if r.env.Quick && len(a.noticing()) == len(table) {
 			break // nothing is left to be noticed
@@ -102,6 +116,7 @@ func (r *stageRun) withoutIn(ctx context.Context, a *ablation, table []scenario,
 	}
 	r.plan(table, built)
 	for i, s := range table {
+		r.reached(min(i, 1))
 		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(table) + i), Total: int64(len(r.flavours()) * len(table)), Unit: "scenarios", Note: s.name})
 		if slices.Contains(a.noticing(), s.name) || (s.notThread != "" && flavour == builds.Thread) {
 			continue
@@ -114,11 +129,23 @@ func (r *stageRun) withoutIn(ctx context.Context, a *ablation, table []scenario,
 		last := all[len(all)-1]
 		// By the table a scenario fails for want of one of its own patches. Where that is one of the others, it says nothing of this one.
 		foreign := !slices.Contains(s.patches, a.patch) && slices.ContainsFunc(s.patches, func(name string) bool { return slices.Contains(with, name) })
+		broken := false
+		if last.Skipped == "" && last.Problem != "" {
+			if broken, err = r.failsWhole(s.name, flavour, func(aside *stageRun, patched *host.Build) (process.Result, error) {
+				all, err := aside.outcomes(ctx, s, patched, 1, func(o process.Result) bool { return o.Problem != "" })
+				if err != nil {
+					return process.Result{}, err
+				}
+				return all[len(all)-1], nil
+			}); err != nil {
+				return err
+			}
+		}
 		switch {
 		case last.Skipped != "":
 		case last.Problem == "":
 			a.passed = addName(a.passed, s.name)
-		case r.failed[failedKey(s.name, flavour)]:
+		case broken:
 			a.broken = addName(a.broken, s.name)
 		case foreign:
 			a.others = addName(a.others, s.name)

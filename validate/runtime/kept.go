@@ -3,12 +3,9 @@ package runtime
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"path/filepath"
 
 	"mpsforge/fork/host"
-	"mpsforge/internal/events"
 	"mpsforge/reports"
 	"mpsforge/validate/kept"
 	"mpsforge/validate/process"
@@ -27,12 +24,12 @@ type keptRun struct {
 	End process.Result `json:"end"`
 }
 
-// keeping does the stage's work and keeps the ends of its processes, until it has come to its end, if patches are left out.
-func (r *stageRun) keeping(do func() error) error {
+// keep has the ends of processes kept, if patches are left out.
+func (r *stageRun) keep() error {
 	if len(r.env.Host.Ablate) == 0 {
-		return do()
+		return nil
 	}
-	file, ends, err := kept.Open[keptRun](filepath.Join(r.env.Cache, "runtime"), r.env.Series.Digest(), fmt.Sprint(r.env.Seed, r.env.Quick, r.env.Tool))
+	file, ends, err := kept.Open[keptRun](r.env.Kept, r.env.Series.Digest(), fmt.Sprint(r.env.Seed, r.env.Quick, r.env.Tool))
 	if err != nil {
 		return err
 	}
@@ -42,13 +39,17 @@ func (r *stageRun) keeping(do func() error) error {
 	}
 	if len(ends) > 0 {
 		r.stage.Facts = append(r.stage.Facts, reports.Fact{Name: "processes of an earlier run that was stopped",
-			Value: fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(ends), file.Begun.Format("2006-01-02 15:04 MST"), file.Path)})
+			Value: fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(ends), file.Begun.Format("2006-01-02 15:04 MST"), file.Folder)})
 	}
-	r.env.Sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("the ends of processes are kept: if this run is stopped, the same command with --seed %d goes on", r.env.Seed)})
-	if err := do(); err != nil {
-		return errors.Join(err, file.Close())
+	return nil
+}
+
+// reached says how many scenarios have run, stock and patched and each without a patch, if that is kept.
+func (r *stageRun) reached(more int) {
+	r.rows += more
+	if r.kept != nil {
+		r.env.Kept.Reached("scenarios", int64(r.rows), int64(r.allRows))
 	}
-	return file.Finish()
 }
 
 // once gives the kept end of what ran on a build, else lets it run and keeps its end.

@@ -28,7 +28,9 @@ var errDifference = errors.New("the text to replace is not in the program exactl
 // and answers with what the programs expect, histories with the models. The checkers of the software Metal look on.
 func (r *stageRun) pool(ctx context.Context, built *host.Build) error {
 	if missing := r.waits(scenario{patches: poolPatches}); len(missing) > 0 {
-		r.add(reports.Check{Name: "programs of the reference pool", Subject: r.poolSubject(built), Verdict: reports.Skipped, Detail: "wait for " + strings.Join(missing, ", ")})
+		if r.env.Shard.Has(poolJob) {
+			r.add(reports.Check{Name: poolJob, Subject: r.poolSubject(built), Verdict: reports.Skipped, Detail: "wait for " + strings.Join(missing, ", ")})
+		}
 		return nil
 	}
 	all, err := corpusOfPool()
@@ -50,14 +52,29 @@ func (r *stageRun) poolSubject(built *host.Build) string {
 	return r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour)
 }
 
-// poolChecks is the number of checks of pool.
-func (r *stageRun) poolChecks() (int, error) {
+// poolJob is the one job of pool where patches that its programs need are missing.
+const poolJob = "programs of the reference pool"
+
+// poolJobs names the checks of pool.
+func (r *stageRun) poolJobs() ([]string, error) {
 	if len(r.waits(scenario{patches: poolPatches})) > 0 {
-		return 1, nil
+		return []string{poolJob}, nil
 	}
 	all, err := corpusOfPool()
-	return len(all) + len(programs.Shapes) + len(programs.Histories()), err
+	var jobs []string
+	for _, program := range all {
+		jobs = append(jobs, programJob(program))
+	}
+	for _, shape := range programs.Shapes {
+		jobs = append(jobs, "random: "+shape.Name)
+	}
+	for _, shape := range programs.Histories() {
+		jobs = append(jobs, "history: "+shape.Name)
+	}
+	return jobs, err
 }
+
+func programJob(program corpus.Program) string { return program.Group + ": " + program.Name }
 
 // corpusOfPool are the programs of the corpus over a pool.
 func corpusOfPool() ([]corpus.Program, error) {
@@ -70,7 +87,10 @@ func corpusOfPool() ([]corpus.Program, error) {
 
 // poolProgram runs a program of the corpus in a process of its own: leases, births and numbers begin anew.
 func (r *stageRun) poolProgram(ctx context.Context, built *host.Build, program corpus.Program) error {
-	check := reports.Check{Name: program.Group + ": " + program.Name, Rule: program.Rules, Subject: r.poolSubject(built)}
+	check := reports.Check{Name: programJob(program), Rule: program.Rules, Subject: r.poolSubject(built)}
+	if !r.env.Shard.Has(check.Name) {
+		return nil
+	}
 	text, different, err := translated(program)
 	if err != nil {
 		return err
@@ -106,17 +126,26 @@ func (r *stageRun) noticingProgram(ctx context.Context, built *host.Build) ([]pr
 		if err != nil {
 			return nil, err
 		}
-		if text == "" || r.failed[failedKey(program.Group+": "+program.Name, built.Stamp.Flavour)] {
+		if text == "" {
 			continue
 		}
-		end, err := r.kept.once(built, text, func() (process.Result, error) {
-			end, _, err := r.poolRun(ctx, built, program.Name, []string{text}, 0, false)
+		end, err := r.programOnce(ctx, built, program, text, 0)
+		if err != nil {
+			return nil, err
+		}
+		if end.Problem == "" {
+			continue
+		}
+		broken, err := r.failsWhole(programJob(program), built.Stamp.Flavour, func(aside *stageRun, patched *host.Build) (end process.Result, err error) {
+			for try := 0; try < r.tries() && end.Problem == "" && err == nil; try++ {
+				end, err = aside.programOnce(ctx, patched, program, text, uint64(try))
+			}
 			return end, err
 		})
 		if err != nil {
 			return nil, err
 		}
-		if end.Problem != "" {
+		if !broken {
 			end.Path = fmt.Sprintf("program %q, %s", program.Name, built.Stamp.Flavour)
 			return []process.Result{end}, nil
 		}
@@ -124,11 +153,19 @@ func (r *stageRun) noticingProgram(ctx context.Context, built *host.Build) ([]pr
 	return nil, nil
 }
 
+// programOnce runs a program of the corpus, if no run before this one has kept how it ended.
+func (r *stageRun) programOnce(ctx context.Context, built *host.Build, program corpus.Program, text string, try uint64) (process.Result, error) {
+	return r.kept.once(built, fmt.Sprint(text, try), func() (process.Result, error) {
+		end, _, err := r.poolRun(ctx, built, program.Name, []string{text}, try, false)
+		return end, err
+	})
+}
+
 // poolJudge fills the check by how its last process ended, and adds it.
 func (r *stageRun) poolJudge(check reports.Check, end process.Result, built *host.Build) error {
 	check.Verdict = reports.Passed
 	if end.Problem != "" {
-		r.failsPatched(check.Name, built)
+		r.failed[failedKey(check.Name, built.Stamp.Flavour)] = true
 		check.Findings = process.Findings([]process.Result{end})
 		if err := r.fail(&check, end, built); err != nil {
 			return err
@@ -204,6 +241,9 @@ func (r *stageRun) poolRandom(ctx context.Context, built *host.Build) error {
 	}
 	for _, shape := range programs.Shapes {
 		check := reports.Check{Name: "random: " + shape.Name, Rule: "16, 17", Subject: r.poolSubject(built)}
+		if !r.env.Shard.Has(check.Name) {
+			continue
+		}
 		if why := notRandom[shape.Name]; why != "" {
 			check.Verdict, check.Detail = reports.Skipped, "on the reference pool only: "+why
 			r.add(check)
@@ -237,6 +277,9 @@ func (r *stageRun) poolHistories(ctx context.Context, built *host.Build) error {
 	}
 	for _, shape := range programs.Histories() {
 		check := reports.Check{Name: "history: " + shape.Name, Rule: shape.Rules, Subject: r.poolSubject(built)}
+		if !r.env.Shard.Has(check.Name) {
+			continue
+		}
 		end, total := process.Result{}, 0
 		for round := 0; round < rounds && end.Problem == ""; round++ {
 			seed := r.env.Seed + uint64(round)

@@ -25,8 +25,9 @@ import (
 func Stage() stage.Stage {
 	return stage.Stage{
 		Name: "runtime", Question: "do the checkout's real MPS sources behave as expected, stock and patched?",
-		Needs: []stage.Need{stage.NeedsCache, stage.NeedsCheckout, stage.NeedsRoot},
-		Run:   runStage,
+		Needs:  []stage.Need{stage.NeedsCache, stage.NeedsCheckout, stage.NeedsRoot},
+		Splits: true,
+		Run:    runStage,
 	}
 }
 
@@ -47,8 +48,8 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	hosts.First = len(table) == 1 && table[0].name == FirstScenario
-	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: table, stage: report, step: stage.StepName(report.Name)}
-	return r.keeping(func() error { return r.run(ctx) })
+	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: table, stage: report, step: stage.StepName(report.Name), patched: map[builds.Flavour]*host.Build{}, failed: map[string]bool{}}
+	return r.run(ctx)
 }
 
 // run fills the report.
@@ -57,11 +58,14 @@ func (r *stageRun) run(ctx context.Context) error {
 	if _, err := env.Series.Named(env.Host.Ablate); err != nil {
 		return err // before any work
 	}
-	stock, err := env.Checkout.Stock(ctx, env.Cache)
+	if err := r.keep(); err != nil {
+		return err
+	}
+	stock, err := r.sources.Stock(ctx, env.Cache)
 	if err != nil {
 		return err
 	}
-	patched, err := env.Checkout.Patched(ctx, env.Series, env.Cache)
+	patched, err := r.sources.Patched(ctx, env.Series, env.Cache)
 	if err != nil {
 		return err
 	}
@@ -77,6 +81,7 @@ func (r *stageRun) run(ctx context.Context) error {
 			report.Add(reports.Check{Name: "compile", Subject: "patched, " + string(flavour), Verdict: reports.Failed, Detail: words.FirstLine(err.Error()), Output: err.Error()})
 			return nil
 		}
+		r.patched[flavour] = builtPatched
 		r.describe(builtPatched, report)
 		if i == 0 {
 			var names []string
@@ -85,7 +90,7 @@ func (r *stageRun) run(ctx context.Context) error {
 					return err
 				}
 			}
-			if r.total, err = r.count(len(names), len(builtPatched.Layouts)); err != nil {
+			if err := r.divide(names, builtPatched.Layouts); err != nil {
 				return err
 			}
 			if err := r.operations(ctx, builtPatched, names); err != nil {
@@ -119,16 +124,22 @@ type stageRun struct {
 	// build and sources make what is run: hosts.Build, and the checkout.
 	build   func(context.Context, *fork.Snapshot, builds.Flavour) (*host.Build, error)
 	sources interface {
+		Stock(ctx context.Context, cache string) (*fork.Snapshot, error)
+		Patched(ctx context.Context, series *patches.Series, cache string) (*fork.Snapshot, error)
 		Without(ctx context.Context, series *patches.Series, name, cache string) (*fork.Snapshot, error)
 		Before(ctx context.Context, series *patches.Series, name, cache string) (*fork.Snapshot, error)
 	}
-	table  []scenario
-	stage  *reports.Stage
-	step   string // of the events
-	done   int64
-	total  int64           // checks
-	failed map[string]bool // what fails with the whole series, by failedKey
-	kept   *keptRuns       // nil unless patches are left out
+	table []scenario
+	stage *reports.Stage
+	step  string // of the events
+	done  int64
+	total int64 // checks
+	// patched are the builds of the whole series, and failed is whether what ran on them fails there, by failedKey.
+	patched map[builds.Flavour]*host.Build
+	failed  map[string]bool
+	kept    *keptRuns // nil unless patches are left out
+	// rows of scenarios on a build that have run, and all of them.
+	rows, allRows int
 }
 
 // whole reports whether the stage's other checks run, too, and not only the scenarios that were asked for.
@@ -147,8 +158,7 @@ func (r *stageRun) flavours() []builds.Flavour {
 // describe puts what a flavour compiles, and what not, into the report.
 func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 	flavour := string(built.Stamp.Flavour)
-	report.Count("sources compiled, "+flavour, int64(len(built.Compiled)))
-	report.Count("operators registered, "+flavour, int64(built.Kernels))
+	report.Facts = append(report.Facts, reports.Fact{Name: "compiled, " + flavour, Value: fmt.Sprintf("%d sources, which register %d operators", len(built.Compiled), built.Kernels)})
 	reasons := map[string][]string{}
 	var order []string
 	for _, excluded := range built.Excluded {
@@ -160,29 +170,6 @@ func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 	for _, reason := range order {
 		report.Facts = append(report.Facts, reports.Fact{Name: "left out, " + flavour + ": " + reason, Value: strings.Join(reasons[reason], ", ")})
 	}
-}
-
-// count gives the number of checks to come, given those of operations and of classes.
-func (r *stageRun) count(operations, classes int) (int64, error) {
-	all := operations
-	for i, flavour := range r.flavours() {
-		for _, s := range r.table {
-			all++
-			if (i == 0 || !r.env.Quick) && !(s.notThread != "" && flavour == builds.Thread) {
-				all++ // on stock
-			}
-		}
-		if flavour != builds.Plain || !r.whole() {
-			continue
-		}
-		of, err := r.poolChecks()
-		if err != nil {
-			return 0, err
-		}
-		all += classes + of
-	}
-	left, err := r.env.Series.Named(r.env.Host.Ablate)
-	return int64(all + len(left)), err
 }
 
 func (r *stageRun) add(check reports.Check) {
@@ -222,12 +209,15 @@ func (r *stageRun) operations(ctx context.Context, built *host.Build, names []st
 		iterations = 12
 	}
 	for _, name := range names {
+		if !r.env.Shard.Has(valuesJob(name)) {
+			continue
+		}
 		if name == "op-gradient" && built.Stamp.Flavour == builds.Thread {
-			r.add(reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
+			r.add(reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
 			continue
 		}
 		one := hostRun{built: built, tools: r.hosts.Root, scenario: name, threads: 1, iterations: iterations, seed: r.env.Seed % 1_000_000_007, limit: process.Patient}
-		part := r.part("values: "+name, built, 1)
+		part := r.part(valuesJob(name), built, 1)
 		part.Column = ""
 		tell := events.RunPart(r.env.Sink, part)
 		end, _, err := one.run(ctx)
@@ -235,7 +225,7 @@ func (r *stageRun) operations(ctx context.Context, built *host.Build, names []st
 			return err
 		}
 		tell(end.Finished(end.Skipped != ""))
-		check := reports.Check{Name: "values: " + name, Subject: "patched", Verdict: reports.Passed, Seconds: end.Seconds,
+		check := reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Passed, Seconds: end.Seconds,
 			Detail: fmt.Sprintf("values compared with the CPU: %d", end.Values)}
 		if end.Skipped != "" {
 			check.Verdict, check.Detail = reports.Skipped, end.Skipped
@@ -261,14 +251,6 @@ func (r *stageRun) fail(check *reports.Check, end process.Result, built *host.Bu
 	return err
 }
 
-// failsPatched notes what fails with the whole series: that it fails without a patch, too, is then no evidence.
-func (r *stageRun) failsPatched(name string, built *host.Build) {
-	if r.failed == nil {
-		r.failed = map[string]bool{}
-	}
-	r.failed[failedKey(name, built.Stamp.Flavour)] = true
-}
-
 // waits reports which patches a scenario waits for.
 func (r *stageRun) waits(s scenario) []string {
 	var missing []string
@@ -282,20 +264,24 @@ func (r *stageRun) waits(s scenario) []string {
 
 // scenarios fills the table: each scenario on stock, if it is built, and on the patched sources.
 func (r *stageRun) scenarios(ctx context.Context, stock, patched *host.Build) error {
-	r.plan(r.table, stock, patched)
-	for _, s := range r.table {
+	mine := slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool { return !r.env.Shard.Has(s.name) })
+	r.plan(mine, stock, patched)
+	for _, s := range mine {
 		if s.notThread != "" && patched.Stamp.Flavour == builds.Thread {
 			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(builds.Thread), Verdict: reports.Skipped, Detail: s.notThread})
+			r.reached(1)
 			continue
 		}
 		if stock != nil {
 			if err := r.onStock(ctx, s, stock); err != nil {
 				return err
 			}
+			r.reached(1)
 		}
 		if err := r.onPatched(ctx, s, patched); err != nil {
 			return err
 		}
+		r.reached(1)
 	}
 	return nil
 }
@@ -389,7 +375,7 @@ func (r *stageRun) onPatched(ctx context.Context, s scenario, built *host.Build)
 	case last.Skipped != "":
 		check.Verdict, check.Detail = reports.Skipped, last.Skipped
 	case last.Problem != "" && len(waiting) == 0:
-		r.failsPatched(s.name, built)
+		r.failed[failedKey(s.name, built.Stamp.Flavour)] = true
 		if err := r.fail(&check, last, built); err != nil {
 			return err
 		}

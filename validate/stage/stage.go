@@ -12,6 +12,7 @@ import (
 	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/reports"
+	"mpsforge/validate/kept"
 )
 
 // Stage is one step of the pipeline.
@@ -109,6 +110,7 @@ type Env struct {
 	Sink     events.Sink
 	Identity *reports.Identity // a stage that proves more of it fills it in
 	Machine  *reports.Machine
+	Kept     *kept.Run // what the stage keeps for a run after this one
 }
 
 type skipError struct{ reason string }

@@ -8,15 +8,17 @@ type keptEnds struct {
 	ends map[string]ended
 }
 
-// openKept opens those that belong to these things. The caller closes it.
-func openKept(folder string, depends ...string) (*keptEnds, error) {
-	file, ends, err := kept.Open[ended](folder, depends...)
+// openKept opens those that belong to these things.
+func openKept(run *kept.Run, depends ...string) (*keptEnds, error) {
+	file, ends, err := kept.Open[ended](run, depends...)
 	if err != nil {
 		return nil, err
 	}
 	k := &keptEnds{File: file, ends: map[string]ended{}}
 	for _, end := range ends {
-		k.ends[end.Name] = end
+		if _, have := k.ends[end.Name]; !have { // the second run of a test is another one
+			k.ends[end.Name] = end
+		}
 	}
 	return k, nil
 }
@@ -36,11 +38,4 @@ func (k *keptEnds) add(end ended) error {
 		return nil
 	}
 	return k.Add(end)
-}
-
-func (k *keptEnds) close() error {
-	if k == nil {
-		return nil
-	}
-	return k.Close()
 }

@@ -142,13 +142,10 @@ func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (e
 	if err != nil {
 		return err
 	}
-	if !r.env.Shard.Whole() { // two of them may run at the same time
-		depends = append(depends, r.env.Shard.String())
-	}
 	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.standins, r.limits, s.suite.names), s.suite.macos, fmt.Sprint(s.suite.packages))
-	s.kept, err = openKept(filepath.Join(r.env.Cache, "upstream"), depends...)
+	s.kept, err = openKept(r.env.Kept, depends...)
 	if err == nil && len(s.kept.ends) > 0 {
-		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends), s.kept.Begun.Format("2006-01-02 15:04 MST"), s.kept.Path))
+		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends), s.kept.Begun.Format("2006-01-02 15:04 MST"), s.kept.Folder))
 	}
 	return err
 }
@@ -165,6 +162,9 @@ func (r *runner) round(s *side, file suiteFile, tests map[string]*test, names []
 			t.last = e
 		}
 		r.done++
+		if s.kept != nil {
+			r.env.Kept.Reached("tests", r.done, total)
+		}
 		r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: r.done, Total: total, Unit: "tests", Note: s.subject.Name + ", " + e.Name})
 	}
 	var missing []string
@@ -227,14 +227,10 @@ func each(sides []*side, do func(*side) error) error {
 func closeAll(sides []*side) error {
 	var first error
 	for _, s := range sides {
-		var err error
-		if s.suite != nil {
-			err = s.suite.close()
+		if s.suite == nil {
+			continue
 		}
-		if kept := s.kept.close(); err == nil {
-			err = kept
-		}
-		if first == nil {
+		if err := s.suite.close(); first == nil {
 			first = err
 		}
 	}

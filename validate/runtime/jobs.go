@@ -1,0 +1,99 @@
+package runtime
+
+import (
+	"maps"
+	"slices"
+
+	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
+	"mpsforge/patches"
+	"mpsforge/reports"
+	"mpsforge/validate/process"
+)
+
+// A job is what one shard does and no other: the values of an operation, a class's layout, a check of the reference pool, a scenario
+// with its rows of stock and patched in all flavours, a patch left out. Its name decides which shard that is.
+
+func valuesJob(operation string) string { return "values: " + operation }
+
+func layoutJob(l host.Layout) string { return "layout: " + l.Class }
+
+func withoutJob(patch *patches.Patch) string { return "without " + patch.Name }
+
+// jobs gives the number of checks of each job, from the names of operations and from the classes.
+func (r *stageRun) jobs(operations []string, classes []host.Layout) (map[string]int, error) {
+	checks := map[string]int{}
+	for _, name := range operations {
+		checks[valuesJob(name)]++
+	}
+	for i, flavour := range r.flavours() {
+		for _, s := range r.table {
+			checks[s.name]++
+			if (i == 0 || !r.env.Quick) && !(s.notThread != "" && flavour == builds.Thread) {
+				checks[s.name]++ // on stock
+			}
+		}
+		if flavour != builds.Plain || !r.whole() {
+			continue
+		}
+		for _, class := range classes {
+			checks[layoutJob(class)]++
+		}
+		pool, err := r.poolJobs()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range pool {
+			checks[name]++
+		}
+	}
+	left, err := r.env.Series.Named(r.env.Host.Ablate)
+	for _, patch := range left {
+		checks[withoutJob(patch)]++
+	}
+	return checks, err
+}
+
+// divide counts the checks to come, and says which part of all jobs this shard has.
+func (r *stageRun) divide(operations []string, classes []host.Layout) error {
+	checks, err := r.jobs(operations, classes)
+	if err != nil {
+		return err
+	}
+	for job, count := range checks {
+		if r.env.Shard.Has(job) {
+			r.total += int64(count)
+		}
+	}
+	for _, s := range r.table {
+		if r.env.Shard.Has(s.name) {
+			r.allRows += checks[s.name]
+		}
+	}
+	left, err := r.leftOut()
+	if err != nil {
+		return err
+	}
+	for _, patch := range left {
+		r.allRows += len(r.flavours()) * len(r.without(patch))
+	}
+	r.reached(0)
+	return r.env.Shard.Split(r.stage, slices.Collect(maps.Keys(checks)))
+}
+
+// failsWhole says whether a job fails with the whole series, so that failing without a patch is no evidence for the patch. What another
+// shard has to judge did not run here: try runs it once to find out, beside the report.
+func (r *stageRun) failsWhole(job string, flavour builds.Flavour, try func(aside *stageRun, patched *host.Build) (process.Result, error)) (bool, error) {
+	key := failedKey(job, flavour)
+	fails, known := r.failed[key]
+	if known || r.env.Shard.Has(job) {
+		return fails, nil
+	}
+	aside := *r
+	aside.stage = &reports.Stage{Name: r.stage.Name}
+	end, err := try(&aside, r.patched[flavour])
+	if err == nil {
+		r.failed[key] = end.Problem != "" && end.Skipped == ""
+	}
+	return r.failed[key], err
+}
