@@ -60,12 +60,12 @@ check: build
 	$(call part,ruff,sh ci/ruff.sh $(CACHE))
 	$(call part,series,$(MPSFORGE) lint --compare --quiet)
 
-unit-short:
-	$(call part,go test -short,$(GO) test -short -timeout 15m ./...)
+unit-short: # -trimpath as in build, so that what cgo compiled is used again; vet is a part of check
+	$(call part,go test -short,$(GO) test -trimpath -vet=off -short -timeout 15m ./...)
 
 unit:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || echo "SKIP TestPageInBrowser and TestPlantedFaultsAreSeen: there is no Chromium (Debian: apt-get install chromium)"
-	$(call part,go test,$(GO) test -timeout 45m ./...)
+	$(call part,go test,$(GO) test -trimpath -vet=off -timeout 45m ./...)
 
 # What every Debian system can get, whatever its cache has.
 test: BASELINE := v2.6.0

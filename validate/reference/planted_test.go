@@ -388,6 +388,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	sound := build(t, sources)
 	for _, fault := range faults {
 		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
 			program := programOf(t, fault.name)
 			stdout, err := runFault(t, build(t, plantFault(t, sources, fault)), fault, program)
 			if err := fault.want.judge(program.Expect, stdout, err); err != nil {
