@@ -67,7 +67,7 @@ func newStandIn(t *testing.T, ablate ...string) *standIn {
 	env := &stage.Env{Sink: events.OrDiscard(nil), Identity: identity, Kept: &kept.Run{Cache: cache, Stage: "runtime"}, Options: stage.Options{Series: series, Quick: true, Seed: 7, Cache: cache, Artifacts: t.TempDir(),
 		Host: stage.HostOptions{Ablate: ablate, Flavours: []builds.Flavour{builds.Plain}}}}
 	s.r = &stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: &host.Root{}, Torch: &host.Torch{}}, build: s.build, sources: s, stage: &reports.Stage{Name: "runtime"}, step: "verify runtime",
-		patched: map[builds.Flavour]*host.Build{}, failed: map[string]bool{},
+		patched: map[builds.Flavour]*host.Build{}, shared: &shared{failed: map[string]bool{}},
 		table: []scenario{
 			{name: "one", patches: []string{"locks"}, stock: process.StockLives, iterations: 1},
 			{name: "two", patches: []string{"queues"}, stock: process.StockLives, iterations: 1},

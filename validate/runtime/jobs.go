@@ -1,8 +1,12 @@
 package runtime
 
 import (
+	"context"
 	"maps"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
@@ -84,16 +88,55 @@ func (r *stageRun) divide(operations []string, classes []host.Layout) error {
 // failsWhole says whether a job fails with the whole series, so that failing without a patch is no evidence for the patch. What another
 // shard has to judge did not run here: try runs it once to find out, beside the report.
 func (r *stageRun) failsWhole(job string, flavour builds.Flavour, try func(aside *stageRun, patched *host.Build) (process.Result, error)) (bool, error) {
-	key := failedKey(job, flavour)
-	fails, known := r.failed[key]
+	r.mutex.Lock()
+	fails, known := r.failed[failedKey(job, flavour)]
+	r.mutex.Unlock()
 	if known || r.env.Shard.Has(job) {
 		return fails, nil
 	}
 	aside := *r
 	aside.stage = &reports.Stage{Name: r.stage.Name}
 	end, err := try(&aside, r.patched[flavour])
-	if err == nil {
-		r.failed[key] = end.Problem != "" && end.Skipped == ""
+	if err != nil {
+		return false, err
 	}
-	return r.failed[key], err
+	fails = end.Problem != "" && end.Skipped == ""
+	r.fails(job, flavour, fails)
+	return fails, nil
+}
+
+// fails remembers whether a job fails with the whole series.
+func (r *stageRun) fails(job string, flavour builds.Flavour, fails bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.failed[failedKey(job, flavour)] = fails
+}
+
+// together runs do for all of these, two at once where there is more than one processor, as half of a short process is its
+// start, which one thread does. Each gets a run with a report of its own; what they add comes in their order, also if one ends with an error.
+func together[T any](ctx context.Context, r *stageRun, all []T, do func(context.Context, *stageRun, T) error) error {
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(min(2, runtime.NumCPU()))
+	parts := make([]*reports.Stage, len(all))
+	for i, each := range all {
+		one := *r
+		one.stage = &reports.Stage{Name: r.stage.Name}
+		parts[i] = one.stage
+		group.Go(func() error {
+			if err := limited.Err(); err != nil {
+				return err
+			}
+			return do(limited, &one, each)
+		})
+	}
+	err := group.Wait()
+	for _, part := range parts {
+		for _, check := range part.Checks {
+			r.stage.Add(check)
+		}
+		for name, n := range part.Counts {
+			r.stage.Count(name, n)
+		}
+	}
+	return err
 }

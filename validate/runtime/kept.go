@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"sync"
 
 	"mpsforge/fork/host"
 	"mpsforge/reports"
@@ -14,8 +15,9 @@ import (
 // keptRuns are the ends of processes of a run that leaves patches out, which takes hours: a later run with the same seed goes on
 // where it was stopped. Without a file, as nil, it keeps nothing.
 type keptRuns struct {
-	file *kept.File[keptRun]
-	have map[string]process.Result
+	mutex sync.Mutex // of file
+	file  *kept.File[keptRun]
+	have  map[string]process.Result
 }
 
 // keptRun is how one process ended.
@@ -46,6 +48,8 @@ func (r *stageRun) keep() error {
 
 // reached says how many scenarios have run, stock and patched and each without a patch, if that is kept.
 func (r *stageRun) reached(more int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	r.rows += more
 	if r.kept != nil {
 		r.env.Kept.Reached("scenarios", int64(r.rows), int64(r.allRows))
@@ -68,6 +72,8 @@ func (k *keptRuns) once(built *host.Build, what string, do func() (process.Resul
 	}
 	end, err := do()
 	if err == nil {
+		k.mutex.Lock()
+		defer k.mutex.Unlock()
 		err = k.file.Add(keptRun{key, end})
 	}
 	return end, err

@@ -37,10 +37,11 @@ func (r *stageRun) pool(ctx context.Context, built *host.Build) error {
 	if err != nil {
 		return err
 	}
-	for _, program := range all {
-		if err := r.poolProgram(ctx, built, program); err != nil {
-			return err
-		}
+	err = together(ctx, r, all, func(ctx context.Context, r *stageRun, program corpus.Program) error {
+		return r.poolProgram(ctx, built, program)
+	})
+	if err != nil {
+		return err
 	}
 	if err := r.poolRandom(ctx, built); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (r *stageRun) programOnce(ctx context.Context, built *host.Build, program c
 func (r *stageRun) poolJudge(check reports.Check, end process.Result, built *host.Build) error {
 	check.Verdict = reports.Passed
 	if end.Problem != "" {
-		r.failed[failedKey(check.Name, built.Stamp.Flavour)] = true
+		r.fails(check.Name, built.Stamp.Flavour, true)
 		check.Findings = process.Findings([]process.Result{end})
 		if err := r.fail(&check, end, built); err != nil {
 			return err
@@ -184,7 +185,7 @@ func (r *stageRun) poolRun(ctx context.Context, built *host.Build, name string, 
 		one.limit = process.Impatient
 	}
 	for _, text := range texts {
-		path, err := r.poolFile(text)
+		path, err := r.poolFile(name, text)
 		if err != nil {
 			return process.Result{}, scenarioResult{}, err
 		}
@@ -208,9 +209,9 @@ func (r *stageRun) poolRun(ctx context.Context, built *host.Build, name string, 
 	return end, result, nil
 }
 
-// poolFile writes a program to where it can be run again, and says where.
-func (r *stageRun) poolFile(text string) (string, error) {
-	digest := sha256.Sum256([]byte(text))
+// poolFile writes a check's program to where it can be run again, and says where. Two checks may have the same text, at the same time.
+func (r *stageRun) poolFile(check, text string) (string, error) {
+	digest := sha256.Sum256([]byte(check + "\n" + text))
 	path := filepath.Join(r.env.Artifacts, fmt.Sprintf("program-%x.txt", digest[:6]))
 	if err := os.MkdirAll(r.env.Artifacts, 0o755); err != nil {
 		return "", err
@@ -239,15 +240,15 @@ func (r *stageRun) poolRandom(ctx context.Context, built *host.Build) error {
 	if r.env.Quick {
 		processes, each = 1, 6
 	}
-	for _, shape := range programs.Shapes {
+	return together(ctx, r, programs.Shapes, func(ctx context.Context, r *stageRun, shape programs.Shape) error {
 		check := reports.Check{Name: "random: " + shape.Name, Rule: "16, 17", Subject: r.poolSubject(built)}
 		if !r.env.Shard.Has(check.Name) {
-			continue
+			return nil
 		}
 		if why := notRandom[shape.Name]; why != "" {
 			check.Verdict, check.Detail = reports.Skipped, "on the reference pool only: "+why
 			r.add(check)
-			continue
+			return nil
 		}
 		end := process.Result{}
 		for i := 0; i < processes && end.Problem == ""; i++ {
@@ -262,11 +263,8 @@ func (r *stageRun) poolRandom(ctx context.Context, built *host.Build) error {
 			check.Seconds += end.Seconds
 		}
 		check.Detail = fmt.Sprintf("%d programs in %d processes", processes*each, processes)
-		if err := r.poolJudge(check, end, built); err != nil {
-			return err
-		}
-	}
-	return nil
+		return r.poolJudge(check, end, built)
+	})
 }
 
 // poolHistories records what threads do at the same time and decides whether the model allows it.
@@ -275,10 +273,10 @@ func (r *stageRun) poolHistories(ctx context.Context, built *host.Build) error {
 	if r.env.Quick {
 		rounds, operations = 2, 400
 	}
-	for _, shape := range programs.Histories() {
+	return together(ctx, r, programs.Histories(), func(ctx context.Context, r *stageRun, shape programs.History) error {
 		check := reports.Check{Name: "history: " + shape.Name, Rule: shape.Rules, Subject: r.poolSubject(built)}
 		if !r.env.Shard.Has(check.Name) {
-			continue
+			return nil
 		}
 		end, total := process.Result{}, 0
 		for round := 0; round < rounds && end.Problem == ""; round++ {
@@ -295,7 +293,7 @@ func (r *stageRun) poolHistories(ctx context.Context, built *host.Build) error {
 				n, end.Problem = shape.Judge(result.Records, made, true, r.env.Artifacts, seed)
 				total += n
 				if end.Output = text; end.Problem != "" {
-					if _, err := r.poolFile(text); err != nil {
+					if _, err := r.poolFile(check.Name, text); err != nil {
 						return err
 					}
 				}
@@ -303,9 +301,6 @@ func (r *stageRun) poolHistories(ctx context.Context, built *host.Build) error {
 		}
 		check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable", rounds, total)
 		r.stage.Count("operations of histories", int64(total))
-		if err := r.poolJudge(check, end, built); err != nil {
-			return err
-		}
-	}
-	return nil
+		return r.poolJudge(check, end, built)
+	})
 }

@@ -105,7 +105,7 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := &stage.Env{Options: stage.Options{Series: series, Seed: 1, Artifacts: t.TempDir()}, Sink: events.Discard}
-	r := stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: root}, stage: &reports.Stage{Name: "runtime"}, failed: map[string]bool{}}
+	r := stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: root}, stage: &reports.Stage{Name: "runtime"}, shared: &shared{failed: map[string]bool{}}}
 	for _, c := range []struct{ program, old, planted, problem string }{
 		{"a tensor goes round a ring of threads", "read x = 14", "read x = 13", "is 14, not 13"},
 		{"a worker's first work leases the lowest free slot", "pool ", "pool PYTORCH_MPS_STREAM_PER_THREAD=0 ", "is 0, not 1"},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
@@ -48,7 +49,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	hosts.First = len(table) == 1 && table[0].name == FirstScenario
-	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: table, stage: report, step: stage.StepName(report.Name), patched: map[builds.Flavour]*host.Build{}, failed: map[string]bool{}}
+	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: table, stage: report, step: stage.StepName(report.Name), patched: map[builds.Flavour]*host.Build{}, shared: &shared{failed: map[string]bool{}}}
 	return r.run(ctx)
 }
 
@@ -132,14 +133,20 @@ type stageRun struct {
 	table []scenario
 	stage *reports.Stage
 	step  string // of the events
-	done  int64
-	total int64 // checks
-	// patched are the builds of the whole series, and failed is whether what ran on them fails there, by failedKey.
+	total int64  // checks
+	// patched are the builds of the whole series.
 	patched map[builds.Flavour]*host.Build
-	failed  map[string]bool
 	kept    *keptRuns // nil unless patches are left out
-	// rows of scenarios on a build that have run, and all of them.
-	rows, allRows int
+	allRows int       // of scenarios on a build
+	*shared
+}
+
+// shared is what the jobs that run side by side have in common.
+type shared struct {
+	mutex  sync.Mutex
+	done   int64           // checks
+	rows   int             // of scenarios on a build that have run
+	failed map[string]bool // whether what ran on the builds of the whole series fails there, by failedKey
 }
 
 // whole reports whether the stage's other checks run, too, and not only the scenarios that were asked for.
@@ -173,8 +180,11 @@ func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 }
 
 func (r *stageRun) add(check reports.Check) {
+	r.mutex.Lock()
 	r.done++
-	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Total: r.total, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	done := r.done
+	r.mutex.Unlock()
+	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: done, Total: r.total, Unit: "checks", Note: check.Name + ", " + check.Subject})
 	r.stage.Add(check)
 }
 
@@ -208,13 +218,11 @@ func (r *stageRun) operations(ctx context.Context, built *host.Build, names []st
 	if r.env.Quick {
 		iterations = 12
 	}
-	for _, name := range names {
-		if !r.env.Shard.Has(valuesJob(name)) {
-			continue
-		}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !r.env.Shard.Has(valuesJob(name)) })
+	return together(ctx, r, names, func(ctx context.Context, r *stageRun, name string) error {
 		if name == "op-gradient" && built.Stamp.Flavour == builds.Thread {
 			r.add(reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
-			continue
+			return nil
 		}
 		one := hostRun{built: built, tools: r.hosts.Root, scenario: name, threads: 1, iterations: iterations, seed: r.env.Seed % 1_000_000_007, limit: process.Patient}
 		part := r.part(valuesJob(name), built, 1)
@@ -237,8 +245,8 @@ func (r *stageRun) operations(ctx context.Context, built *host.Build, names []st
 		}
 		r.stage.Count("values compared", end.Values)
 		r.add(check)
-	}
-	return nil
+		return nil
+	})
 }
 
 // fail fills a failed check.
@@ -266,11 +274,11 @@ func (r *stageRun) waits(s scenario) []string {
 func (r *stageRun) scenarios(ctx context.Context, stock, patched *host.Build) error {
 	mine := slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool { return !r.env.Shard.Has(s.name) })
 	r.plan(mine, stock, patched)
-	for _, s := range mine {
+	return together(ctx, r, mine, func(ctx context.Context, r *stageRun, s scenario) error {
 		if s.notThread != "" && patched.Stamp.Flavour == builds.Thread {
 			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(builds.Thread), Verdict: reports.Skipped, Detail: s.notThread})
 			r.reached(1)
-			continue
+			return nil
 		}
 		if stock != nil {
 			if err := r.onStock(ctx, s, stock); err != nil {
@@ -282,8 +290,8 @@ func (r *stageRun) scenarios(ctx context.Context, stock, patched *host.Build) er
 			return err
 		}
 		r.reached(1)
-	}
-	return nil
+		return nil
+	})
 }
 
 // tries is how often a scenario is run at one thread count.
@@ -375,7 +383,7 @@ func (r *stageRun) onPatched(ctx context.Context, s scenario, built *host.Build)
 	case last.Skipped != "":
 		check.Verdict, check.Detail = reports.Skipped, last.Skipped
 	case last.Problem != "" && len(waiting) == 0:
-		r.failed[failedKey(s.name, built.Stamp.Flavour)] = true
+		r.fails(s.name, built.Stamp.Flavour, true)
 		if err := r.fail(&check, last, built); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/reports"
+	"mpsforge/validate/kept"
 	"mpsforge/validate/pytests"
 	"mpsforge/validate/stage"
 )
@@ -41,7 +42,7 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	}
 	env := &stage.Env{Sink: events.Discard, Machine: &reports.Machine{}, Options: stage.Options{Cache: t.TempDir(), Artifacts: t.TempDir(), Python: stage.PythonOptions{Device: "cpu"},
 		Series: &patches.Series{Baseline: patches.Baseline{Name: "v0.0.0"}}}}
-	kept := env.Cache
+	empty := env.Cache
 	if cache := filepath.Join(home, ".cache", "mpsforge"); runtime.GOOS == "linux" && host.HaveRoot(cache) {
 		env.Cache = cache // the root is there
 	}
@@ -53,7 +54,8 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.Cache = kept
+	env.Cache = empty
+	env.Kept = &kept.Run{Cache: env.Cache, Stage: report.Name}
 	scripts, err := pytests.Unpack(env.Cache, sources, pytests.Sources)
 	if err != nil {
 		t.Fatal(err)
