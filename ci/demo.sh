@@ -9,7 +9,7 @@ baseline=${4:-$("$mpsforge" baseline choose)}
 tree=$2/trees/$baseline
 folder=$(dirname "$mpsforge")
 
-# Minutes are those of two cores with an empty cache, without downloads; later runs take a third.
+# Minutes are those of two cores with an empty cache, without downloads; later runs take half.
 cat <<END
 PyTorch $baseline, in this order, with the minutes at which each part ends on two cores and an empty cache, downloads not counted:
    1  the tree, and the series on it
