@@ -80,7 +80,7 @@ func (r *Run) end(remove bool) error {
 	return nil
 }
 
-// File has one JSON object a line: when it was begun, then the results. It is for one goroutine at a time.
+// File has one JSON object a line: when it was begun, then the results.
 type File[T any] struct {
 	Folder string    // has the results of this run and of those before it
 	Begun  time.Time // the first of them
@@ -187,7 +187,7 @@ func parse[T any](data []byte) (begun time.Time, results []T, err error) {
 	return begun, results, nil
 }
 
-// Add keeps a result.
+// Add keeps a result. Several goroutines may: os.File writes one line after the other.
 func (f *File[T]) Add(result T) error { return f.write(result) }
 
 func (f *File[T]) write(value any) error {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -45,6 +46,27 @@ func TestResultsGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, &Run{Cache: cache, Stage: "operators"})
+}
+
+// What several goroutines add at once are whole lines.
+func TestResultsOfSeveralGoroutinesAreWhole(t *testing.T) {
+	cache := t.TempDir()
+	f := open(t, &Run{Cache: cache, Stage: "runtime"})
+	want := make([]string, 64)
+	var wait sync.WaitGroup
+	for i := range want {
+		want[i] = strings.Repeat(string(rune('0'+i)), 10000)
+		wait.Go(func() {
+			if err := f.Add(want[i]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	_, all, err := Open[string](&Run{Cache: cache, Stage: "runtime"}, "stamp", "7")
+	if slices.Sort(all); err != nil || !slices.Equal(all, want) {
+		t.Errorf("%d results, error %v", len(all), err)
+	}
 }
 
 // A file that a kill left before its first line was whole starts again.

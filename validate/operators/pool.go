@@ -11,13 +11,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 
 	"mpsforge/internal/run"
 	lines "mpsforge/internal/words"
 	"mpsforge/validate/pytests"
+	"mpsforge/validate/stage"
 )
 
 //go:embed python/*.py
@@ -153,12 +153,9 @@ func (p *pool) crew(ctx context.Context, count int) error {
 	return errors.Join(failed...)
 }
 
-// atOnce is how many jobs run side by side: a job has threads itself.
-func atOnce() int { return min(2, runtime.NumCPU()) }
-
 // run runs the jobs. done is called for each end, one at a time.
 func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) error {
-	if err := p.crew(ctx, min(atOnce(), len(jobs))); err != nil {
+	if err := p.crew(ctx, min(stage.AtOnce(), len(jobs))); err != nil {
 		return err
 	}
 	limited, cancel := context.WithCancelCause(ctx)
@@ -201,7 +198,7 @@ func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) er
 
 // entries asks the subject for its operator database.
 func (p *pool) entries(ctx context.Context) ([]entry, error) {
-	if err := p.crew(ctx, atOnce()); err != nil {
+	if err := p.crew(ctx, stage.AtOnce()); err != nil {
 		return nil, err
 	}
 	return p.workers[0].entries, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -132,14 +131,14 @@ type Runner struct {
 	packages string // where tests that need packages find them; empty where Python has its own
 }
 
-// RunAll runs the jobs, two at once where there is more than one processor; noisy ones alone.
+// RunAll runs the jobs, stage.AtOnce of them side by side; noisy ones alone.
 func (r *Runner) RunAll(ctx context.Context, jobs []Job) ([]Job, error) {
 	r.plan(jobs)
 	var noise sync.RWMutex
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next, finished := make(chan int), make(chan int)
-	for range min(2, runtime.NumCPU()) {
+	for range stage.AtOnce() {
 		go func() {
 			for i := range next {
 				lock, unlock := noise.RLock, noise.RUnlock

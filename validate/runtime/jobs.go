@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"maps"
-	"runtime"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +12,7 @@ import (
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/process"
+	"mpsforge/validate/stage"
 )
 
 // A job is what one shard does and no other: the values of an operation, a class's layout, a check of the reference pool, a scenario
@@ -112,11 +112,11 @@ func (r *stageRun) fails(job string, flavour builds.Flavour, fails bool) {
 	r.failed[failedKey(job, flavour)] = fails
 }
 
-// together runs do for all of these, two at once where there is more than one processor, as half of a short process is its
-// start, which one thread does. Each gets a run with a report of its own; what they add comes in their order, also if one ends with an error.
+// together runs do for all of these, stage.AtOnce of them side by side: half of a short process is its start, which one thread does. Each
+// gets a run with a report of its own; what they add comes in their order, also if one ends with an error.
 func together[T any](ctx context.Context, r *stageRun, all []T, do func(context.Context, *stageRun, T) error) error {
 	group, limited := errgroup.WithContext(ctx)
-	group.SetLimit(min(2, runtime.NumCPU()))
+	group.SetLimit(stage.AtOnce())
 	parts := make([]*reports.Stage, len(all))
 	for i, each := range all {
 		one := *r

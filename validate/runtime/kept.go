@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"sync"
 
 	"mpsforge/fork/host"
 	"mpsforge/reports"
@@ -15,9 +14,8 @@ import (
 // keptRuns are the ends of processes of a run that leaves patches out, which takes hours: a later run with the same seed goes on
 // where it was stopped. Without a file, as nil, it keeps nothing.
 type keptRuns struct {
-	mutex sync.Mutex // of file
-	file  *kept.File[keptRun]
-	have  map[string]process.Result
+	file *kept.File[keptRun]
+	have map[string]process.Result
 }
 
 // keptRun is how one process ended.
@@ -72,8 +70,6 @@ func (k *keptRuns) once(built *host.Build, what string, do func() (process.Resul
 	}
 	end, err := do()
 	if err == nil {
-		k.mutex.Lock()
-		defer k.mutex.Unlock()
 		err = k.file.Add(keptRun{key, end})
 	}
 	return end, err

@@ -181,10 +181,9 @@ func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 
 func (r *stageRun) add(check reports.Check) {
 	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	r.done++
-	done := r.done
-	r.mutex.Unlock()
-	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: done, Total: r.total, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Total: r.total, Unit: "checks", Note: check.Name + ", " + check.Subject})
 	r.stage.Add(check)
 }
 
@@ -218,8 +217,10 @@ func (r *stageRun) operations(ctx context.Context, built *host.Build, names []st
 	if r.env.Quick {
 		iterations = 12
 	}
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !r.env.Shard.Has(valuesJob(name)) })
 	return together(ctx, r, names, func(ctx context.Context, r *stageRun, name string) error {
+		if !r.env.Shard.Has(valuesJob(name)) {
+			return nil
+		}
 		if name == "op-gradient" && built.Stamp.Flavour == builds.Thread {
 			r.add(reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
 			return nil

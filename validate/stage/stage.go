@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
@@ -126,6 +127,9 @@ func SkipReason(err error) (reason string, skipped bool) {
 	skipped = errors.As(err, &skip)
 	return skip.reason, skipped
 }
+
+// AtOnce is how many processes under test run side by side: each has threads itself.
+func AtOnce() int { return min(2, runtime.NumCPU()) }
 
 // StepName is the name of a stage's step in the event stream.
 func StepName(stage string) string { return "verify " + stage }
