@@ -96,9 +96,7 @@ type AblationResult struct {
 }
 
 // Errors are the findings that say that the file cannot be used.
-func (r *AblationResult) Errors() []LintFinding {
-	return slices.DeleteFunc(slices.Clone(r.Findings), func(f LintFinding) bool { return f.Severity != SeverityError })
-}
+func (r *AblationResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 
 // LintAblation compares the recorded table of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
@@ -129,7 +127,7 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 		state := table.state(p.Name, series.Digest())
 		states[state] = append(states[state], p.Name)
 	}
-	again := fmt.Sprintf("mpsforge verify --baseline %s --stages checkout,runtime --ablate all --seed 7 --report FILE.json, then mpsforge baseline ablation --baseline %[1]s --patches DIR FILE.json", baseline)
+	again := fmt.Sprintf("mpsforge verify --baseline %s --stages checkout,runtime --ablate all --flavours plain --quick --seed 7 --report FILE.json, then mpsforge baseline ablation --baseline %[1]s --patches DIR FILE.json", baseline)
 	for _, one := range []struct {
 		state    string
 		severity Severity

@@ -138,8 +138,10 @@ func (r *RunsResult) Of(state RunState) []string {
 }
 
 // Errors are the findings that say that the file cannot be used.
-func (r *RunsResult) Errors() []LintFinding {
-	return slices.DeleteFunc(slices.Clone(r.Findings), func(f LintFinding) bool { return f.Severity != SeverityError })
+func (r *RunsResult) Errors() []LintFinding { return errorsOf(r.Findings) }
+
+func errorsOf(all []LintFinding) []LintFinding {
+	return slices.DeleteFunc(slices.Clone(all), func(f LintFinding) bool { return f.Severity != SeverityError })
 }
 
 // Summary says in a line how many stages passed on the series as it is, and which did not run.

@@ -59,7 +59,7 @@ func RecordAblation(table *patches.Ablation, series *patches.Series, exact *fork
 		return fmt.Errorf("%w: %s", fork.ErrDirty, exact.Deviations[0])
 	}
 	for _, report := range all {
-		if err := checkReport(report, series, exact, []string{"ablate"}); err != nil {
+		if err := checkReport(report, series, exact, []string{"ablate", "flavours"}); err != nil {
 			return fmt.Errorf("%w: %w", ErrReport, err)
 		}
 		var rows []patches.AblatedPatch

@@ -84,7 +84,7 @@ func TestRecordedAblation(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(r *reports.Report){
 		"another series":  func(r *reports.Report) { r.Identity.SeriesDigest = "old" },
-		"one flavour":     func(r *reports.Report) { r.Choices = map[string]string{"ablate": "all", "flavours": "plain"} },
+		"some scenarios":  func(r *reports.Report) { r.Choices = map[string]string{"ablate": "all", "scenarios": "items"} },
 		"no patch is out": func(r *reports.Report) { r.Stages = r.Stages[:1] },
 	} {
 		other := *report

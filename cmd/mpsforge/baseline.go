@@ -22,9 +22,10 @@ func baselineCommand(std streams) *cli.Command {
   mpsforge baseline compare --wheel torch-2.14.1-*.whl
   mpsforge baseline runs
   mpsforge baseline ablation
+  mpsforge baseline mutants
   baseline=$(mpsforge baseline choose)`,
 		Action:      showGroup,
-		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineAblation(std), baselineChoose(std)},
+		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineAblation(std), baselineMutants(std), baselineChoose(std)},
 	}
 }
 

@@ -77,7 +77,11 @@ were not run on the series as it is, and of patches that nothing notices when th
 						finish(events.Failed, "")
 						return result{}, err
 					}
-					bad += len(one.Runs.Errors()) + len(one.Ablation.Errors())
+					if one.Mutants, err = patches.LintMutants(files, name); err != nil {
+						finish(events.Failed, "")
+						return result{}, err
+					}
+					bad += len(one.Runs.Errors()) + len(one.Ablation.Errors()) + len(one.Mutants.Errors())
 				}
 				found = append(found, one)
 				errors += bad
@@ -91,7 +95,7 @@ were not run on the series as it is, and of patches that nothing notices when th
 					}
 					if one.Runs != nil {
 						printRunFindings(w, one.Runs)
-						printAblationFindings(w, one.Ablation, c.Bool("notes"))
+						printFindings(w, append(one.Ablation.Findings, one.Mutants.Findings...), c.Bool("notes"))
 					}
 				}
 			}}
@@ -109,10 +113,11 @@ type lintFound struct {
 	Comparison *patches.CompareResult  `json:"comparison,omitempty"`
 	Runs       *patches.RunsResult     `json:"runs,omitempty"`
 	Ablation   *patches.AblationResult `json:"ablation,omitempty"`
+	Mutants    *patches.MutantsResult  `json:"mutants,omitempty"`
 }
 
-func printAblationFindings(w io.Writer, found *patches.AblationResult, notes bool) {
-	for _, finding := range found.Findings {
+func printFindings(w io.Writer, all []patches.LintFinding, notes bool) {
+	for _, finding := range all {
 		if notes || finding.Severity != patches.SeverityNote {
 			fmt.Fprintln(w, finding)
 		}

@@ -23,7 +23,8 @@ type Builder struct {
 	Env   *stage.Env
 	Root  *host.Root
 	Torch *host.Torch
-	// AllSources has builds with a sanitizer compile all sources, too, and not only those that the scenarios need.
+	// AllSources has builds with a sanitizer, and those with a patch left out, compile all sources, too, and not only those that the
+	// scenarios need.
 	AllSources bool
 	// First has builds compile only what the first scenario needs.
 	First bool
@@ -74,7 +75,7 @@ func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour buil
 		return nil, err
 	}
 	options := host.Options{Checkout: source.Dir, Identity: identity, Facts: facts, Root: b.Root, Torch: b.Torch, Flavour: flavour, Jobs: b.Env.Host.Jobs,
-		Cache: b.Env.Cache, Native: layer, Glue: glue, Subject: b.Subject(source.Patches), Extent: b.extent(flavour)}
+		Cache: b.Env.Cache, Native: layer, Glue: glue, Subject: b.Subject(source.Patches), Extent: b.extent(source, flavour)}
 	if b.Overlay {
 		if options.Overlay, err = native.OverlaySources(); err != nil {
 			return nil, err
@@ -83,11 +84,12 @@ func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour buil
 	return host.Make(ctx, options, b.Env.Sink)
 }
 
-func (b *Builder) extent(flavour builds.Flavour) host.Extent {
+func (b *Builder) extent(source *fork.Snapshot, flavour builds.Flavour) host.Extent {
+	partial := len(source.Patches) > 0 && len(source.Patches) < len(b.Env.Series.Patches)
 	switch {
 	case b.First:
 		return host.First
-	case flavour != builds.Plain && !b.AllSources:
+	case (partial || flavour != builds.Plain) && !b.AllSources:
 		return host.Core
 	}
 	return host.Whole

@@ -164,6 +164,9 @@ func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, sub
 	if env.Python.Stock != "" {
 		return nil, nil, fmt.Errorf("--stock names a Python of another build than the patched one: give --python, too")
 	}
+	if env.Host.NoStock {
+		return patched, nil, nil
+	}
 	if source, err = env.Checkout.Stock(ctx, env.Cache); err != nil {
 		return nil, nil, err
 	}

@@ -21,14 +21,14 @@ import (
 )
 
 // ablate leaves each of the chosen patches out in turn and reports which scenarios fail then, and how. A patch whose absence nothing
-// notices fails, and so does one whose trailer names a scenario that passes without it. The short form runs the named scenarios alone.
+// notices fails, and so does one whose trailer names a scenario that passes without it.
 func (r *stageRun) ablate(ctx context.Context) error {
 	chosen, err := r.leftOut()
 	if err != nil {
 		return err
 	}
 	for _, patch := range chosen {
-		after := r.rows + len(r.flavours())*len(r.without(patch))
+		after := r.rows + len(r.flavours())*len(r.without())
 		check, err := r.leaveOut(ctx, patch)
 		if err != nil {
 			return err
@@ -45,12 +45,9 @@ func (r *stageRun) leftOut() ([]*patches.Patch, error) {
 	return slices.DeleteFunc(slices.Clone(chosen), func(p *patches.Patch) bool { return !r.env.Shard.Has(withoutJob(p)) }), err
 }
 
-// without are the scenarios that run without a patch: in the short form those that its trailer names.
-func (r *stageRun) without(patch *patches.Patch) []scenario {
-	named := patch.Header.Values("Scenario")
-	return slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool {
-		return len(r.waits(s)) > 0 || r.env.Quick && !slices.Contains(named, s.name)
-	})
+// without are the scenarios that run without a patch.
+func (r *stageRun) without() []scenario {
+	return slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool { return len(r.waits(s)) > 0 })
 }
 
 // ablation is what the scenarios did without a patch.
@@ -83,10 +80,10 @@ func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.
 			a.elsewhere = append(a.elsewhere, name)
 		}
 	}
-	table := r.without(patch)
+	table := r.without()
 	for f, flavour := range r.flavours() {
-		if r.env.Quick && len(a.noticing()) == len(table) {
-			break // nothing is left to be noticed
+		if noticing := a.noticing(); r.env.Quick && len(noticing) > 0 && !slices.ContainsFunc(a.named, func(name string) bool { return !slices.Contains(noticing, name) }) {
+			break // what the short form is to show has been seen
 		}
 		err := r.withoutIn(ctx, &a, table, flavour, f)
 		if errors.Is(err, builds.ErrSources) { // a verdict, as it is of the whole series
@@ -114,45 +111,28 @@ func (r *stageRun) withoutIn(ctx context.Context, a *ablation, table []scenario,
 	for _, name := range with {
 		a.leftOut = addName(a.leftOut, name)
 	}
+	noticed := a.noticing()
+	table = slices.DeleteFunc(slices.Clone(table), func(s scenario) bool {
+		return slices.Contains(noticed, s.name) || (s.notThread != "" && flavour == builds.Thread)
+	})
 	r.plan(table, built)
-	for i, s := range table {
-		r.reached(min(i, 1))
-		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(table) + i), Total: int64(len(r.flavours()) * len(table)), Unit: "scenarios", Note: s.name})
-		if slices.Contains(a.noticing(), s.name) || (s.notThread != "" && flavour == builds.Thread) {
-			continue
-		}
-		all, err := r.outcomes(ctx, s, built, s.chances(), func(o process.Result) bool { return o.Problem != "" })
+	ends := map[string]withoutEnd{}
+	if err := together(ctx, r, table, func(ctx context.Context, r *stageRun, s scenario) error {
+		end, err := r.endWithout(ctx, s, built, slices.Contains(a.named, s.name))
 		if err != nil {
 			return err
 		}
-		a.seconds += secondsOf(all)
-		last := all[len(all)-1]
-		// By the table a scenario fails for want of one of its own patches. Where that is one of the others, it says nothing of this one.
-		foreign := !slices.Contains(s.patches, a.patch) && slices.ContainsFunc(s.patches, func(name string) bool { return slices.Contains(with, name) })
-		broken := false
-		if last.Skipped == "" && last.Problem != "" {
-			if broken, err = r.failsWhole(s.name, flavour, func(aside *stageRun, patched *host.Build) (process.Result, error) {
-				all, err := aside.outcomes(ctx, s, patched, 1, func(o process.Result) bool { return o.Problem != "" })
-				if err != nil {
-					return process.Result{}, err
-				}
-				return all[len(all)-1], nil
-			}); err != nil {
-				return err
-			}
-		}
-		switch {
-		case last.Skipped != "":
-		case last.Problem == "":
-			a.passed = addName(a.passed, s.name)
-		case broken:
-			a.broken = addName(a.broken, s.name)
-		case foreign:
-			a.others = addName(a.others, s.name)
-		default:
-			last.Path = s.name + ", " + string(flavour)
-			a.noticed = append(a.noticed, last)
-		}
+		r.reached(1)
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		ends[s.name] = end
+		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(table) + len(ends)), Total: int64(len(r.flavours()) * len(table)), Unit: "scenarios", Note: s.name})
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, s := range table {
+		a.add(s, ends[s.name], flavour, with)
 	}
 	if flavour != builds.Plain || r.env.Quick || len(with) > 0 { // a program does not say which patches it needs
 		return nil
@@ -160,6 +140,57 @@ func (r *stageRun) withoutIn(ctx context.Context, a *ablation, table []scenario,
 	noticing, err := r.noticingProgram(ctx, built)
 	a.noticed = append(a.noticed, noticing...)
 	return err
+}
+
+// withoutEnd is how a scenario ended without a patch.
+type withoutEnd struct {
+	last    process.Result
+	broken  bool // it fails with the whole series, too
+	seconds float64
+}
+
+// endWithout runs a scenario on a build without a patch. One that the patch's trailer names gets more chances, as on stock.
+func (r *stageRun) endWithout(ctx context.Context, s scenario, built *host.Build, named bool) (withoutEnd, error) {
+	chances := 1
+	if named {
+		chances = s.chances()
+	}
+	failed := func(o process.Result) bool { return o.Problem != "" }
+	all, err := r.outcomes(ctx, s, built, chances, failed)
+	if err != nil {
+		return withoutEnd{}, err
+	}
+	end := withoutEnd{last: all[len(all)-1], seconds: secondsOf(all)}
+	if end.last.Skipped != "" || end.last.Problem == "" {
+		return end, nil
+	}
+	end.broken, err = r.failsWhole(s.name, built.Stamp.Flavour, func(aside *stageRun, patched *host.Build) (process.Result, error) {
+		all, err := aside.outcomes(ctx, s, patched, 1, failed)
+		if err != nil {
+			return process.Result{}, err
+		}
+		return all[len(all)-1], nil
+	})
+	return end, err
+}
+
+// add sorts in how a scenario ended in a flavour, with others left out besides the patch.
+func (a *ablation) add(s scenario, end withoutEnd, flavour builds.Flavour, with []string) {
+	a.seconds += end.seconds
+	// By the table a scenario fails for want of one of its own patches. Where that is one of the others, it says nothing of this one.
+	foreign := !slices.Contains(s.patches, a.patch) && slices.ContainsFunc(s.patches, func(name string) bool { return slices.Contains(with, name) })
+	switch {
+	case end.last.Skipped != "":
+	case end.last.Problem == "":
+		a.passed = addName(a.passed, s.name)
+	case end.broken:
+		a.broken = addName(a.broken, s.name)
+	case foreign:
+		a.others = addName(a.others, s.name)
+	default:
+		end.last.Path = s.name + ", " + string(flavour)
+		a.noticed = append(a.noticed, end.last)
+	}
 }
 
 // noticing are the scenarios and programs that fail for want of the patch.

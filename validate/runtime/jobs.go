@@ -78,9 +78,7 @@ func (r *stageRun) divide(operations []string, classes []host.Layout) error {
 	if err != nil {
 		return err
 	}
-	for _, patch := range left {
-		r.allRows += len(r.flavours()) * len(r.without(patch))
-	}
+	r.allRows += len(left) * len(r.flavours()) * len(r.without())
 	r.reached(0)
 	return r.env.Shard.Split(r.stage, slices.Collect(maps.Keys(checks)))
 }
@@ -123,7 +121,7 @@ func together[T any](ctx context.Context, r *stageRun, all []T, do func(context.
 		one.stage = &reports.Stage{Name: r.stage.Name}
 		parts[i] = one.stage
 		group.Go(func() error {
-			if err := limited.Err(); err != nil {
+			if err := limited.Err(); err != nil || r.ends() {
 				return err
 			}
 			return do(limited, &one, each)

@@ -100,19 +100,24 @@ func (r *stageRun) run(ctx context.Context) error {
 		}
 		// In the short form stock is run in one flavour: that it dies is seen there.
 		var builtStock *host.Build
-		if i == 0 || !env.Quick {
+		if (i == 0 || !env.Quick) && !env.Host.NoStock {
 			if builtStock, err = r.build(ctx, stock, flavour); err != nil {
 				return err
 			}
 		}
 		if flavour == builds.Plain && r.whole() {
-			r.layouts(builtStock.Layouts, builtPatched.Layouts)
+			if builtStock != nil {
+				r.layouts(builtStock.Layouts, builtPatched.Layouts)
+			}
 			if err := r.pool(ctx, builtPatched); err != nil {
 				return err
 			}
 		}
 		if err := r.scenarios(ctx, builtStock, builtPatched); err != nil {
 			return err
+		}
+		if r.ends() {
+			return nil
 		}
 	}
 	return r.ablate(ctx)
@@ -143,10 +148,11 @@ type stageRun struct {
 
 // shared is what the jobs that run side by side have in common.
 type shared struct {
-	mutex  sync.Mutex
-	done   int64           // checks
-	rows   int             // of scenarios on a build that have run
-	failed map[string]bool // whether what ran on the builds of the whole series fails there, by failedKey
+	mutex     sync.Mutex
+	done      int64           // checks
+	rows      int             // of scenarios on a build that have run
+	failed    map[string]bool // whether what ran on the builds of the whole series fails there, by failedKey
+	failedOne bool            // a check
 }
 
 // whole reports whether the stage's other checks run, too, and not only the scenarios that were asked for.
@@ -183,8 +189,16 @@ func (r *stageRun) add(check reports.Check) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.done++
+	r.failedOne = r.failedOne || check.Verdict == reports.Failed
 	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Total: r.total, Unit: "checks", Note: check.Name + ", " + check.Subject})
 	r.stage.Add(check)
+}
+
+// ends reports whether a check has failed in a run that its first failure ends.
+func (r *stageRun) ends() bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.env.FirstFailure && r.failedOne
 }
 
 // part is what a process of a scenario is called in the events.
@@ -317,7 +331,7 @@ func (s scenario) chances() int {
 func (r *stageRun) hostRun(s scenario, built *host.Build, threads, try int) hostRun {
 	one := hostRun{built: built, tools: r.hosts.Root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold,
 		seed: (r.env.Seed + uint64(try)) % 1_000_000_007, more: s.environment, limit: process.Patient}
-	if s.stock != process.StockLives && (len(built.Stamp.Patches) == 0 || len(r.waits(s)) > 0) {
+	if s.stock != process.StockLives && (len(built.Stamp.Patches) < len(r.env.Series.Patches) || len(r.waits(s)) > 0) {
 		one.limit = process.Impatient
 	}
 	if built.Stamp.Flavour == builds.Thread {

@@ -54,17 +54,23 @@ func CheckScenarios(names []string) error {
 	return err
 }
 
-// chosen are the table's rows of these names, in its order; without names all.
+// chosen are the table's rows of these names, in their order; without names all.
 func chosen(names []string) ([]scenario, error) {
+	table := scenarios()
 	if len(names) == 0 {
-		return scenarios(), nil
+		return table, nil
 	}
+	var rows []scenario
 	for _, name := range names {
-		if known := ScenarioNames(); !slices.Contains(known, name) {
-			return nil, fmt.Errorf("%w: %q%s", ErrNoScenario, name, suggest.Names(name, known))
+		at := slices.IndexFunc(table, func(s scenario) bool { return s.name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("%w: %q%s", ErrNoScenario, name, suggest.Names(name, ScenarioNames()))
+		}
+		if !slices.ContainsFunc(rows, func(s scenario) bool { return s.name == name }) {
+			rows = append(rows, table[at])
 		}
 	}
-	return slices.DeleteFunc(scenarios(), func(s scenario) bool { return !slices.Contains(names, s.name) }), nil
+	return rows, nil
 }
 
 // scenarios is the table. The field reports' rows come first.

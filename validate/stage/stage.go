@@ -53,15 +53,17 @@ type Options struct {
 	Require    []string // more stages that must run
 	Quick      bool
 	KeepGoing  bool
-	Seed       uint64 // 0: taken from the clock
-	Shard      Shard
-	Cache      string // folder for compiled subjects
-	Artifacts  string // folder for what a failure leaves
-	Tool       reports.Tool
-	Host       HostOptions // of host builds
-	Python     PythonOptions
-	Operators  OperatorOptions
-	Upstream   UpstreamOptions
+	// FirstFailure ends a stage that can with its first failed check.
+	FirstFailure bool
+	Seed         uint64 // 0: taken from the clock
+	Shard        Shard
+	Cache        string // folder for compiled subjects
+	Artifacts    string // folder for what a failure leaves
+	Tool         reports.Tool
+	Host         HostOptions // of host builds
+	Python       PythonOptions
+	Operators    OperatorOptions
+	Upstream     UpstreamOptions
 }
 
 // HostOptions say with what PyTorch's sources are built.
@@ -71,10 +73,12 @@ type HostOptions struct {
 	Jobs  int
 	// Ablate names patches, without each of which the series is built and run, too; patches.AllPatches means all.
 	Ablate []string
-	// Scenarios of the stage runtime; empty: all, and its other checks.
+	// Scenarios of the stage runtime, which run in this order; empty: all, and its other checks.
 	Scenarios []string
 	// Flavours to build: empty means plain and tsan.
 	Flavours []builds.Flavour
+	// NoStock leaves out stock sources: what they do was seen before.
+	NoStock bool
 }
 
 // PythonOptions are of the stages python and bench.

@@ -1,0 +1,110 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mpsforge/fork"
+	"mpsforge/fork/builds"
+	"mpsforge/internal/events"
+	"mpsforge/internal/words"
+	"mpsforge/patches"
+	"mpsforge/reports"
+	"mpsforge/validate/allocator"
+	runtimestage "mpsforge/validate/runtime"
+)
+
+// JudgeMutant puts the mutant on the checkout, which must hold the whole series and nothing else, runs the quick stages that can judge it
+// until the first failure, and takes it off again, also when the context ends. Options name the series without it. A stage that cannot
+// run is an error: it says nothing of the mutant.
+func JudgeMutant(ctx context.Context, options Options, m patches.Mutant, sink events.Sink) (judged patches.Judgement, err error) {
+	sink = events.OrDiscard(sink)
+	checkout, whole := options.Checkout, options.Series
+	planted, err := m.Plant(whole, func(path string) ([]byte, error) {
+		content, asHead, err := checkout.WorkFile(ctx, path)
+		if err == nil && !asHead {
+			err = fmt.Errorf("%w: %s is not what HEAD has", fork.ErrDirty, path)
+		}
+		return content, err
+	})
+	if err != nil {
+		return judged, err
+	}
+	if _, err := checkout.Apply(ctx, planted, fork.Options{}, sink); err != nil {
+		return judged, fmt.Errorf("%w: put %s on the checkout: %w", patches.ErrMutants, m.Name, err)
+	}
+	defer func() { // also where the run was stopped
+		if _, off := checkout.Unapply(context.WithoutCancel(ctx), planted, fork.Options{Until: m.Name}, sink); off != nil {
+			err = errors.Join(err, fmt.Errorf("%w: take %s off again: %w; mpsforge unapply --until %[2]s does it", patches.ErrMutants, m.Name, off))
+		}
+	}()
+	options.Series, options.Quick, options.FirstFailure, options.Host.NoStock = planted, true, true, true
+	options.Artifacts = filepath.Join(options.Cache, "mutants", m.Name)
+	judged = patches.Judgement{Verdict: patches.MutantSurvived, Date: time.Now().UTC(), Tool: strings.TrimSpace(options.Tool.Version + " " + options.Tool.Commit), Seed: options.Seed}
+	for _, pass := range mutantPasses(whole, m) {
+		pass(&options)
+		report, err := Run(ctx, options, sink)
+		if err != nil {
+			return judged, err
+		}
+		judged.Seconds += int(report.Seconds)
+		if found, err := foundBy(report, &judged); found || err != nil {
+			return judged, err
+		}
+	}
+	return judged, nil
+}
+
+// mutantPasses are the runs that judge a mutant, the one that most likely finds it first: the scenarios alone, those first that the
+// patch's trailer names, then the stages.
+func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
+	var named []string
+	for _, p := range series.Patches {
+		if p.Name == m.Patch {
+			named = slices.DeleteFunc(p.Header.Values("Scenario"), func(name string) bool { return !slices.Contains(runtimestage.ScenarioNames(), name) })
+		}
+	}
+	stages := []string{"runtime", "python", "operators"}
+	if m.Path == allocator.Header {
+		stages = append([]string{"conformance"}, stages...)
+	}
+	return []func(*Options){
+		func(o *Options) {
+			o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{"checkout", "runtime"}, append(named, runtimestage.ScenarioNames()...), []builds.Flavour{builds.Plain}
+		},
+		func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = stages, nil, nil },
+	}
+}
+
+// foundBy takes the first failure of a report into the judgement.
+func foundBy(report *reports.Report, judged *patches.Judgement) (found bool, err error) {
+	for _, stage := range report.Stages {
+		switch stage.Verdict {
+		case reports.Passed:
+			continue
+		case reports.Failed:
+		default:
+			if stage.Reason != notAsked {
+				return false, fmt.Errorf("%w: stage %s did not judge: %s", patches.ErrMutants, stage.Name, stage.Reason)
+			}
+			continue
+		}
+		at := slices.IndexFunc(stage.Checks, func(c reports.Check) bool { return c.Verdict == reports.Failed })
+		if at < 0 {
+			return false, fmt.Errorf("%w: stage %s did not judge: %s", patches.ErrMutants, stage.Name, words.FirstLine(stage.Reason))
+		}
+		check := stage.Checks[at]
+		detail, _, _ := strings.Cut(words.FirstLine(check.Detail), "; again: ")
+		judged.Verdict, judged.Stage, judged.Check, judged.Subject, judged.Detail = patches.MutantFound, stage.Name, check.Name, check.Subject, detail
+		if check.Name == "compile" {
+			judged.Verdict = patches.MutantNotCompiled
+		}
+		return true, nil
+	}
+	return false, nil
+}
