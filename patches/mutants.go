@@ -188,12 +188,9 @@ func mutations() []mutation {
 
 // DrawMutants draws so many mutants of the lines that the series adds outside its tests, evenly over the patches and, within a patch, over
 // the kinds. The same series and seed give the same ones, and a larger number gives these and more. There may be fewer.
-func DrawMutants(series *Series, seed uint64, count int) (Mutants, error) {
+func DrawMutants(series *Series, seed uint64, count int) Mutants {
 	drawn := Mutants{Schema: 1, Tag: series.Baseline.Tag, SeriesDigest: series.Digest(), Seed: seed, Mutants: []Mutant{}}
-	added, err := addedLines(series)
-	if err != nil {
-		return drawn, err
-	}
+	added := addedLines(series)
 	candidates := map[string][]Mutant{}
 	for _, p := range series.Patches {
 		candidates[p.Name] = candidatesOf(p.Name, added, seed)
@@ -210,7 +207,7 @@ func DrawMutants(series *Series, seed uint64, count int) (Mutants, error) {
 			break
 		}
 	}
-	return drawn, nil
+	return drawn
 }
 
 // candidatesOf are the mutants of a patch's lines in the order in which they are drawn: one of each kind in turn, no line twice.
@@ -280,22 +277,26 @@ func (l addedLine) continues() bool {
 }
 
 // addedLines gives the lines that the patches add outside tests and that are still there after the last patch.
-func addedLines(series *Series) ([]addedLine, error) {
+func addedLines(series *Series) []addedLine {
 	files := map[string][]addedLine{}
 	var order []string
 	for _, patch := range series.Patches {
 		for _, file := range patch.Files {
 			path := file.Path()
-			if file.IsRename || file.IsCopy || file.IsBinary {
-				return nil, fmt.Errorf("%w: patch %s renames or copies %s, or it is binary; lines cannot be followed through that", ErrMutants, patch.Name, path)
-			}
 			if strings.HasPrefix(path, "test/") {
 				continue
 			}
-			if files[path] == nil {
+			if !slices.Contains(order, path) {
 				order = append(order, path)
 			}
-			files[path] = moved(files[path], file)
+			from := path
+			if file.IsRename || file.IsCopy {
+				from = file.OldName
+			}
+			files[path] = moved(files[from], file)
+			if file.IsRename {
+				delete(files, from)
+			}
 			for _, h := range file.TextFragments {
 				line, before := int(h.NewPosition), ""
 				for _, l := range h.Lines {
@@ -316,7 +317,7 @@ func addedLines(series *Series) ([]addedLine, error) {
 		slices.SortFunc(files[path], func(a, b addedLine) int { return a.line - b.line })
 		all = append(all, files[path]...)
 	}
-	return all, nil
+	return all
 }
 
 // moved gives the lines as they are after a change of their file; those that it removes are gone.

@@ -21,7 +21,7 @@ import (
 
 func baselineMutants(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "baseline", name: "mutants", usage: "plant faults into the series, and see which of them the verifier finds", ui: workUI, logs: true,
+		parent: "baseline", name: "mutants", usage: "plant faults into the series; see what finds them", ui: workUI, logs: true,
 		about: `A mutant is one line of a patch with a fault: a lock left out, a memory order weakened, a comparison or a condition turned, a wait or
 another statement left out. --draw writes a list of them into mutants.json below --patches, evenly over the patches and the kinds of
 faults; the same series and seed give the same list, and a larger number more. Commit it before any of them is judged.
@@ -41,7 +41,7 @@ the series has changed. Without flags it shows what is recorded.
 		flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "draw", Usage: "draw `NUMBER` mutants and write the list; those that were drawn before keep what is known of them"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to draw by, or for the random choices of the stages that judge (default: 41 to draw, 7 to judge)"},
-			&cli.StringFlag{Name: "judge", Usage: "judge the mutants in `LIST`, or all that were not judged yet"},
+			&cli.StringFlag{Name: "judge", Usage: "judge these `MUTANTS`, separated by commas, or all that were not judged yet"},
 			&cli.StringSliceFlag{Name: "read", Usage: "keep what is known of a mutant that nothing finds, `NAME=TEXT`; may be repeated"},
 			&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline (default: what the checkout is, or " + patches.DefaultBaseline + "; to show: all)"}, checkoutFlag(), patchesFlag()}, hostFlags()...),
 		action: func(ctx context.Context, c call) (result, error) {
@@ -102,10 +102,7 @@ func (c call) drawMutants() (result, error) {
 	if c.IsSet("seed") {
 		seed = c.Uint64("seed")
 	}
-	drawn, err := patches.DrawMutants(series, seed, c.Int("draw"))
-	if err != nil {
-		return result{}, err
-	}
+	drawn := patches.DrawMutants(series, seed, c.Int("draw"))
 	kept := 0
 	for i := range drawn.Mutants {
 		if m := &drawn.Mutants[i]; before.SeriesDigest == drawn.SeriesDigest {
@@ -123,6 +120,7 @@ func (c call) drawMutants() (result, error) {
 		for _, m := range drawn.Mutants {
 			fmt.Fprintf(w, "%s %s\n    %s:%d %s\n    - %s\n    + %s\n", m.Name, m.Patch, m.Path, m.Line, m.Kind, strings.TrimSpace(m.Old), strings.TrimSpace(m.New))
 		}
+		fmt.Fprintln(w, message)
 	}}, nil
 }
 

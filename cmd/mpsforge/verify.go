@@ -159,6 +159,9 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 			}
 		}
 	}
+	if err := c.checkRead(stages); err != nil {
+		return options, err
+	}
 	cache, err := openCache()
 	if err != nil {
 		return options, err
@@ -205,6 +208,35 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 		}
 	}
 	return options, nil
+}
+
+// checkRead refuses flags of the command line that none of the named stages reads.
+func (c call) checkRead(stages []string) error {
+	for _, flag := range verifyFlags() {
+		name, readers := flag.Names()[0], readersOf(flag)
+		byHand := c.IsSet(name) && c.fromFile[name] == "" && c.chosen[name] == "" && source(c.Context, name) == "--"+name
+		if byHand && len(stages) > 0 && len(readers) > 0 && !slices.ContainsFunc(stages, func(s string) bool { return slices.Contains(readers, s) }) {
+			return usagef("--%s is for %s, and --stages %s names none of them", name, strings.Join(readers, ", "), strings.Join(stages, ","))
+		}
+	}
+	return nil
+}
+
+// readersOf are the stages that a flag is for, with which its help begins; none if it is for all. The stage overlay runs others.
+func readersOf(flag cli.Flag) []string {
+	documented, is := flag.(cli.DocGenerationFlag)
+	if !is {
+		return nil
+	}
+	before, _, _ := strings.Cut(documented.GetUsage(), ":")
+	readers := list(before)
+	if validate.CheckNames(readers) != nil {
+		return nil
+	}
+	if slices.ContainsFunc(readers, func(s string) bool { return slices.Contains([]string{"python", "operators", "upstream"}, s) }) {
+		readers = append(readers, "overlay")
+	}
+	return readers
 }
 
 // checkTorch refuses a flag that names a Python without torch.
