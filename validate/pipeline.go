@@ -177,7 +177,7 @@ func runStages(ctx context.Context, stages []Stage, options Options, sink events
 	if !options.Shard.Whole() {
 		report.Shard = &reports.Shard{Index: options.Shard.Index, Of: options.Shard.Of}
 	}
-	failed := ""
+	failed, built := "", &stage.Built{}
 	var begun, ended []*kept.Run
 	defer func() {
 		for _, k := range begun {
@@ -193,7 +193,7 @@ func runStages(ctx context.Context, stages []Stage, options Options, sink events
 			result.Verdict, result.Reason = reports.NotRun, failed+" failed"
 			events.Step(sink, stage.StepName(s.Name))(events.Skipped, "not run: "+result.Reason)
 		default:
-			env := stage.Env{Options: options, Sink: events.Under(sink, stage.StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine, Kept: keptBy(s.Name, options, sink)}
+			env := stage.Env{Options: options, Sink: events.Under(sink, stage.StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine, Kept: keptBy(s.Name, options, sink), Built: built}
 			begun = append(begun, env.Kept)
 			end, stopped := runStage(ctx, s, &env, sink, &result)
 			if stopped != nil {

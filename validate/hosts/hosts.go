@@ -81,7 +81,8 @@ func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour buil
 			return nil, err
 		}
 	}
-	return host.Make(ctx, options, b.Env.Sink)
+	name := fmt.Sprint(source.Tree, source.Patches, flavour, options.Extent, b.Overlay) // root and libtorch are those of the run
+	return b.Env.Built.Once(name, func() (*host.Build, error) { return host.Make(ctx, options, b.Env.Sink) })
 }
 
 func (b *Builder) extent(source *fork.Snapshot, flavour builds.Flavour) host.Extent {

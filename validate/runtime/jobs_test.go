@@ -71,3 +71,22 @@ func TestAnErrorEndsTheJobsAndKeepsTheirChecks(t *testing.T) {
 		t.Errorf("%q, error %v", names, err)
 	}
 }
+
+// Where the first failure ends the run, no job begins after it, and what had begun is reported.
+func TestTheFirstFailureEndsTheJobs(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		env := &stage.Env{Sink: events.Discard, Options: stage.Options{FirstFailure: ends}}
+		r := &stageRun{env: env, stage: &reports.Stage{Name: "runtime"}, shared: &shared{failed: map[string]bool{}}}
+		jobs := make([]int, 20)
+		err := together(t.Context(), r, jobs, func(_ context.Context, r *stageRun, _ int) error {
+			r.add(reports.Check{Name: "job", Verdict: reports.Failed})
+			return nil
+		})
+		if err != nil || r.ends() != ends {
+			t.Errorf("ends %v, error %v", r.ends(), err)
+		}
+		if done := len(r.stage.Checks); ends && done > 2*stage.AtOnce() || !ends && done != len(jobs) {
+			t.Errorf("with FirstFailure %v %d of %d jobs ran", ends, done, len(jobs))
+		}
+	}
+}

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
+	"mpsforge/fork/host"
 	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -116,6 +118,33 @@ type Env struct {
 	Identity *reports.Identity // a stage that proves more of it fills it in
 	Machine  *reports.Machine
 	Kept     *kept.Run // what the stage keeps for a run after this one
+	Built    *Built    // the host builds that stages of this run have made; nil: each makes its own
+}
+
+// Built are the host builds of one run of the pipeline, so that no later stage asks the compiler cache for their objects again.
+type Built struct {
+	mutex sync.Mutex
+	all   map[string]*host.Build
+}
+
+// Once gives the build of a name, which make makes unless a stage has. The name says all that the build depends on.
+func (b *Built) Once(name string, make func() (*host.Build, error)) (*host.Build, error) {
+	if b == nil {
+		return make()
+	}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if built := b.all[name]; built != nil {
+		return built, nil
+	}
+	built, err := make()
+	if err == nil {
+		if b.all == nil {
+			b.all = map[string]*host.Build{}
+		}
+		b.all[name] = built
+	}
+	return built, err
 }
 
 type skipError struct{ reason string }

@@ -1,4 +1,5 @@
-"""The parts of torch's front end that take a device, by threads on mps: DLPack, torch.load, generators, storages, torch.accelerator.
+"""The parts of torch's front end that take a device, by threads on mps: DLPack, torch.load, generators, storages, shaders,
+torch.accelerator.
 
 The numbers are small whole ones, so that every result is exact.
 """
@@ -12,6 +13,22 @@ import torch
 from harness import ParallelTest
 
 SIZE = 4096
+
+# Kernels that take tensors and numbers, over grids of one, two and three sizes.
+SHADERS = """
+#include <metal_stdlib>
+using namespace metal;
+kernel void line(device float* out, constant float* in, constant float& factor, constant long& shift, uint i [[thread_position_in_grid]]) {
+  out[i] = in[i] * factor + shift;
+}
+kernel void plane(device float* out, constant float* in, constant int& width, uint2 at [[thread_position_in_grid]]) {
+  out[at.y * width + at.x] = in[at.y * width + at.x] + at.y;
+}
+kernel void block(device float* out, constant float* in, uint3 at [[thread_position_in_grid]]) {
+  const uint i = (at.z * 16 + at.y) * 16 + at.x;
+  out[i] = in[i] + at.z;
+}
+"""
 
 
 def saved(value) -> io.BytesIO:
@@ -188,6 +205,34 @@ class FrontEnd(ParallelTest):
         self.together(work)
         expected = torch.arange(1.0, threads + 1).repeat_interleave(SIZE) * self.settings.iterations
         self.compare(words(shared), expected, "the storage that all wrote", answer=False)
+
+    def test_shaders(self):
+        """Each thread compiles shaders, and runs them and those of another thread on tensors that go round a ring."""
+        self.need_mps()
+        compile_shader = self.need_shader_compiler()
+        ring, shared = Ring(self.settings.threads), compile_shader(SHADERS)
+        tensor = torch.arange(float(SIZE))
+
+        def work(i: int):
+            own = compile_shader(SHADERS)
+            for iteration in range(self.settings.iterations):
+                library, what = (own, shared)[iteration % 2], f"thread {i}, iteration {iteration}"
+                x, out = tensor.to("mps"), torch.empty(SIZE, device="mps")
+                self.busy()
+                library.line(out, x, float(i + 1), iteration)
+                ring.give(i, (out, i + 1))
+                taken, factor = ring.take(i)
+                expected = tensor * factor + iteration
+                self.compare(taken.cpu(), expected, f"{what}: a tensor and two numbers")
+                planes, blocks = torch.empty(SIZE, device="mps"), torch.empty(SIZE, device="mps")
+                library.plane(planes, taken, 64, threads=(64, 64), group_size=(8, 4), arg_casts="int32")
+                library.block(blocks, planes, threads=(16, 16, 16))
+                rows = torch.arange(64.0).repeat_interleave(64)
+                self.compare(planes.cpu(), expected + rows, f"{what}: a plane")
+                self.compare(blocks.cpu(), expected + rows + torch.arange(16.0).repeat_interleave(256), f"{what}: a block")
+                self.done()
+
+        self.together(work)
 
     def test_accelerator(self):
         """Each thread uses mps through torch.accelerator, torch.Stream and torch.Event alone, as a program for any device does."""
