@@ -479,12 +479,16 @@ func (h *builder) registration(ctx context.Context, generated *generated, object
 			return nil, kernels, fmt.Errorf("%s: %w", file, err)
 		}
 		kernels.kept, kernels.dropped = append(kernels.kept, found.kept...), append(kernels.dropped, found.dropped...)
-		// The compiler runs in the checkout, where its relative folders are.
-		path := filepath.Join(objects, filepath.Base(file))
-		if err := os.WriteFile(path, filtered, 0o644); err != nil {
+		// In a folder named after the text: ccache has the object of the same text for each build, as it knows a source by its path, too.
+		digest := sha256.Sum256(filtered)
+		folder := filepath.Join(h.Cache, "generated", "registration-"+hex.EncodeToString(digest[:12]))
+		if err := builds.MakeFolder(folder, func(made string) error {
+			return os.WriteFile(filepath.Join(made, filepath.Base(file)), filtered, 0o644)
+		}); err != nil {
 			return nil, kernels, err
 		}
-		units = append(units, unit{dir: h.Checkout, path: path, object: path + ".o"})
+		// The compiler runs in the checkout, where its relative folders are.
+		units = append(units, unit{dir: h.Checkout, path: filepath.Join(folder, filepath.Base(file)), object: filepath.Join(objects, filepath.Base(file)+".o")})
 	}
 	return units, kernels, nil
 }

@@ -91,12 +91,12 @@ func (h *builder) pythonUnits(p pythonOf, glue, objects string, include []string
 	flags := slices.Concat([]string{"-x", "c++", "-fblocks"}, common)
 	fieldFlags := slices.Concat(objcFlags, []string{"-include", "mpsforge/integers.h"}, common) // the backend's own headers need it
 	// Field programs are compiled with the headers that torch installs, which has none of the series.
-	seriesFlags := slices.Concat([]string{"-I" + filepath.Join(h.Checkout, "aten/src")}, fieldFlags)
+	seriesFlags := slices.Concat([]string{"-Iaten/src"}, fieldFlags)
 	return []unit{
 		{dir: h.Checkout, path: builds.PythonBindings, flags: flags, object: filepath.Join(objects, builds.PythonBindings+".o")},
 		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
 		{dir: glue, path: "python/field.mm", flags: fieldFlags, object: filepath.Join(objects, "hostmps/python/field.mm.o")},
-		{dir: glue, path: "python/interop.mm", flags: seriesFlags, object: filepath.Join(objects, "hostmps/python/interop.mm.o")},
+		{dir: h.Checkout, path: filepath.Join(glue, "python/interop.mm"), flags: seriesFlags, object: filepath.Join(objects, "hostmps/python/interop.mm.o")},
 	}
 }
 
