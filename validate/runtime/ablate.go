@@ -82,8 +82,11 @@ func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.
 	}
 	table := r.without()
 	for f, flavour := range r.flavours() {
-		if noticing := a.noticing(); r.env.Quick && len(noticing) > 0 && !slices.ContainsFunc(a.named, func(name string) bool { return !slices.Contains(noticing, name) }) {
-			break // what the short form is to show has been seen
+		if noticing := a.noticing(); r.env.Quick && f > 0 && len(noticing)+len(a.named) > 0 { // a further flavour is for what the trailer names and has not noticed
+			table = slices.DeleteFunc(table, func(s scenario) bool { return slices.Contains(noticing, s.name) || !slices.Contains(a.named, s.name) })
+		}
+		if len(table) == 0 {
+			break
 		}
 		err := r.withoutIn(ctx, &a, table, flavour, f)
 		if errors.Is(err, builds.ErrSources) { // a verdict, as it is of the whole series

@@ -397,6 +397,13 @@ void event_guard(Run& run) {
 // The profiler traces while threads work. Each signposts' interval that begins ends.
 void profiler(Run& run) {
   hooks().profilerStartTrace("event,interval", false);
+  // One of an operator that a graph computes begins when the graph is scheduled.
+  const at::Tensor input = at::ones({4, 4}).to(at::kMPS);
+  synchronize();
+  const uint64_t before = mpsforge_host_signposts(1);
+  const at::Tensor output = at::softmax(input, 1);
+  synchronize();
+  run.expect(mpsforge_host_signposts(1) == before + 1, "softmax has begun no interval, or more than one");
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
