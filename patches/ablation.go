@@ -127,7 +127,7 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 		state := table.state(p.Name, series.Digest())
 		states[state] = append(states[state], p.Name)
 	}
-	again := fmt.Sprintf("mpsforge verify --baseline %s --stages checkout,runtime --ablate all --flavours plain --quick --seed 7 --report FILE.json, then mpsforge baseline ablation --baseline %[1]s --patches DIR FILE.json", baseline)
+	again := fmt.Sprintf("mpsforge verify --baseline %s --stages checkout,runtime --ablate all --quick --seed 7 --report FILE.json, then mpsforge baseline ablation --baseline %[1]s --patches DIR FILE.json", baseline)
 	for _, one := range []struct {
 		state    string
 		severity Severity

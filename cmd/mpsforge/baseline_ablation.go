@@ -24,7 +24,7 @@ of patches that nothing notices.
 Without reports it shows what is recorded.
 
   mpsforge baseline ablation
-  mpsforge verify --stages checkout,runtime --ablate all --seed 7 --patches ./patches --report ablation.json
+  mpsforge verify --stages checkout,runtime --ablate all --quick --seed 7 --patches ./patches --report ablation.json
   mpsforge baseline ablation --patches ./patches ablation.json`,
 		flags: []cli.Flag{&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to show (default: all), or to record (default: what the checkout is)"}, checkoutFlag(), patchesFlag()},
 		action: func(ctx context.Context, c call) (result, error) {

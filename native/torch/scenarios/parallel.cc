@@ -506,6 +506,20 @@ void buffer_reuse(Run& run) {
     }
     run.expect_close("sum of products", sum, expected);
   });
+  // The memory of a number that a graph is fed with is free again when its command buffer has completed.
+  const at::Tensor ones = at::ones({4}, kMPS);
+  at::softplus(ones);
+  synchronize();
+  const size_t before = hooks().getCurrentAllocatedMemory();
+  for (int i = 0; i < 50; ++i) at::softplus(ones);
+  synchronize();
+  // Completed handlers may run after the wait for the GPU.
+  const auto started = std::chrono::steady_clock::now();
+  while (hooks().getCurrentAllocatedMemory() > before &&
+         std::chrono::steady_clock::now() - started < std::chrono::seconds(5)) {
+    std::this_thread::yield();
+  }
+  run.expect(hooks().getCurrentAllocatedMemory() <= before, "numbers for graphs keep their memory");
 }
 
 const bool added = add_scenarios(
