@@ -216,7 +216,9 @@ func candidatesOf(patch string, added []addedLine, seed uint64) []Mutant {
 		Mutant
 		rank string
 	}
-	rankOf := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s", seed, patch, text))) }
+	rankOf := func(text string) string {
+		return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s", seed, patch, text)))
+	}
 	kinds := map[string][]ranked{}
 	seen := map[string]int{}
 	for _, line := range added {
