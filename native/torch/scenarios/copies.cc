@@ -77,7 +77,10 @@ void copies_before_threads(Run& run) {
   run.expect_close("matrix", matrix, at::ones({256, 256}));
   occupy(matrix);
   here.copy_(there, /*non_blocking=*/true);
-  run.in_parallel([&](int) { run.expect_close("copied on", here.to(at::kMPS), sevens); });
+  run.in_parallel([&](int number) {
+    const c10::OptionalStreamGuard on(stream_of(number));
+    run.expect_close("copied on", here.to(at::kMPS), sevens);
+  });
 }
 
 // One thread leaves a copy to the CPU to the GPU. When another one has waited for its own work, in whatever way, it is

@@ -49,6 +49,7 @@ void copies_between_threads(Run& run, const std::function<void(const at::Tensor&
   std::vector<at::Tensor> from(count), to(count);
   for (at::Tensor& tensor : to) tensor = at::zeros({64, 64}, kMPS);
   run.in_parallel([&](int number) {
+    const c10::OptionalStreamGuard on(stream_of(number));
     const size_t own = static_cast<size_t>(number), next = (own + 1) % count;
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor value = at::full({64, 64}, number + i + 1.0, kMPS);

@@ -74,6 +74,7 @@ void running_mean(Run& run) {
   const at::Tensor weight = at::ones({8}, kMPS), bias = at::zeros({8}, kMPS);
   const at::Tensor mean = at::zeros({8}, kMPS), variance = at::ones({8}, kMPS);
   run.in_parallel([&](int number) {
+    const c10::OptionalStreamGuard on(stream_of(number));
     for (int i = 0; i < run.iterations; ++i) {
       if (number == i % run.threads) {
         const at::Tensor input = at::full({4, 8, 3}, i + 1.0, kMPS);
@@ -92,6 +93,7 @@ void freed_inside(Run& run) {
   const size_t count = static_cast<size_t>(run.threads);
   std::vector<at::Tensor> letters(count), answers(count);
   run.in_parallel([&](int number) {
+    const c10::OptionalStreamGuard on(stream_of(number));
     const size_t own = static_cast<size_t>(number), next = (own + 1) % count;
     for (int i = 0; i < run.iterations; ++i) {
       letters[own] = at::zeros({64, 64}, kMPS);

@@ -4,11 +4,14 @@
 #define MPSFORGE_HOSTMPS_SCENARIOS_H
 
 #include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +59,13 @@ class Run {
   std::atomic<int> arrived_{0};
   std::atomic<int> meeting_{0};
 };
+
+// For a StreamGuard: every other thread works on a stream of the program's own, the rest on those that they lease, if
+// they do. So there are several streams also where threads lease none.
+inline std::optional<c10::Stream> stream_of(int number) {
+  if (number % 2 == 0) return std::nullopt;
+  return c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
+}
 
 struct Scenario {
   const char* name;

@@ -183,11 +183,6 @@ void buffer_reuse_streams(Run& run) {
 // Streams that threads lease exist from the first operator on.
 void start_streams() { new_stream(); }
 
-// Every other thread works on a stream of the program's own, the rest on those that they lease, if they do.
-std::optional<c10::Stream> stream_of(int number) {
-  return number % 2 == 1 ? std::optional<c10::Stream>(new_stream()) : std::nullopt;
-}
-
 // Every thread passes a tensor on to the next one, again and again, and all of them stay in use.
 void ring(Run& run) {
   start_streams();
