@@ -42,7 +42,7 @@ the series has changed. Without flags it shows what is recorded.
 			&cli.IntFlag{Name: "draw", Usage: "draw `NUMBER` mutants and write the list; those that were drawn before keep what is known of them"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to draw by, or for the random choices of the stages that judge (default: 41 to draw, 7 to judge)"},
 			&cli.StringFlag{Name: "judge", Usage: "judge these `MUTANTS`, separated by commas, or all that were not judged yet"},
-			&cli.StringSliceFlag{Name: "read", Usage: "keep what is known of a mutant that nothing finds, `NAME=TEXT`; may be repeated"},
+			&cli.StringFlag{Name: "read", Usage: "keep what is known of a mutant that nothing finds, `NAME=TEXT`"},
 			&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline (default: what the checkout is, or " + patches.DefaultBaseline + "; to show: all)"}, checkoutFlag(), patchesFlag()}, hostFlags()...),
 		action: func(ctx context.Context, c call) (result, error) {
 			switch {
@@ -134,20 +134,19 @@ func (c call) readMutants() (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	for _, text := range c.StringSlice("read") {
-		name, reading, _ := strings.Cut(text, "=")
-		m, err := table.Mutant(name)
-		switch {
-		case err != nil:
-			return result{}, usagef("--read: %v", err)
-		case strings.TrimSpace(reading) == "":
-			return result{}, usagef("--read %s: it says nothing; write NAME=TEXT", text)
-		case m.Judged == nil || m.Judged.Verdict != patches.MutantSurvived:
-			return result{}, usagef("--read %s: only of a mutant that survived", name)
-		}
-		m.Reading = strings.TrimSpace(reading)
+	text := c.String("read")
+	name, reading, _ := strings.Cut(text, "=")
+	m, err := table.Mutant(name)
+	switch {
+	case err != nil:
+		return result{}, usagef("--read: %v", err)
+	case strings.TrimSpace(reading) == "":
+		return result{}, usagef("--read %s: it says nothing; write NAME=TEXT", text)
+	case m.Judged == nil || m.Judged.Verdict != patches.MutantSurvived:
+		return result{}, usagef("--read %s: only of a mutant that survived", name)
 	}
-	return result{value: table, message: fmt.Sprintf("mutants read: %d", len(c.StringSlice("read")))}, write(table)
+	m.Reading = strings.TrimSpace(reading)
+	return result{value: table, message: name + " is explained"}, write(table)
 }
 
 // judgeMutants judges those that the command line names, one after the other, and writes each judgement at once.
