@@ -98,6 +98,21 @@ type AblationResult struct {
 // Errors are the findings that say that the file cannot be used.
 func (r *AblationResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 
+// comparedWith gives the series that a recorded file, which was read with that error, is compared with; nil where there is no file, or
+// none that can be used, which is a finding.
+func comparedWith(fsys fs.FS, baseline string, read error, add func(severity Severity, do, message string)) (*Series, error) {
+	switch {
+	case errors.Is(read, ErrUnknownBaseline):
+		return nil, read
+	case errors.Is(read, fs.ErrNotExist):
+		return nil, nil
+	case read != nil:
+		add(SeverityError, "", read.Error())
+		return nil, nil
+	}
+	return Load(fsys, baseline)
+}
+
 // LintAblation compares the recorded table of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 	result := &AblationResult{Baseline: baseline, Patches: []AblatedPatch{}, Findings: []LintFinding{}}
@@ -105,18 +120,12 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + AblationFile, Rule: RuleAblation, Severity: severity, Message: message, Do: do})
 	}
 	table, err := ReadAblation(fsys, baseline)
-	switch {
-	case errors.Is(err, ErrUnknownBaseline):
-		return nil, err
-	case errors.Is(err, fs.ErrNotExist):
-		return result, nil
-	case err != nil:
-		add(SeverityError, "", err.Error())
-		return result, nil
-	}
-	series, err := Load(fsys, baseline)
+	series, err := comparedWith(fsys, baseline, err, add)
 	if err != nil {
 		return nil, err
+	}
+	if series == nil {
+		return result, nil
 	}
 	if table.Tag != series.Baseline.Tag {
 		add(SeverityError, recordAblation, fmt.Sprintf("the table is of tag %q, the baseline is %q", table.Tag, series.Baseline.Tag))

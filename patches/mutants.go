@@ -405,18 +405,12 @@ func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
 		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + MutantsFile, Rule: RuleMutants, Severity: severity, Message: message, Do: do})
 	}
 	table, err := ReadMutants(fsys, baseline)
-	switch {
-	case errors.Is(err, ErrUnknownBaseline):
-		return nil, err
-	case errors.Is(err, fs.ErrNotExist):
-		return result, nil
-	case err != nil:
-		add(SeverityError, "", err.Error())
-		return result, nil
-	}
-	series, err := Load(fsys, baseline)
+	series, err := comparedWith(fsys, baseline, err, add)
 	if err != nil {
 		return nil, err
+	}
+	if series == nil {
+		return result, nil
 	}
 	result.Mutants = table
 	command := "mpsforge baseline mutants --baseline " + baseline + " --patches DIR"

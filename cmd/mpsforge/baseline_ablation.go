@@ -52,20 +52,14 @@ func (c call) recordAblation(ctx context.Context) error {
 	if err := validate.RecordAblation(&table, from.series, from.exact, from.reports); err != nil {
 		return err
 	}
-	return c.write(from, patches.AblationFile, table.Write)
+	return c.write(from.series.Baseline.Name, patches.AblationFile, table.Write)
 }
 
 // showAblation prints the tables, and what lint says of them.
 func (c call) showAblation() (result, error) {
-	files, err := c.seriesFiles()
+	files, names, err := c.baselines()
 	if err != nil {
 		return result{}, err
-	}
-	names := []string{c.String("baseline")}
-	if names[0] == "" {
-		if names, err = patches.Baselines(files); err != nil {
-			return result{}, err
-		}
 	}
 	all, rows := []*patches.AblationResult{}, 0
 	for _, name := range names {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,8 +58,7 @@ the series has changed. Without flags it shows what is recorded.
 
 // mutantsFile is the list of a baseline, and the folder that it is written to.
 func (c call) mutantsFile(baseline string, must bool) (patches.Mutants, func(patches.Mutants) error, error) {
-	dir := c.String("patches")
-	if dir == "" {
+	if c.String("patches") == "" {
 		return patches.Mutants{}, nil, usagef("to write %s baseline mutants needs --patches, the folder to write to", patches.MutantsFile)
 	}
 	files, err := c.seriesFiles()
@@ -75,14 +72,7 @@ func (c call) mutantsFile(baseline string, must bool) (patches.Mutants, func(pat
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %s has no %s; mpsforge baseline mutants --draw 40 makes it", patches.ErrMutants, baseline, patches.MutantsFile)
 	}
-	return table, func(m patches.Mutants) error {
-		var text bytes.Buffer
-		if err := m.Write(&text); err != nil {
-			return err
-		}
-		_, err := patches.Rewrite(filepath.Join(dir, baseline), map[string][]byte{patches.MutantsFile: text.Bytes()}, nil)
-		return err
-	}, err
+	return table, func(m patches.Mutants) error { return c.write(baseline, patches.MutantsFile, m.Write) }, err
 }
 
 // drawMutants writes the list. What is known of a mutant stays where it is the same one, of the same series.
@@ -211,15 +201,9 @@ func (c call) judgeOptions() (validate.Options, error) {
 
 // showMutants prints the lists, and what lint says of them.
 func (c call) showMutants() (result, error) {
-	files, err := c.seriesFiles()
+	files, names, err := c.baselines()
 	if err != nil {
 		return result{}, err
-	}
-	names := []string{c.String("baseline")}
-	if names[0] == "" {
-		if names, err = patches.Baselines(files); err != nil {
-			return result{}, err
-		}
 	}
 	var all []*patches.MutantsResult
 	var counts []string

@@ -85,13 +85,13 @@ func (c call) toRecord(ctx context.Context, command string) (from toRecord, err 
 	return from, nil
 }
 
-// write writes a file of the baseline's folder.
-func (c call) write(from toRecord, name string, write func(io.Writer) error) error {
+// write writes a file of a baseline's folder.
+func (c call) write(baseline, name string, write func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
 		return err
 	}
-	_, err := patches.Rewrite(filepath.Join(c.String("patches"), from.series.Baseline.Name), map[string][]byte{name: text.Bytes()}, nil)
+	_, err := patches.Rewrite(filepath.Join(c.String("patches"), baseline), map[string][]byte{name: text.Bytes()}, nil)
 	return err
 }
 
@@ -117,20 +117,14 @@ func (c call) recordRuns(ctx context.Context) error {
 	if err := validate.RecordRuns(&runs, from.series, from.exact, tree, excused, from.reports); err != nil {
 		return err
 	}
-	return c.write(from, patches.RunsFile, runs.Write)
+	return c.write(from.series.Baseline.Name, patches.RunsFile, runs.Write)
 }
 
 // showRuns says of each stage what its last run is worth now.
 func (c call) showRuns() (result, error) {
-	files, err := c.seriesFiles()
+	files, names, err := c.baselines()
 	if err != nil {
 		return result{}, err
-	}
-	names := []string{c.String("baseline")}
-	if names[0] == "" {
-		if names, err = patches.Baselines(files); err != nil {
-			return result{}, err
-		}
 	}
 	var all []*patches.RunsResult
 	var summaries, stale []string

@@ -288,6 +288,19 @@ func (c call) seriesFiles() (fs.FS, error) {
 	return os.DirFS(dir), nil
 }
 
+// baselines are the requested baseline, or all, and the files that they are in.
+func (c call) baselines() (fs.FS, []string, error) {
+	files, err := c.seriesFiles()
+	if err != nil {
+		return nil, nil, err
+	}
+	if name := c.String("baseline"); name != "" {
+		return files, []string{name}, nil
+	}
+	names, err := patches.Baselines(files)
+	return files, names, err
+}
+
 // baselineName is the requested baseline, else the recorded one, else the default.
 func (c call) baselineName(recorded string) string {
 	return cmp.Or(c.String("baseline"), recorded, patches.DefaultBaseline)

@@ -32,15 +32,9 @@ were not run on the series as it is, and of patches that nothing notices when th
 			&cli.BoolFlag{Name: "compare", Usage: "also compare the series of the baselines with each other"},
 			&cli.BoolFlag{Name: "notes", Usage: "also list the notes: changes to classes whose layout other code may rely on"}},
 		action: func(ctx context.Context, c call) (result, error) {
-			files, err := c.seriesFiles()
+			files, names, err := c.baselines()
 			if err != nil {
 				return result{}, err
-			}
-			names := []string{c.String("baseline")}
-			if names[0] == "" {
-				if names, err = patches.Baselines(files); err != nil {
-					return result{}, err
-				}
 			}
 			if len(names) == 0 {
 				return result{}, fmt.Errorf("%w: --patches %s holds no folder with a baseline.json", patches.ErrUnknownBaseline, c.String("patches"))
