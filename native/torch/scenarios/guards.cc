@@ -30,29 +30,40 @@ void pollers(Run& run) {
   });
 }
 
-// The main thread works while other threads begin: some operator of its is under way when there is a second stream.
+// The main thread and every other one work on the default stream while the rest begin: some operators of theirs are under
+// way when there is a second stream. nonzero() waits for the number before it encodes the rest.
 void birth(Run& run) {
   const at::Tensor sum = at::zeros({64}, kMPS), larger = at::ones({64, 64}, kMPS);
-  std::atomic<bool> begun{false};
+  const c10::impl::VirtualGuardImpl streams(at::kMPS);
+  std::atomic<int> begun{0};
   const int birth = 0, end = 0;
   mpsforge_host_order_release(&birth);
   std::thread others([&] {
     mpsforge_host_order_acquire(&birth);
-    while (!begun) std::this_thread::yield();
-    run.in_parallel([&](int) {
+    run.in_parallel([&](int number) {
+      if (number % 2 == 1) {
+        const c10::StreamGuard on(streams.getDefaultStream(at::Device(at::kMPS, 0)));
+        for (int i = 0; i < run.iterations; ++i) {
+          run.expect(at::nonzero(larger).size(0) == larger.numel(), "not all are ones");
+          if (i == 0) ++begun;
+        }
+        return;
+      }
+      while (begun < 1 + run.threads / 2) std::this_thread::yield();
+      larger.add_(0.0);
       for (int i = 0; i < run.iterations; ++i) sum.add_(1.0);
     });
     mpsforge_host_order_release(&end);
   });
   for (int i = 0; i < run.iterations; ++i) {
     sum.add_(1.0);
-    begun = true;
+    if (i == 0) ++begun;
     sum.add_(at::mm(larger, larger).select(0, 0), 1.0 / 64);
     run.expect(sum.select(0, 0).item<float>() >= static_cast<float>(2 * i), "an addition is lost");
   }
   others.join();
   mpsforge_host_order_acquire(&end);
-  run.expect_close("sum", sum, at::full({64}, static_cast<double>((run.threads + 2) * run.iterations)));
+  run.expect_close("sum", sum, at::full({64}, static_cast<double>(((run.threads + 1) / 2 + 2) * run.iterations)));
 }
 
 // The first that a thread does is to copy a strided view, which is gathered on the GPU, to the CPU.

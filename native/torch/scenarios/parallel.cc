@@ -462,8 +462,11 @@ void empty_cache(Run& run) {
   });
 }
 
-// The kernel of unique uses its graph after the autorelease pool in which it finds it.
+// The kernel of unique uses its graph after the autorelease pool in which it finds it. Graphs of threads that have
+// nothing to do are freed at once.
 void graphs_dropped(Run& run) {
+  hooks().emptyCache();
+  const uint64_t before = mpsforge_host_live_graphs();
   std::atomic<int> working{run.threads};
   run.in_parallel([&](int number) {
     const int64_t different = 7 + number;
@@ -474,6 +477,13 @@ void graphs_dropped(Run& run) {
     }
     --working;
     while (number == 0 && working > 0) hooks().emptyCache();
+    run.meet();
+    if (number == 0) {
+      hooks().emptyCache();
+      const uint64_t left = mpsforge_host_live_graphs();
+      run.expect(left <= before, "graphs of idle threads, after empty_cache: " + std::to_string(left - before));
+    }
+    run.meet();
   });
 }
 

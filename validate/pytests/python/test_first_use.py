@@ -55,3 +55,23 @@ class FirstUse(ParallelTest):
         finally:
             stop.set()
             thread.join()
+
+    def test_graph_cache_bound(self):
+        """Threads see more shapes than graphs may be kept. Then one comes back to few shapes, and compiles each of them once."""
+        self.need_mps()
+
+        def total(size: int, what: str, answer: bool = True):
+            self.compare(torch.ones(size, device="mps").sum().cpu(), torch.tensor(float(size)), what, answer=answer)
+
+        def work(i: int):
+            for iteration in range(self.settings.iterations):
+                total(10 + i + self.settings.threads * iteration, f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
+        compiled = []
+        for turn in range(3):
+            for size in range(1, 4):
+                total(size, f"turn {turn}", answer=False)
+            compiled.append(torch.mps.graph_cache_stats()["compiled"])
+        self.assertEqual(compiled[1:], compiled[:1] * 2, "graphs compiled after each turn")

@@ -3,11 +3,13 @@
 The numbers are small whole ones, so that every result is exact.
 """
 
+import gc
 import queue
 import threading
+import time
 
 import torch
-from harness import ParallelTest
+from harness import ParallelTest, numbers
 
 
 class HandOver(ParallelTest):
@@ -113,3 +115,28 @@ class HandOver(ParallelTest):
                 self.done()
 
         self.together(work)
+
+    def test_scalars(self):
+        """Numbers that a graph is fed with lie in buffers of their own, which are free again when the work is complete."""
+        self.need_mps()
+
+        def allocated():
+            self.synchronize()
+            gc.collect()
+            return torch.mps.current_allocated_memory()
+
+        before = allocated()
+
+        def work(i):
+            for iteration in range(self.settings.iterations):
+                x, beta = numbers(100 * i + iteration, 16), 1.0 + i
+                y = torch.nn.functional.softplus(x.to("mps"), beta)
+                self.compare(y.cpu(), torch.nn.functional.softplus(x, beta), f"thread {i}, iteration {iteration}", tolerance=1e-6)
+                self.done()
+
+        self.together(work)
+        # the functions that free them may run a little after the work is complete
+        ends = time.monotonic() + 10
+        while allocated() > before and time.monotonic() < ends:
+            time.sleep(0.01)
+        self.assertLessEqual(allocated(), before, "bytes of memory allocated")

@@ -177,3 +177,23 @@ class Streams(ParallelTest):
             self.done()
 
         self.together(work, operations=1, threads=1)
+
+    def test_device_functions(self):
+        """What takes a device takes the one of MPS, by name, number or as the current one, and refuses every other."""
+        self.need_mps()
+        mps = torch.mps
+        functions = [mps.set_device, mps.current_stream, mps.default_stream, mps.Stream]
+
+        def work(i: int):
+            for iteration in range(self.settings.iterations):
+                for function in functions:
+                    for device in ("mps", "mps:0", torch.device("mps"), 0, -1, None):
+                        function(device)
+                    for device in ("cpu", "mps:1", 1):
+                        with self.assertRaises(ValueError, msg=f"{function.__name__}({device!r})"):
+                            function(device)
+                self.assertEqual(mps.current_device(), 0)
+                self.compare((torch.ones(16, device="mps") + i).cpu(), torch.full((16,), 1.0 + i), f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
