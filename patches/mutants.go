@@ -70,6 +70,8 @@ const (
 	MutantNotCompiled MutantVerdict = "does not compile" // it says nothing of the verifier
 )
 
+const recordMutants = "the file is not for editing: mpsforge baseline mutants --draw writes it"
+
 // Write writes mutants.json: the same mutants give the same bytes.
 func (m Mutants) Write(w io.Writer) error { return writeJSON(w, MutantsFile, m) }
 
@@ -411,6 +413,9 @@ func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
 	}
 	if series == nil {
 		return result, nil
+	}
+	if table.Tag != series.Baseline.Tag {
+		add(SeverityError, recordMutants, fmt.Sprintf("the mutants are of tag %q, the baseline is %q", table.Tag, series.Baseline.Tag))
 	}
 	result.Mutants = table
 	command := "mpsforge baseline mutants --baseline " + baseline + " --patches DIR"

@@ -54,6 +54,7 @@ func JudgeMutant(ctx context.Context, options Options, m patches.Mutant, sink ev
 		}
 		judged.Seconds += int(report.Seconds)
 		if found, err := foundBy(report, &judged); found || err != nil {
+			judged.Detail = strings.ReplaceAll(judged.Detail, options.Cache+string(filepath.Separator), "") // a path of this machine
 			return judged, err
 		}
 	}
@@ -61,7 +62,7 @@ func JudgeMutant(ctx context.Context, options Options, m patches.Mutant, sink ev
 }
 
 // mutantPasses are the runs that judge a mutant, the one that most likely finds it first: the scenarios alone, those first that the
-// patch's trailer names, then the stages.
+// patch's trailer names, then the Python tests, then ThreadSanitizer and the operators.
 func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 	var named []string
 	for _, p := range series.Patches {
@@ -69,16 +70,20 @@ func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 			named = slices.DeleteFunc(p.Header.Values("Scenario"), func(name string) bool { return !slices.Contains(runtimestage.ScenarioNames(), name) })
 		}
 	}
-	stages := []string{"runtime", "python", "operators"}
-	if m.Path == allocator.Header {
-		stages = append([]string{"conformance"}, stages...)
+	scenarios := func(o *Options) {
+		o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{"checkout", "runtime"}, append(named, runtimestage.ScenarioNames()...), []builds.Flavour{builds.Plain}
 	}
-	return []func(*Options){
-		func(o *Options) {
-			o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{"checkout", "runtime"}, append(named, runtimestage.ScenarioNames()...), []builds.Flavour{builds.Plain}
-		},
-		func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = stages, nil, nil },
+	stages := func(flavours []builds.Flavour, names ...string) func(*Options) {
+		return func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = names, nil, flavours }
 	}
+	passes := []func(*Options){scenarios, stages(nil, "python"), stages([]builds.Flavour{builds.Thread}, "runtime"), stages(nil, "operators")}
+	switch {
+	case m.Path == allocator.Header:
+		passes = append([]func(*Options){stages(nil, "conformance")}, passes...)
+	case strings.HasPrefix(m.Path, "torch/"): // Python, and what it calls: hardly a scenario comes there
+		passes[0], passes[1] = passes[1], passes[0]
+	}
+	return passes
 }
 
 // foundBy takes the first failure of a report into the judgement.

@@ -2,13 +2,14 @@ package validate
 
 import (
 	"errors"
-	"slices"
+	"strings"
 	"testing"
 
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/allocator"
 	runtimestage "mpsforge/validate/runtime"
+	"mpsforge/validate/stage"
 )
 
 // The first failed check of the first failed stage found the mutant. A stage that could not judge is an error: it is neither found nor
@@ -47,20 +48,38 @@ func TestWhatFoundAMutant(t *testing.T) {
 	}
 }
 
-// The scenarios of the patch's trailer run first, and conformance where the mutant is in the slot allocator.
+// The slot allocator's mutants begin with conformance, Python's with the Python tests, all others with the scenarios, those first that the
+// patch's trailer names.
 func TestMutantPasses(t *testing.T) {
 	series, err := patches.Load(patches.Embedded(), patches.DefaultBaseline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var first, second Options
-	passes := mutantPasses(series, patches.Mutant{Patch: "matrix-kernel-locks", Path: allocator.Header})
-	passes[0](&first)
-	passes[1](&second)
-	if first.Host.Scenarios[0] != "matrix-kernels" || len(first.Host.Scenarios) <= len(runtimestage.ScenarioNames()) || !slices.Equal(first.Stages, []string{"checkout", "runtime"}) {
-		t.Errorf("%+v", first)
-	}
-	if second.Stages[0] != "conformance" || len(second.Host.Scenarios) > 0 || len(second.Host.Flavours) > 0 {
-		t.Errorf("%+v", second)
+	for name, c := range map[string]struct {
+		mutant patches.Mutant
+		stages string
+	}{
+		"slot allocator": {patches.Mutant{Patch: "stream-slots", Path: allocator.Header}, "conformance; checkout,runtime; python; runtime; operators"},
+		"Python":         {patches.Mutant{Patch: "python-streams", Path: "torch/mps/streams.py"}, "python; checkout,runtime; runtime; operators"},
+		"the rest":       {patches.Mutant{Patch: "matrix-kernel-locks", Path: "aten/src/ATen/mps/MPSStream.mm"}, "checkout,runtime; python; runtime; operators"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stages []string
+			for _, pass := range mutantPasses(series, c.mutant) {
+				options := Options{Host: stage.HostOptions{Scenarios: []string{"of the pass before"}}}
+				pass(&options)
+				stages = append(stages, strings.Join(options.Stages, ","))
+				scenarios := options.Host.Scenarios
+				switch {
+				case len(options.Stages) == 1 && len(scenarios) > 0:
+					t.Errorf("%s: %v", stages, scenarios)
+				case len(options.Stages) > 1 && (len(scenarios) < len(runtimestage.ScenarioNames()) || c.mutant.Patch == "matrix-kernel-locks" && scenarios[0] != "matrix-kernels"):
+					t.Errorf("%s: %v", stages, scenarios)
+				}
+			}
+			if found := strings.Join(stages, "; "); found != c.stages {
+				t.Errorf("%s, expected %s", found, c.stages)
+			}
+		})
 	}
 }
