@@ -49,6 +49,7 @@ func fieldTests() []Test {
 		test("pool-in-operator", "an operator in Python that maps its arguments over a pool of threads", 5),
 		test("python-kernel", "the same, registered as a kernel of device mps", 5),
 		test("python-inside-a-kernel", "a kernel in Python that one of PyTorch's own kernels calls", 5),
+		test("python-inside-two-kernels", "a kernel in Python inside of two of PyTorch's own; in it the second thread uses mps for the first time", 1, threads(1)),
 		test("fallback-in-python", "a kernel in Python under the CPU fallback, with a pool of threads that use mps", 5, with("PYTORCH_ENABLE_MPS_FALLBACK=1")),
 		test("nested-operators", "operators whose bodies write each other's tensors", 10, mayDie, threads(4, 8)),
 		test("pollers", "many threads poll a number, one adds to it", 5, mayDie, threads(17, 9)),

@@ -112,6 +112,24 @@ class PythonOperators(ParallelTest):
             for _ in range(self.settings.iterations):
                 self.in_turn(work)
 
+    def test_python_inside_two_kernels(self):
+        """A kernel in Python takes the place of fill_. PyTorch's kernel of renorm calls the one of the norm, which calls it, as this is the
+        norm of nothing; and in it a second thread uses mps for the first time."""
+        library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 it ends with the process
+        device = self.settings.device
+        nothing, other = torch.empty(0, 4, device=device), torch.arange(64.0).to(device)
+        with ThreadPoolExecutor(1) as pool:
+
+            def kernel(tensor, value):
+                pool.submit(other.add_, 1).result()
+                return tensor.copy_(torch.zeros(tensor.shape) + value)
+
+            library.impl("fill_.Scalar", kernel, device.upper())
+            self.assertEqual(torch.renorm(nothing, 2, 1, 1.0).shape, (0, 4))
+        self.counts.add(expected=1)
+        self.done()
+        self.compare(other.cpu(), torch.arange(64.0) + 1, "what the second thread added to")
+
     def test_fallback_in_python(self):
         """An operator with a kernel in Python for the CPU alone is called with a tensor of mps: the CPU fallback copies it, and in the
         kernel a pool of threads uses the tensor of mps itself."""
