@@ -41,6 +41,7 @@ func fieldTests() []Test {
 		test("raw-encoding-first", "the same as a thread's only work", 2, extension),
 		test("external-work", "a library that commits command buffers of its own to the default stream's queue", 2, mayDie, extension, needs("interop")),
 		test("interrupted-external-work", "a signal handler that raises at a random moment of external work", 200, mayDie, threads(1), needs("interop")),
+		test("dropped-external-work", "external work whose context is dropped inside of it", 3, mayDie, needs("interop")),
 		test("kernels-of-an-extension", "an extension's kernels in turn with operators", 4, mayDie, extension, needs("interop")),
 		test("command-block", "runCommandBlock without an operator, as compiled models call it", 2, extension),
 		test("compiled-shader", "a shader of the program's own", 2),

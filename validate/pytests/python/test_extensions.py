@@ -117,6 +117,25 @@ class Extensions(ParallelTest):
         self.assertGreater(interrupted, self.settings.iterations // 2)
         self.counts.add(expected=self.settings.iterations)
 
+    def test_dropped_external_work(self):
+        """External work that is never ended, as its context is dropped, ends with that; one that was ended ends once."""
+        self.need(torch.mps, "external_work")
+
+        def work(i: int):
+            tensor = torch.zeros(8, device="mps")
+            for iteration in range(self.settings.iterations):
+                dropped = torch.mps.external_work()
+                dropped.__enter__()
+                with self.assertRaises(RuntimeError):
+                    tensor.add_(1)
+                del dropped
+                with torch.mps.external_work() as queue:
+                    self.assertNotEqual(queue, 0)
+                self.compare(tensor.add_(1).cpu(), torch.full((8,), iteration + 1.0), f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
+
     def test_kernels_of_an_extension(self):
         """An extension's two kernels, one with PyTorch's encoder and one with its own, in turn with PyTorch's on one command buffer."""
         extension = self.need_extension()
