@@ -142,24 +142,24 @@ class HandOver(ParallelTest):
         self.assertLessEqual(allocated(), before, "bytes of memory allocated")
 
     def test_idle_consumer(self):
-        """Another stream uses each tensor once, and nobody waits for it: its memory comes back all the same."""
+        """Each of many streams uses one tensor, and nobody waits for it: the tensor's memory comes back all the same."""
         self.need_mps()
         self.need(torch.mps, "Stream", "stream")
         count, size = self.settings.iterations, 1 << 22  # of bytes
-        consumer = torch.mps.Stream()
+        consumers = [torch.mps.Stream() for _ in range(count)]
         totals = []
 
         def work(i):
             base = torch.mps.driver_allocated_memory()
-            for iteration in range(count):
+            for iteration, consumer in enumerate(consumers):
                 tensor = torch.full((size // 4,), float(iteration), device="mps")
                 with torch.mps.stream(consumer):
                     totals.append(tensor.sum())
                 del tensor
-                time.sleep(0.02)  # many times what the sum takes
+                time.sleep(0.05)  # many times what the sum takes
             grown = torch.mps.driver_allocated_memory() - base
             self.counts.facts["tensors that are kept"] = grown // size
-            self.assertLess(grown, count * size // 2, "bytes of growth")
+            self.assertLess(grown, count * size * 3 // 4, "bytes of growth")
             for iteration, total in enumerate(totals):
                 self.compare(total.cpu(), torch.tensor(float(iteration * size // 4)), f"iteration {iteration}")
                 self.done()
