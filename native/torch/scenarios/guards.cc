@@ -30,8 +30,8 @@ void pollers(Run& run) {
   });
 }
 
-// The main thread and every other one work on the default stream while the rest begin: some operators of theirs are under
-// way when there is a second stream. nonzero() waits for the number before it encodes the rest.
+// The main thread and every other one work on the default stream while the rest begin: some operators of theirs are
+// under way when there is a second stream. nonzero() waits for the number before it encodes the rest.
 void birth(Run& run) {
   const at::Tensor sum = at::zeros({64}, kMPS), larger = at::ones({64, 64}, kMPS);
   const c10::impl::VirtualGuardImpl streams(at::kMPS);
