@@ -73,13 +73,13 @@ func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 	scenarios := func(o *Options) {
 		o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{"checkout", "runtime"}, append(named, runtimestage.ScenarioNames()...), []builds.Flavour{builds.Plain}
 	}
-	stages := func(flavours []builds.Flavour, names ...string) func(*Options) {
-		return func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = names, nil, flavours }
+	only := func(stage string, flavours ...builds.Flavour) func(*Options) {
+		return func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{stage}, nil, flavours }
 	}
-	passes := []func(*Options){scenarios, stages(nil, "python"), stages([]builds.Flavour{builds.Thread}, "runtime"), stages(nil, "operators")}
+	passes := []func(*Options){scenarios, only("python"), only("runtime", builds.Thread), only("operators")}
 	switch {
 	case m.Path == allocator.Header:
-		passes = append([]func(*Options){stages(nil, "conformance")}, passes...)
+		passes = append([]func(*Options){only("conformance")}, passes...)
 	case strings.HasPrefix(m.Path, "torch/"): // Python, and what it calls: hardly a scenario comes there
 		passes[0], passes[1] = passes[1], passes[0]
 	}
