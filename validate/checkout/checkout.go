@@ -1,5 +1,6 @@
 // Package checkout is the stage that asks whether a checkout is the baseline plus exactly this series, whether anything in
-// it uses a stream's command buffer outside of its queue, and whether an operator encodes without a guard. It reads the checkout and never changes it; that is package fork's.
+// it uses a stream's command buffer outside of its queue, whether an operator encodes without a guard, and whether an exception can leave a function
+// that none may leave. It reads the checkout and never changes it; that is package fork's.
 package checkout
 
 import (
@@ -43,6 +44,9 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		report.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Passed, Detail: "the tree of HEAD is the baseline's with the series applied once more; index and tracked files equal HEAD"})
 	}
 	if err := checkGuards(env.Checkout.Dir(), report); err != nil {
+		return err
+	}
+	if err := checkSilentFunctions(env.Checkout.Dir(), report); err != nil {
 		return err
 	}
 	facts, err := env.Series.HostFacts()

@@ -75,6 +75,36 @@ func TestGuardsOfRealTrees(t *testing.T) {
 	}
 }
 
+// On PyTorch's own text with the series no function that is noexcept can raise, but those that never run; without one of the try blocks it is found.
+func TestSilentFunctionsOfRealTrees(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP real trees: -short")
+	}
+	cache := hosttest.Cache(t)
+	for name := range plants {
+		t.Run(name, func(t *testing.T) {
+			tree, series := hosttest.TreeOf(t, cache, name)
+			dir := patchedCopy(t, tree, series, cache)
+			guard := runtimeFolder + "/MPSOpGuard.mm"
+			for _, c := range []struct {
+				plant
+				found []string
+			}{
+				{plant{}, nil},
+				{plant{file: guard, old: "MPSOpSuspension::~MPSOpSuspension() {", new: "MPSOpSuspension::~MPSOpSuspension() {\n  fenceMPSStream(pinned_);"}, []string{"~MPSOpSuspension"}},
+				{plant{file: guard, old: "void MPSOpGuard::leave() noexcept {", new: "void MPSOpGuard::leave() noexcept {\n  state_->commitUpTo(1);"}, []string{"leave", "~MPSOpSuspension"}},
+			} {
+				if c.file != "" {
+					c.put(t, dir)
+				}
+				if found := loud(t, dir); !slices.Equal(found, c.found) {
+					t.Errorf("%s: found %v, want %v", c.new, found, c.found)
+				}
+			}
+		})
+	}
+}
+
 // patchedCopy gives what the check reads of a tree with the whole series, in a folder of the test's.
 func patchedCopy(t *testing.T, tree string, series *patches.Series, cache string) string {
 	t.Helper()
@@ -91,7 +121,7 @@ func patchedCopy(t *testing.T, tree string, series *patches.Series, cache string
 		t.Fatalf("%s: %v were left out", tree, source.LeftOut)
 	}
 	dir := t.TempDir()
-	for _, folder := range []string{kernelsFolder, "torch/csrc/mps"} {
+	for _, folder := range []string{kernelsFolder, "torch/csrc/mps", runtimeFolder} {
 		if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(source.Dir, folder))); err != nil {
 			t.Fatal(err)
 		}
