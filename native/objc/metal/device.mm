@@ -1,6 +1,8 @@
 #import <Foundation/Foundation.h>
 #include <mach/vm_page_size.h>
+#include <mpsforge/host.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -21,7 +23,21 @@ void check_options(MTLResourceOptions options) {
   if (mode > MTLStorageModePrivate) fail("storage mode %lu of a buffer", static_cast<unsigned long>(mode));
 }
 
+// Requests that are still to be refused, by kind.
+std::array<std::atomic<uint32_t>, MPSFORGE_HOST_KINDS> refusals;
+
+bool refuses(uint32_t kind) {
+  uint32_t left = refusals[kind];
+  while (left > 0 && !refusals[kind].compare_exchange_weak(left, left - 1)) continue;
+  return left > 0;
+}
+
 }  // namespace
+
+void mpsforge_host_refuse(uint32_t kind, uint32_t n) {
+  if (kind >= MPSFORGE_HOST_KINDS) fail("mpsforge_host_refuse: there is no kind %u", kind);
+  refusals[kind] = n;
+}
 
 @implementation SoftwareMTLDevice {
   uint64_t _workingSet;
@@ -118,6 +134,7 @@ void check_options(MTLResourceOptions options) {
 }
 
 - (id<MTLCommandQueue>)newCommandQueue {
+  if (refuses(MPSFORGE_HOST_QUEUES)) return nil;
   return [[SoftwareMTLCommandQueue alloc] init];
 }
 
@@ -129,7 +146,9 @@ void check_options(MTLResourceOptions options) {
 
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
   check_options(options);
-  if (length == 0 || length > self.maxBufferLength || ![self allocate:static_cast<int64_t>(length)]) return nil;
+  if (length == 0 || length > self.maxBufferLength || refuses(MPSFORGE_HOST_BUFFERS) ||
+      ![self allocate:static_cast<int64_t>(length)])
+    return nil;
   return [[SoftwareMTLBuffer alloc] initWithLength:length size:length options:options heap:nil];
 }
 
@@ -161,7 +180,7 @@ void check_options(MTLResourceOptions options) {
     fail("-[SoftwareMTLDevice newBufferWithBytesNoCopy:length:options:deallocator:] of a private buffer");
   }
   check_options(options);
-  if (!bytes || length == 0 || length > self.maxBufferLength) return nil;
+  if (!bytes || length == 0 || length > self.maxBufferLength || refuses(MPSFORGE_HOST_BUFFERS)) return nil;
   return [[SoftwareMTLBuffer alloc] initOver:bytes length:length options:options deallocator:deallocator];
 }
 
@@ -187,6 +206,7 @@ void check_options(MTLResourceOptions options) {
 }
 
 - (id<MTLSharedEvent>)newSharedEvent {
+  if (refuses(MPSFORGE_HOST_EVENTS)) return nil;
   return [[SoftwareMTLEvent alloc] initForDevice:nil];
 }
 

@@ -52,6 +52,8 @@ PyMethodDef functions[] = {
     {"let_go", field::let_go, METH_NOARGS, "End hold_queue()."},
     {"fail_command_buffer", field::fail_command_buffer, METH_O,
      "fail_command_buffer(n): the n-th one that the current stream commits from now on fails."},
+    {"refuse", field::refuse, METH_VARARGS,
+     "refuse(kind, n): Metal makes none of the next n queues, events or buffers that it is asked for."},
     {"foreign", field::foreign, METH_O, "foreign(n): n floats on mps in a buffer that is not the allocator's."},
     {"encode_copy", field::encode_copy, METH_VARARGS, "encode_copy(to, from): on the current stream, by no operator."},
     {"encode_copy_on", field::encode_copy_on, METH_VARARGS,

@@ -32,6 +32,7 @@ PyObject* hold_queue(PyObject* self, PyObject* none);
 PyObject* wait_until_held(PyObject* self, PyObject* none);
 PyObject* let_go(PyObject* self, PyObject* none);
 PyObject* fail_command_buffer(PyObject* self, PyObject* n);
+PyObject* refuse(PyObject* self, PyObject* arguments);
 PyObject* foreign(PyObject* self, PyObject* count);
 PyObject* encode_copy(PyObject* self, PyObject* arguments);
 PyObject* encode_copy_on(PyObject* self, PyObject* arguments);

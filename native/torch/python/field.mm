@@ -10,7 +10,9 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
+#include <string>
 
 #import <Metal/Metal.h>
 
@@ -102,6 +104,18 @@ PyObject* fail_command_buffer(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) throw python_error();
   mpsforge_host_fail_command_buffer(at::mps::getCurrentMPSStream()->commandQueue(), static_cast<uint32_t>(number));
   END_HANDLE_TH_ERRORS
+  Py_RETURN_NONE;
+}
+
+PyObject* refuse(PyObject*, PyObject* arguments) {
+  const char* kind = nullptr;
+  unsigned int number = 0;
+  if (!PyArg_ParseTuple(arguments, "sI", &kind, &number)) return nullptr;
+  static const std::map<std::string, uint32_t> kinds = {
+      {"queues", MPSFORGE_HOST_QUEUES}, {"events", MPSFORGE_HOST_EVENTS}, {"buffers", MPSFORGE_HOST_BUFFERS}};
+  const auto known = kinds.find(kind);
+  if (known == kinds.end()) return PyErr_Format(PyExc_ValueError, "there is no kind %s", kind);
+  mpsforge_host_refuse(known->second, number);
   Py_RETURN_NONE;
 }
 

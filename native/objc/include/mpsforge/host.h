@@ -65,6 +65,11 @@ uint64_t mpsforge_host_signposts(unsigned type);
 // nothing.
 void mpsforge_host_fail_command_buffer(void* queue, uint32_t n);
 
+// Lets the device give nil to the next n requests of a kind, as Metal does if it has no more: of command queues, of
+// shared events, or of buffers that are taken from no heap. Safe on any thread.
+enum { MPSFORGE_HOST_QUEUES, MPSFORGE_HOST_EVENTS, MPSFORGE_HOST_BUFFERS, MPSFORGE_HOST_KINDS };
+void mpsforge_host_refuse(uint32_t kind, uint32_t n);
+
 // MPSGraph objects that exist.
 uint64_t mpsforge_host_live_graphs(void);
 
