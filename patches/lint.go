@@ -105,14 +105,14 @@ func (r *LintResult) Of(s Severity) []LintFinding {
 const (
 	maxSubject    = 72   // characters, the tag included
 	maxPatch      = 600  // changed lines
-	maxSeries     = 5630 // changed lines outside test/
+	maxSeries     = 6400 // changed lines outside test/
 	maxOperations = 15   // changed lines in one operations/*.mm, over the series
 	headingCut    = 80   // bytes at which git cuts a heading
 )
 
 // operationsBounds are those of files that the series fixes, and not only connects.
 var operationsBounds = map[string]int{
-	"aten/src/ATen/native/mps/operations/Copy.mm": 60, // the copies themselves lose numbers (cpu-copies)
+	"aten/src/ATen/native/mps/operations/Copy.mm": 70, // the copies themselves lose numbers (cpu-copies), and take memory without a bound (one-stream-cost)
 }
 
 // abiHeaders are the headers that out-of-tree extensions include, with the classes whose layout they rely on.

@@ -128,7 +128,7 @@ func Tests() []Test {
 		{Name: "steps-16", About: "small steps of a model by threads that share its weights", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 300, quickIterations: 100, Noisy: true},
 		{Name: "steps-512", About: "larger steps", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 150, quickIterations: 50, Noisy: true},
 		{Name: "cpu-cost", About: "operators of the CPU beside several streams", Section: BenchSection, stock: process.StockLives, threads: []int{1}, quick: []int{1}, iterations: 15, quickIterations: 5, Noisy: true},
-	}, slices.Concat(frontEndTests(), fieldTests(), reportedTests())...)
+	}, slices.Concat(oneStreamTests(), frontEndTests(), fieldTests(), reportedTests())...)
 }
 
 // upTo lists the numbers from 1.

@@ -8,8 +8,12 @@
 #include <ATen/mps/MPSEvent.h>
 #include <ATen/mps/MPSOpGuard.h>
 #include <ATen/mps/MPSStreamPool.h>
+#if __has_include(<ATen/mps/MPSStreamChoice.h>)
+#include <ATen/mps/MPSStreamChoice.h>
+#endif
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <mpsforge/host.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -50,6 +54,14 @@ using at::mps::MPSOpGuard;
 using at::mps::MPSStream;
 
 constexpr auto kInt = at::kInt;
+
+#if __has_include(<ATen/mps/MPSStreamChoice.h>)
+// As PyTorch's Python module does it, which says it again where there is one.
+[[maybe_unused]] const bool knows_choices = [] {
+  at::mps::setMPSBackwardQuery([] { return torch::autograd::get_current_graph_task_id() != -1; });
+  return true;
+}();
+#endif
 
 class Warnings : public c10::WarningHandler {
  public:
@@ -340,11 +352,10 @@ int on_queue(mpsforge_pool* pool, uint32_t number, mpsforge_metal_function funct
   return attempt([&] {
     MPSStream* on = stream(number);
     if (!MPSOpGuard::isActive() && !at::mps::getStreamOfCurrentQueue()) {
-      MPSStream* before = at::mps::getMPSStreamOverride();
       const bool other = at::mps::threadMPSStream() != on;
-      if (other) at::mps::setCurrentMPSStream(on);
+      const c10::Stream before = other ? device_guard().exchangeStream(on->unwrap()) : on->unwrap();
       at::mps::getCurrentMPSStream();
-      if (other) at::mps::setCurrentMPSStream(before);
+      if (other) device_guard().exchangeStream(before);
     }
     at::mps::runOnStreamQueue(on, ^() {
       function(context);

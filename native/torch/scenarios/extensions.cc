@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -120,9 +121,30 @@ void interop_rules(Run& run) {
     run.expect_close("sum", at::add(own, 1.0), at::full({64}, number + 1.0));
   });
 }
+
+// The end of external work on a thread that has begun none, by a destructor: the thread's next operator raises that.
+// The work goes on where it was begun, until it is ended there.
+void errors_kept(Run& run) {
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::full({64}, number, kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      auto work = std::make_unique<at::mps::MPSExternalWork>();
+      std::thread other([&] {
+        work.reset();
+        run.expect_error("the next operator", "There is no external", [&] { at::add(own, 1.0); });
+        run.expect_close("the one after it", at::add(own, 1.0), at::full({64}, number + 1.0));
+      });
+      other.join();
+      run.expect_error("an operator inside of external work", "inside of external", [&] { at::add(own, 1.0); });
+      at::mps::endMPSExternalWork();
+      run.expect_close("after all", at::add(own, 1.0), at::full({64}, number + 1.0));
+    }
+  });
+}
 #else
 void external_work(Run& run) { run.expect(false, "these sources have no ATen/mps/MPSInterop.h"); }
 void interop_rules(Run& run) { external_work(run); }
+void errors_kept(Run& run) { external_work(run); }
 #endif
 
 // Operators in a block on the queue of their stream, as extensions call them, and the wait for a value there. Each way
@@ -358,6 +380,7 @@ const bool added = add_scenarios(
         {"external-work", "copies in command buffers of a library's own, between other threads' tensors",
          external_work},
         {"interop-rules", "what extensions must not do raises", interop_rules},
+        {"errors-kept", "an exception where none may be raised is raised later", errors_kept},
         {"operators-in-blocks", "operators, and waits for their values, in a block on their stream's queue",
          operators_in_blocks},
         {"encode-beside-wait", "threads encode on the stream for whose work another waits", encode_beside_wait},

@@ -1,6 +1,7 @@
 // Scenarios by several threads. They use what a Python program reaches: ATen's operators and the hooks behind
 // torch.mps.
 #include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/mps/MPSAllocatorInterface.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <mpsforge/host.h>
@@ -147,10 +148,14 @@ void kernels_cold_start(Run& run) {
   });
 }
 
+// From here on empty_cache() frees graphs, too, which it does if memory is short: no memory is short of this.
+void be_short_of_memory() { at::mps::getIMPSAllocator()->setLowWatermarkRatio(1e-12); }
+
 // Graphs compiled by a thread outlive it and serve the next one, and are freed by empty_cache(), and beyond the bound
 // that the environment sets for the process, or, without the patch graph-cache-bound, for each thread.
 void graph_cache(Run& run) {
   at::globalContext().hasMPS();
+  be_short_of_memory();
   const char* bound = std::getenv("PYTORCH_MPS_GRAPH_CACHE_SIZE");
   const uint64_t before = mpsforge_host_live_graphs();
   run.in_parallel([&](int number) {
@@ -232,6 +237,22 @@ void graph_cache_bound(Run& run) {
   }
   run.expect(most <= bound + kUsedByThread * static_cast<uint64_t>(run.threads),
              "graphs alive: " + std::to_string(most) + ", bound: " + std::to_string(bound));
+}
+
+// A program that comes back to more shapes than graphs are kept by default: in the end each has its graph, and
+// empty_cache() leaves them.
+void graphs_again(Run& run) {
+  at::globalContext().hasMPS();
+  constexpr uint64_t kShapes = 600;
+  const uint64_t before = mpsforge_host_live_graphs();
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int64_t size = 1; size <= static_cast<int64_t>(kShapes); ++size) {
+      run.expect_close("sum", at::ones({size}, kMPS).sum(), at::scalar_tensor(static_cast<double>(size)));
+    }
+    hooks().emptyCache();
+  }
+  const uint64_t kept = mpsforge_host_live_graphs() - before;
+  run.expect(kept >= kShapes, "graphs that are kept: " + std::to_string(kept) + ", shapes: " + std::to_string(kShapes));
 }
 
 // Kernels of MetalPerformanceShaders, which open encoders of their own, while other threads' kernels leave theirs open.
@@ -465,6 +486,7 @@ void empty_cache(Run& run) {
 // The kernel of unique uses its graph after the autorelease pool in which it finds it. Graphs of threads that have
 // nothing to do are freed at once.
 void graphs_dropped(Run& run) {
+  be_short_of_memory();
   hooks().emptyCache();
   const uint64_t before = mpsforge_host_live_graphs();
   std::atomic<int> working{run.threads};
@@ -555,6 +577,7 @@ const bool added = add_scenarios(
         {"profiler", "the profiler on", profiler},
         {"profiler-toggle", "the profiler switched on and off", profiler_toggle},
         {"empty-cache", "torch.mps.empty_cache while other threads work", empty_cache},
+        {"graphs-again", "a program that comes back to more shapes than graphs are kept by default", graphs_again},
         {"graphs-dropped", "torch.mps.empty_cache all the time while other threads use their graphs", graphs_dropped},
         {"renorm", "a kernel whose encoder is fetched outside its block", renorm},
         {"over-subscription", "more threads than the pool has streams", parallel_basic},

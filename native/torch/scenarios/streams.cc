@@ -386,11 +386,23 @@ void release(Run& run) {
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor value = at::full({8}, number, kMPS);
       mpsforge_hostmps_release_stream_slot();
-      run.expect(current_stream().id() == 0, "a stream without a lease");
       run.expect_close("after the release", at::add(value, 1.0), at::full({8}, number + 1.0));
     }
   });
   run.expect(statistic("leases") >= run.threads * run.iterations, "a release did not give the slot back");
+}
+
+// A thread has the same current stream before and after its first operator.
+void current_first(Run& run) {
+  start_streams();
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const c10::StreamId asked = current_stream().id();
+      run.expect_close("a value", at::full({8}, number, kMPS), at::full({8}, number, at::kFloat));
+      run.expect(current_stream().id() == asked, "an operator has given the thread another current stream");
+      mpsforge_hostmps_release_stream_slot();
+    }
+  });
 }
 
 // PYTORCH_MPS_STREAM_POOL_SIZE=3: two threads at a time have a stream, the others get an error.
@@ -468,6 +480,7 @@ const bool added = add_scenarios(
         {"hand-over-random", "random programs that pass tensors between threads", random_programs},
         {"first-use", "the main thread's weights, used by threads that are new to mps", first_use},
         {"stream-per-thread", "a stream for each thread while it lives", stream_per_thread},
+        {"current-stream", "a thread asks for its current stream before its first operator", current_first},
         {"release-slot", "a thread returns its stream and goes on", release},
         {"exhausted-error", "no stream left: an error", exhausted_error},
         {"exhausted-wait", "no stream left: wait for one", exhausted_wait},

@@ -1,0 +1,41 @@
+package pytests
+
+import "mpsforge/validate/process"
+
+// oneStreamTests are programs that rely on what is true where there is one stream: what a thread that has chosen none may
+// rely on, and how much memory and how many graphs a program takes.
+func oneStreamTests() []Test {
+	streams := func(name, about, patch string, threads, iterations, quick int) Test {
+		return Test{Name: name, About: about, Section: streamSection, patches: []string{patch}, stock: process.StockMay, threads: []int{threads}, quick: []int{threads},
+			iterations: iterations, quickIterations: quick}
+	}
+	memory := func(name, about string, threads, iterations, quick int) Test {
+		return Test{Name: name, About: about, Section: memorySection, patches: []string{"one-stream-cost"}, stock: process.StockMay, threads: []int{threads}, quick: []int{threads},
+			iterations: iterations, quickIterations: quick, Noisy: true}
+	}
+	extension := func(t Test) Test {
+		t.extension = true
+		return t
+	}
+	cyclic := memory("cyclic-graphs", "more shapes than the default bound of graphs, again and again", 1, 1, 1)
+	cyclic.Section = ColdSection
+	return []Test{
+		streams("hooks", "item() in the backward pass, after copies of other threads that do not block", "stream-choice", 4, 3, 1),
+		streams("hook-events", "events in the backward pass", "stream-choice", 4, 3, 1),
+		streams("same-stream", "setting the stream that a thread has is no choice", "stream-choice", 4, 3, 1),
+		streams("current-stream", "the current stream before and after a thread's first operator", "stream-choice", 4, 10, 3),
+		streams("backward-on-cpu", "a backward pass on the CPU leases no stream", "stream-choice", 4, 5, 2),
+		streams("interrupted-stream", "Ctrl-C as a stream context begins, runs and ends", "stream-choice", 1, 2000, 500),
+		streams("unknown-streams", "streams that do not exist, and a forked child", "stream-choice", 1, 3, 1),
+		streams("forked-exit", "the exit of a forked child while its parent profiles", "deferred-errors", 1, 3, 2),
+		streams("work-ended-elsewhere", "external work that another thread ends", "deferred-errors", 4, 10, 3),
+		extension(streams("refusals", "Metal makes no queue, event or buffer", "deferred-errors", 1, 2, 1)),
+		extension(streams("refused-lease", "Metal makes no queue for a thread's own stream", "deferred-errors", 4, 1, 1)),
+		memory("uploads", "copies to MPS that do not block, while the GPU is behind", 1, 60, 30),
+		memory("written-targets", "what copies to the CPU have written is let go", 1, 5, 2),
+		memory("turns", "threads that take turns with temporaries", 16, 1, 1),
+		memory("producer", "a producer and a consumer", 1, 200, 60),
+		memory("limit-in-turns", "a memory limit that has room for one thread at a time", 8, 40, 10),
+		cyclic,
+	}
+}

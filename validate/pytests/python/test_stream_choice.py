@@ -1,0 +1,333 @@
+"""Whose choice a thread's stream is, and what is true of a thread that has chosen none: what programs rely on where there is
+one stream. Each program is right on stock, where no other stream can be late."""
+
+import ctypes
+import os
+import signal
+import threading
+import time
+
+import torch
+from harness import ParallelTest
+
+SIZE = 1 << 16
+
+
+class StreamChoice(ParallelTest):
+    def setUp(self):
+        super().setUp()
+        self.need_mps()
+        self.addCleanup(self.synchronize)
+
+    def streams_of_accelerator(self) -> bool:
+        """Whether torch.accelerator has functions for MPS's streams: Debian's 2.6.0, which is built without MPS, has none."""
+        try:
+            torch.accelerator.current_stream()
+        except (AttributeError, RuntimeError):
+            return False
+        return True
+
+    def late_copies(self, number: float) -> list[torch.Tensor]:
+        """Copies to the CPU of shape (SIZE,) that other threads' streams have yet to make, and which nobody has waited for."""
+        found: list[torch.Tensor] = []
+
+        def copy(_):
+            source = torch.full((SIZE,), number, device="mps")
+            self.busy()
+            target = torch.zeros(SIZE)
+            target.copy_(source.add_(1), non_blocking=True)
+            found.append(target)
+
+        self.together(copy, operations=0)
+        return found
+
+    def all_written(self, copies: list[torch.Tensor], number: float, what: str) -> None:
+        for copy in copies:
+            self.compare(copy.clone(), torch.full((SIZE,), number + 1), what)
+            self.counts.add(expected=1, operations=1)
+
+    def in_backward(self, act) -> None:
+        """Calls act() in a hook of a tensor, in one of a saved tensor, and in a custom Function, all in the backward pass."""
+
+        class Custom(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                act("a custom Function")
+                return gradient
+
+        def unpack(packed):
+            act("a saved tensor's hook")
+            return packed
+
+        x = torch.ones(8, device="mps", requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+            y = (Custom.apply(x) * 2).exp()
+        y.register_hook(lambda gradient: act("a tensor's hook"))
+        y.sum().backward()
+
+    def test_hooks(self):
+        """item() in the backward pass comes after copies of other streams that do not block, as it does in the forward pass."""
+        scalar = torch.ones(1, device="mps")
+
+        def act(where: str) -> None:
+            copies = self.late_copies(3.0)
+            scalar.item()
+            self.all_written(copies, 3.0, where)
+
+        for _ in range(self.settings.iterations):
+            self.in_backward(act)
+
+    def test_hook_events(self):
+        """An event that is recorded in the backward pass comes after the work of all streams."""
+
+        def act(where: str) -> None:
+            for kind in (torch.mps.Event, lambda: torch.Event("mps")):
+                copies = self.late_copies(5.0)
+                event = kind()
+                event.record()
+                event.synchronize()
+                self.all_written(copies, 5.0, f"{where}, {type(event)}")
+
+        for _ in range(self.settings.iterations):
+            self.in_backward(act)
+
+    def test_same_stream(self):
+        """To set the current stream, or the thread's own, is no choice, on the main thread and on others; nor is one that was
+        taken back."""
+        self.need(torch.mps, "reset_stream")
+        scalar = torch.ones(1, device="mps")
+
+        def own_again() -> None:
+            other = torch.mps.Stream()
+            torch.mps.set_stream(other)
+            torch.mps.reset_stream()
+
+        def by_context() -> None:
+            with torch.mps.stream(torch.mps.Stream()):
+                pass
+
+        calls = [
+            lambda: torch.mps.set_stream(torch.mps.current_stream()),
+            own_again,
+            by_context,
+        ]
+        if self.streams_of_accelerator():
+            calls.append(lambda: torch.accelerator.set_stream(torch.accelerator.current_stream()))
+
+        def work(_=None) -> None:
+            for number, call in enumerate(calls):
+                call()
+                copies = self.late_copies(7.0)
+                scalar.item()
+                self.all_written(copies, 7.0, f"call {number}")
+
+        for _ in range(self.settings.iterations):
+            work()
+            failed: list[BaseException] = []
+            thread = threading.Thread(target=lambda: self.collect(work, failed))
+            thread.start()
+            thread.join()
+            self.assertEqual(failed, [])
+
+    def collect(self, work, failed: list[BaseException]) -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 of another thread
+            failed.append(error)
+
+    def test_current_stream(self):
+        """All functions give a thread the same current stream, before and after its first operator; work that is waited for
+        by an event on that stream is done."""
+        self.need(torch.mps, "current_stream")
+        ask = [torch.accelerator.current_stream] if self.streams_of_accelerator() else []
+        ask.append(torch.mps.current_stream)
+
+        def work(i: int) -> None:
+            for iteration in range(self.settings.iterations):
+                first = ask[0]()
+                self.assertEqual(first.stream_id, torch.mps.current_stream().stream_id)
+                tensor = torch.zeros(SIZE, device="mps")
+                self.busy()
+                target = torch.zeros(SIZE)
+                target.copy_(tensor.add_(iteration + 1), non_blocking=True)
+                event = torch.Event("mps")
+                event.record(first)
+                event.synchronize()
+                self.compare(target.clone(), torch.full((SIZE,), iteration + 1.0), f"thread {i}, iteration {iteration}")
+                for now in ask:
+                    self.assertEqual(first.stream_id, now().stream_id)
+                torch.mps.release_stream_slot()
+                self.done()
+
+        self.together(work)
+
+    def test_backward_on_cpu(self):
+        """A backward pass on the CPU leases no stream for its thread."""
+        self.need(torch.mps, "stream_pool_stats")
+        torch.ones(1, device="mps").item()
+        before = torch.mps.stream_pool_stats()["leases"]
+
+        def work(i: int) -> None:
+            for iteration in range(self.settings.iterations):
+                x = torch.full((4,), float(i), requires_grad=True)
+                (x * x).sum().backward()
+                self.compare(x.grad, torch.full((4,), 2.0 * i), f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
+        self.assertEqual(torch.mps.stream_pool_stats()["leases"], before, "streams leased")
+
+    def test_interrupted_stream(self):
+        """Where a signal handler raises, as Ctrl-C does, as a stream context begins, runs and ends, no stream stays selected."""
+        self.need(torch.mps, "Stream", "stream")
+        stream, own = torch.mps.Stream(), torch.mps.current_stream()
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        interrupted = 0
+        for i in range(self.settings.iterations):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 + 1e-6 * (i % 97))
+                while True:
+                    with torch.mps.stream(stream):
+                        pass
+            except KeyboardInterrupt:
+                interrupted += 1
+            self.assertEqual(torch.mps.current_stream().stream_id, own.stream_id, f"after interruption {i}")
+            self.done()
+        self.compare(torch.ones(4, device="mps").add(1).cpu(), torch.full((4,), 2.0), "after all")
+        self.counts.add(expected=self.settings.iterations, answers=self.settings.iterations)
+        self.assertEqual(interrupted, self.settings.iterations)
+
+    def test_unknown_streams(self):
+        """A stream that does not exist is an error, and so is any in a forked child; neither ends the process."""
+        self.need(torch.mps, "reset_stream")
+        unknown = torch.Stream(stream_id=99999, device_index=0, device_type=torch.mps.current_stream().device_type)
+        tensor = torch.ones(4, device="mps")
+        selects = [torch.mps.set_stream]
+        if self.streams_of_accelerator():
+            selects.append(torch.accelerator.set_stream)
+        for _ in range(self.settings.iterations):
+            for select in selects:
+                with self.assertRaisesRegex(RuntimeError, "no MPS stream with the ID 99999"):
+                    select(unknown)
+                    tensor.add(1)  # 2.6.0 cannot raise before, in the second one
+            self.compare(tensor.add(1).cpu(), torch.full((4,), 2.0), "after the errors")
+            self.counts.add(expected=1, operations=1)
+        self.synchronize()
+        child = os.fork()
+        if child == 0:
+            try:
+                selects[-1](torch.mps.default_stream())
+                torch.ones(1, device="mps")
+            except RuntimeError as error:
+                os._exit(0 if "spawn" in str(error) else 3)
+            os._exit(4)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "exit status of the forked child")
+
+    def test_forked_exit(self):
+        """A forked child ends by C's exit(), while the parent profiles work that the GPU has yet to do: it ends at once."""
+        tensor = torch.ones(8, device="mps")
+        torch.mps.profiler.start("interval")
+        self.addCleanup(torch.mps.profiler.stop)
+        for iteration in range(self.settings.iterations):
+            self.busy()
+            child = os.fork()
+            if child == 0:
+                ctypes.CDLL(None).exit(0)
+            deadline = time.monotonic() + 20
+            while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            if ended == (0, 0):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+            self.assertNotEqual(ended, (0, 0), "the forked child does not end")
+            self.assertEqual(os.waitstatus_to_exitcode(ended[1]), 0, "exit status of the forked child")
+            self.compare(tensor.add(1).cpu(), torch.full((8,), 2.0), f"iteration {iteration}")
+            self.counts.add(expected=1, operations=1)
+
+    def test_work_ended_elsewhere(self):
+        """External work that another thread ends has ended: that thread gets an exception, its own can run operators again."""
+        self.need(torch.mps, "external_work")
+
+        def work(i: int) -> None:
+            tensor = torch.zeros(8, device="mps")
+            for iteration in range(self.settings.iterations):
+                begun = torch.mps.external_work()
+                begun.__enter__()
+                raised: list[str] = []
+
+                def end(begun=begun, raised=raised) -> None:
+                    try:
+                        begun.__exit__(None, None, None)
+                    except RuntimeError as error:
+                        raised.append(str(error))
+
+                thread = threading.Thread(target=end)
+                thread.start()
+                thread.join()
+                self.assertEqual(len(raised), 1)
+                self.assertIn("another thread", raised[0])
+                self.compare(tensor.add_(1).cpu(), torch.full((8,), iteration + 1.0), f"thread {i}, iteration {iteration}")
+                with torch.mps.external_work() as queue:
+                    self.assertNotEqual(queue, 0)
+                self.done()
+
+        self.together(work)
+
+    def test_refusals(self):
+        """Metal makes no queue, event or buffer: that is an error with its cause, and the next attempt is as if it had not been."""
+        refuse = self.need_extension().refuse
+        self.need(torch.mps, "Stream")
+        tensor = torch.ones(SIZE, device="mps")
+
+        def upload() -> torch.Tensor:
+            return torch.ones(SIZE).to("mps")
+
+        def fresh_event() -> torch.Tensor:
+            kept.append(torch.mps.Event())  # a new one each time
+            return tensor + 0
+
+        def fresh_stream() -> torch.Tensor:
+            with torch.mps.stream(torch.mps.Stream()):
+                return tensor + 0
+
+        kept: list[torch.mps.Event] = []
+        kinds = [
+            ("buffers", "no buffer over", upload),
+            ("buffers", "no buffer over", lambda: tensor.cpu()),
+            ("events", "no shared event", fresh_event),
+            ("events", "no shared event", fresh_stream),
+            ("queues", "no command queue", fresh_stream),
+        ]
+        for _ in range(self.settings.iterations):
+            for kind, text, make in kinds:
+                refuse(kind, 1)
+                with self.assertRaisesRegex(RuntimeError, text):
+                    make()
+                self.compare(make().cpu(), torch.ones(SIZE), f"after {kind} that were refused")
+                self.counts.add(expected=1, operations=1)
+
+    def test_refused_lease(self):
+        """Metal makes no queue for a thread's own stream: its operator raises, and the next one gets the stream."""
+        refuse = self.need_extension().refuse
+        self.need(torch.mps, "current_stream")
+        tensor = torch.ones(8, device="mps")
+        self.synchronize()
+        streams: list[int] = []
+
+        def work(i: int) -> None:
+            with lock:
+                refuse("queues", 1)
+                with self.assertRaisesRegex(RuntimeError, "no command queue"):
+                    tensor.add(1)
+                self.compare(tensor.add(1).cpu(), torch.full((8,), 2.0), f"thread {i}")
+                streams.append(torch.mps.current_stream().stream_id)
+            self.done()
+
+        lock = threading.Lock()
+        self.together(work, operations=1)
+        self.assertEqual(sorted(streams), list(range(1, self.settings.threads + 1)), "streams of the threads")
