@@ -1,9 +1,9 @@
 """Memory and compiled graphs, against what the same program takes with one stream, or what is alive at once."""
 
 import gc
+import sys
 import threading
 from collections.abc import Callable
-from multiprocessing import shared_memory
 
 import torch
 from harness import ParallelTest
@@ -11,6 +11,7 @@ from harness import ParallelTest
 MB = 1 << 20
 # The allocator takes tensors of this size from heaps of 32 MB, larger ones from heaps of 1 GB, which would hide what they take.
 BYTES = 8 * MB
+NUMBERS = 1 << 18  # of a copy to the CPU
 
 
 def resident() -> int:
@@ -50,15 +51,16 @@ class Memory(ParallelTest):
 
         def upload(i: int) -> None:
             nonlocal most
+            if i == 0:
+                for _ in range(8):
+                    self.busy()
             target.copy_(sources[i % len(sources)], non_blocking=True)
             most = max(most, resident() - before)
 
-        for _ in range(8):
-            self.busy()
         counted = self.peak(self.settings.iterations, upload)
         self.counts.facts["bytes resident"], self.counts.facts["bytes counted"] = most, counted
-        self.assertLessEqual(counted, 64 * MB, "bytes that the driver counts")
-        self.assertLessEqual(most, (64 + 16) * MB, "bytes of the process")
+        self.assertLessEqual(counted, (64 + 32) * MB, "bytes that the driver counts, with the heaps of busy()")
+        self.assertLessEqual(most, (64 + 32) * MB, "bytes of the process")
         last = (self.settings.iterations - 1) % len(sources)
         self.compare(target.cpu(), torch.full((size // 4,), float(last)), "the last upload")
         self.counts.add(expected=1, operations=1)
@@ -66,7 +68,7 @@ class Memory(ParallelTest):
     def test_written_targets(self):
         """What a copy to the CPU has written is let go by each kind of wait, and by a query that finds it done."""
         self.need(torch.mps, "current_stream")
-        source = torch.arange(SHARED, dtype=torch.float32, device="mps")
+        source = torch.arange(NUMBERS, dtype=torch.float32, device="mps")
 
         def event(act: str) -> None:
             recorded = torch.mps.Event()
@@ -86,17 +88,15 @@ class Memory(ParallelTest):
         }
         for _ in range(self.settings.iterations):
             for what, wait in waits.items():
-                memory = shared_memory.SharedMemory(create=True, size=4 * SHARED)
-                try:
-                    target = torch.frombuffer(memory.buf, dtype=torch.float32, count=SHARED)
-                    target.copy_(source, non_blocking=True)
-                    wait()
-                    self.compare(target.clone(), torch.arange(SHARED, dtype=torch.float32), what)
-                    del target
-                    gc.collect()
-                    memory.close()  # BufferError if something still has it
-                finally:
-                    memory.unlink()
+                memory = bytearray(4 * NUMBERS)
+                references = sys.getrefcount(memory)
+                target = torch.frombuffer(memory, dtype=torch.float32)
+                target.copy_(source, non_blocking=True)
+                wait()
+                self.compare(target.clone(), torch.arange(NUMBERS, dtype=torch.float32), what)
+                del target
+                gc.collect()
+                self.assertEqual(sys.getrefcount(memory), references, f"references to the memory after {what}")
                 self.counts.add(expected=1, operations=1)
 
     def temporaries(self) -> None:
@@ -202,6 +202,3 @@ class Memory(ParallelTest):
         self.counts.facts["graphs in the first turn"] = compiled[0]
         self.assertEqual(compiled[3] - compiled[2], 0, f"graphs compiled in the last turn, after {compiled}")
         self.assertGreaterEqual(compiled[0], shapes)
-
-
-SHARED = 1 << 18  # numbers in shared memory

@@ -167,6 +167,7 @@ class StalledPeer(ParallelTest):
             "default_stream": lambda: mps.default_stream().synchronize(),
             "external_work": share_queue,
             "is_initialized": mps.is_initialized,
+            "reset_stream": mps.reset_stream,
             "release_stream_slot": lambda: (self.base + 1, mps.release_stream_slot()),
             "set_device": lambda: mps.set_device(0),
             "set_stream": lambda: (mps.set_stream(peer), self.base + 1),
