@@ -11,6 +11,13 @@
 #include "state.h"
 #include "streams.h"
 
+#if MPSFORGE_OVERLAY_STREAMS
+// torch/csrc/autograd/graph_task.h declares it.
+namespace torch::autograd {
+TORCH_API int get_current_graph_task_id();
+}
+#endif
+
 namespace mpsforge::overlay {
 
 State& state() {
@@ -74,6 +81,7 @@ void replace(const Rebinding& rebinding, const at::MPSHooksInterface& hooks) noe
   new (const_cast<at::MPSHooksInterface*>(&hooks)) at::mps::MPSHooks(at::MPSHooksArgs{});
 #if MPSFORGE_OVERLAY_STREAMS
   at::mps::setMPSInterpreterLock(release_interpreter, acquire_interpreter);
+  at::mps::setMPSBackwardQuery([] { return torch::autograd::get_current_graph_task_id() != -1; });
 #endif
 }
 

@@ -118,11 +118,19 @@ int mpsforge_overlay_stream_new(int64_t* stream) {
   return attempt([&] { *stream = guard().getNewStream(guard().getDevice()).id(); });
 }
 
-int mpsforge_overlay_stream_exchange(int64_t stream, int64_t* before) {
+int mpsforge_overlay_stream_set(int64_t stream, int64_t before[3]) {
   return attempt([&] {
-    // Raises if there is none, which exchangeStream() cannot; -1 is that no stream was set.
-    if (stream != -1) guard().queryStream(stream_of(stream));
-    *before = guard().exchangeStream(stream_of(stream)).id();
+    const auto was = at::mps::setMPSStream(stream, /*by_program=*/true);
+    before[0] = reinterpret_cast<intptr_t>(was.stream);
+    before[1] = was.by_program;
+    before[2] = 1;
+  });
+}
+
+int mpsforge_overlay_stream_restore(int64_t before[3]) {
+  return attempt([&] {
+    if (std::exchange(before[2], 0) == 0) return;
+    at::mps::restoreMPSStream({reinterpret_cast<at::mps::MPSStream*>(before[0]), before[1] != 0});
   });
 }
 

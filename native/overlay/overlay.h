@@ -44,7 +44,10 @@ int mpsforge_overlay_event_elapsed(uint32_t from, uint32_t to, double* milliseco
 int mpsforge_overlay_stream_current(int64_t* stream);
 int mpsforge_overlay_stream_default(int64_t* stream);
 int mpsforge_overlay_stream_new(int64_t* stream);
-int mpsforge_overlay_stream_exchange(int64_t stream, int64_t* before);
+// Sets the program's choice, or with -1 none, and keeps what was set before in before: {stream, by the program, 1}. The
+// second function sets that again, if the last number is not 0, and makes it 0. On one thread.
+int mpsforge_overlay_stream_set(int64_t stream, int64_t before[3]);
+int mpsforge_overlay_stream_restore(int64_t before[3]);
 int mpsforge_overlay_stream_query(int64_t stream, int* complete);
 int mpsforge_overlay_stream_release(void);
 int mpsforge_overlay_stream_statistics(const char** text);  // a counter a line: name, tab, number

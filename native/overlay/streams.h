@@ -5,6 +5,7 @@
 #if __has_include(<ATen/mps/MPSOpGuard.h>)
 #include <ATen/mps/MPSInterop.h>
 #include <ATen/mps/MPSOpGuard.h>
+#include <ATen/mps/MPSStreamChoice.h>
 #define MPSFORGE_OVERLAY_STREAMS 1
 #else
 #define MPSFORGE_OVERLAY_STREAMS 0

@@ -110,7 +110,7 @@ func scenarios() []scenario {
 		{name: "copies-awaited", patches: []string{"cpu-copies"}, stock: process.StockMay, least: 2, iterations: 10},
 		// release_buffer() gives the mutex up in the middle of its callers' iteration
 		{name: "empty-cache", patches: []string{"allocator-streams"}, stock: process.StockMay, least: 2, iterations: 12},
-		{name: "matrix-kernels", patches: []string{"matrix-kernel-locks"}, stock: process.StockMay, least: 2, iterations: 10, environment: []string{"MPSFORGE_METAL_MODELS=7"}},
+		{name: "matrix-kernels", patches: []string{"matrix-kernel-locks"}, stock: process.StockMay, least: 2, iterations: 300, environment: []string{"MPSFORGE_METAL_MODELS=7"}},
 		{name: "profiler", patches: []string{"profiler-streams"}, stock: process.StockFails, least: 2, iterations: 10},
 		{name: "profiler-toggle", patches: []string{"profiler-streams"}, stock: process.StockMay, least: 1, iterations: 10},
 		{name: "events", patches: []string{"event-streams"}, stock: process.StockMay, least: 1, iterations: 10},

@@ -131,6 +131,27 @@ class ExternalWork:
     __del__ = _end_what_has_begun
 
 
+class StreamContext:
+    """A context manager. Where a signal handler raises, `_before[2]` says whether there is something to restore, at the latest with the object."""
+
+    def __init__(self, library: Library, number: int | None) -> None:
+        self._library, self._number, self._before = library, number, (ctypes.c_int64 * 3)()
+
+    def __enter__(self) -> None:
+        try:
+            if self._number is not None:
+                self._library.call("stream_set", self._number, self._before)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_args: Any) -> None:
+        if self._before[2]:
+            self._library.call("stream_restore", self._before)
+
+    __del__ = __exit__
+
+
 def _functions(library: Library) -> dict[str, Callable[..., Any]]:
     call, value = library.call, library.value
 
@@ -171,7 +192,9 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         "getCurrentStream": lambda: stream(value("stream_current", ctypes.c_int64)),
         "getDefaultStream": lambda: stream(value("stream_default", ctypes.c_int64)),
         "getStreamFromPool": lambda: stream(value("stream_new", ctypes.c_int64)),
-        "exchangeStream": lambda to: stream(value("stream_exchange", ctypes.c_int64, identifier(to))),
+        "setStream": lambda to: call("stream_set", identifier(to), (ctypes.c_int64 * 3)()),
+        "resetStream": lambda: call("stream_set", -1, (ctypes.c_int64 * 3)()),
+        "StreamContext": lambda to: StreamContext(library, None if to is None else identifier(to)),
         "queryStream": lambda of: bool(value("stream_query", ctypes.c_int, identifier(of))),
         "releaseStreamSlot": lambda: call("stream_release"),
         "ExternalWork": lambda queue: ExternalWork(library, queue),
