@@ -30,9 +30,7 @@ func functionsOf(file, text string, mentioned map[string]int) (functions []*func
 			return
 		}
 		body := text[open.at : end+1]
-		name := open.name[strings.LastIndexByte(open.name, ':')+1:]
-		head := text[strings.LastIndexAny(text[:open.at], ";{}")+1 : open.at]
-		functions = append(functions, &function{file: file, line: 1 + strings.Count(text[:open.at], "\n"), name: name, local: slices.Contains(strings.Fields(head), "static"), calls: callsIn(body)})
+		functions = append(functions, &function{file: file, line: 1 + strings.Count(text[:open.at], "\n"), name: unqualified(open.name), local: slices.Contains(strings.Fields(headOf(text, open)), "static"), calls: callsIn(body)})
 		for i := open.at; i <= end; i++ {
 			if outside[i] != '\n' {
 				outside[i] = ' '
@@ -50,6 +48,16 @@ func functionsOf(file, text string, mentioned map[string]int) (functions []*func
 		functions = append(functions, use)
 	}
 	return functions
+}
+
+// unqualified gives a name without namespaces and classes.
+func unqualified(name string) string {
+	return name[strings.LastIndexByte(name, ':')+1:]
+}
+
+// headOf gives the text in front of a function's body, back to the end of what is before the function.
+func headOf(text string, body opened) string {
+	return text[strings.LastIndexAny(text[:body.at], ";{}")+1 : body.at]
 }
 
 // walkBrackets reads a text without comments and strings. It calls closed for each pair of brackets, inner pairs first, and word for

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,6 +23,9 @@ var raisers = regexp.MustCompile(`\b(TORCH_CHECK\w*|TORCH_INTERNAL_ASSERT|rethro
 // standardMethods are names that types of the standard library have, too: a call on an object says nothing of whose they are.
 var standardMethods = []string{"get", "find", "reset", "release", "wait", "lock", "unlock", "erase", "insert", "clear", "size", "push", "pop", "free", "add", "keep", "notify", "stream", "begin", "end"}
 
+// standardCall is a call of one of them.
+var standardCall = regexp.MustCompile(`\b(` + strings.Join(standardMethods, "|") + `)\s*\(`)
+
 // knownToEnd are functions that may end the process, and why that is as it should be; file and name.
 var knownToEnd = map[string]string{
 	"MPSAllocator.h ~MPSHeapAllocatorImpl": "the allocator is never destroyed (pool rule 24)",
@@ -34,6 +38,12 @@ type silent struct {
 	file, name string
 	line       int
 	way        []string // what it calls, up to what raises
+}
+
+// known gives the reason why the function may end the process, if there is one.
+func (f silent) known() (reason string, known bool) {
+	reason, known = knownToEnd[path.Base(f.file)+" "+f.name]
+	return reason, known
 }
 
 // tryBlock finds where a try block begins.
@@ -77,11 +87,10 @@ func bodiesOf(file, source string) (bodies []*body) {
 		if open.bracket != '{' || open.name == "" {
 			return
 		}
-		head := text[strings.LastIndexAny(text[:open.at], ";{}")+1 : open.at]
 		inside := withoutTries(text[open.at : end+1])
-		name := open.name[strings.LastIndexByte(open.name, ':')+1:]
+		name := unqualified(open.name)
 		b := &body{silent: silent{file: file, name: name, line: 1 + strings.Count(text[:open.at], "\n")},
-			quiet: slices.Contains(wordsIn(head), "noexcept") || strings.HasPrefix(name, "~"), raises: raisers.MatchString(inside)}
+			quiet: slices.Contains(wordsIn(headOf(text, open)), "noexcept") || strings.HasPrefix(name, "~"), raises: raisers.MatchString(inside)}
 		for called := range callsIn(inside) {
 			if callsOwn(inside, called) {
 				b.calls = append(b.calls, called)
@@ -98,8 +107,11 @@ func callsOwn(text, name string) bool {
 	if !slices.Contains(standardMethods, name) {
 		return true
 	}
-	for _, at := range regexp.MustCompile(`\b`+name+`\s*\(`).FindAllStringIndex(text, -1) {
+	for _, at := range standardCall.FindAllStringSubmatchIndex(text, -1) {
 		before := strings.TrimRight(text[:at[0]], " \t\n")
+		if text[at[2]:at[3]] != name {
+			continue
+		}
 		if strings.HasSuffix(before, "MPSStreamState::") || before == "" || strings.ContainsRune(";{}(!", rune(before[len(before)-1])) {
 			return true
 		}
@@ -172,7 +184,7 @@ func checkSilentFunctions(dir string, report *reports.Stage) error {
 	for _, f := range found {
 		check := reports.Check{Name: name, Subject: fmt.Sprintf("%s:%d", f.file, f.line), Rule: "31", Verdict: reports.Failed,
 			Detail: fmt.Sprintf("%s is noexcept or a destructor, and an exception would end the process: %s raises. Catch it and keep it (deferMPSError)", f.name, strings.Join(f.way, " > "))}
-		if reason, known := knownToEnd[f.file[strings.LastIndexByte(f.file, '/')+1:]+" "+f.name]; known {
+		if reason, known := f.known(); known {
 			check.Verdict, check.Detail = reports.Passed, f.name+": "+reason
 		} else {
 			failed++

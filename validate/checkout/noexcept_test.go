@@ -15,7 +15,7 @@ func loud(t *testing.T, dir string) (names []string) {
 		t.Fatal(err)
 	}
 	for _, f := range found {
-		if _, known := knownToEnd[filepath.Base(f.file)+" "+f.name]; !known {
+		if _, known := f.known(); !known {
 			names = append(names, f.name)
 		}
 	}

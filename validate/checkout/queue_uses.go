@@ -151,8 +151,7 @@ func bodyAt(text string, i int, stack []opened, closed map[int]opened) opened {
 	if block {
 		for j := len(stack) - 1; j >= 0 && stack[j].bracket != '{'; j-- {
 			if stack[j].bracket == '(' {
-				name := stack[j].name
-				o.onQueue = slices.Contains(queueRunners, name[strings.LastIndexByte(name, ':')+1:])
+				o.onQueue = slices.Contains(queueRunners, unqualified(stack[j].name))
 				break
 			}
 		}

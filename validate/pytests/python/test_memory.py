@@ -36,11 +36,6 @@ class Memory(ParallelTest):
             most = max(most, torch.mps.driver_allocated_memory() - before)
         return most
 
-    def on_thread(self, work: Callable[[], None]) -> None:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-
     def test_uploads(self):
         """Copies to MPS that do not block, given while the GPU is behind, take no more than 64 MB beyond the tensors."""
         size = 32 * MB

@@ -125,17 +125,7 @@ class StreamChoice(ParallelTest):
 
         for _ in range(self.settings.iterations):
             work()
-            failed: list[BaseException] = []
-            thread = threading.Thread(target=lambda: self.collect(work, failed))
-            thread.start()
-            thread.join()
-            self.assertEqual(failed, [])
-
-    def collect(self, work, failed: list[BaseException]) -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 of another thread
-            failed.append(error)
+            self.together(work, operations=0, threads=1)
 
     def test_current_stream(self):
         """All functions give a thread the same current stream, before and after its first operator; work that is waited for
