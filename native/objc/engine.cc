@@ -104,6 +104,8 @@ Environment read_environment() {
   config.graph_split = by_seed("MPSFORGE_METAL_GRAPH_SPLIT") ? MPSFORGE_METAL_SPLIT_BY_SEED
                                                              : small_number("MPSFORGE_METAL_GRAPH_SPLIT", 0);
   read.working_set_bytes = static_cast<size_t>(number("MPSFORGE_METAL_WORKING_SET_MB", 8192, 1 << 20)) << 20;
+  const auto max_buffer = static_cast<size_t>(number("MPSFORGE_METAL_MAX_BUFFER_MB", 0, 1 << 20)) << 20;
+  read.max_buffer_bytes = max_buffer != 0 ? max_buffer : read.working_set_bytes / 4 * 3;
   const char* violation = std::getenv("MPSFORGE_METAL_ON_VIOLATION");
   if (!violation || !*violation || std::strcmp(violation, "abort") == 0) {
     config.on_violation = MPSFORGE_METAL_ABORT;

@@ -17,7 +17,8 @@
 //   MPSFORGE_METAL_GRAPH_SPLIT     an MPSGraph encodes commitAndContinue by itself every so many times, or "seed": at
 //                                  encodes drawn from it; default 0: never
 //   MPSFORGE_METAL_WORKING_SET_MB  megabytes, the device's recommendedMaxWorkingSetSize; default 8192
-//   MPSFORGE_METAL_POISON          1: fresh memory of buffers is not zero; default 0
+//   MPSFORGE_METAL_MAX_BUFFER_MB   megabytes, the device's maxBufferLength; default 0: three quarters of the working
+//   set MPSFORGE_METAL_POISON          1: fresh memory of buffers is not zero; default 0
 // A value that cannot be read ends the process with its name.
 #ifndef MPSFORGE_NATIVE_OBJC_ENGINE_H
 #define MPSFORGE_NATIVE_OBJC_ENGINE_H
@@ -34,6 +35,7 @@ struct Environment {
   unsigned macos_major;
   unsigned macos_minor;
   size_t working_set_bytes;
+  size_t max_buffer_bytes;
   bool check_kernels;
 };
 const Environment& environment();

@@ -32,6 +32,8 @@ namespace {
 using ThreadState = void* (*)();
 ThreadState get_unchecked = nullptr, get_of_thread = nullptr, save = nullptr;
 void (*restore)(void*) = nullptr;
+int (*is_initialized)() = nullptr;
+int (*add_call)(int (*)(void*), void*) = nullptr;
 
 #if MPSFORGE_OVERLAY_STREAMS
 // PyGILState_Check() holds always once there is a sub-interpreter.
@@ -41,6 +43,10 @@ void* release_interpreter() {
 }
 
 void acquire_interpreter(void* released) { restore(released); }
+
+void call_soon(int (*call)(void*)) {
+  if (is_initialized()) add_call(call, nullptr);
+}
 #endif
 
 // Access is not checked in an explicit instantiation.
@@ -81,6 +87,7 @@ void replace(const Rebinding& rebinding, const at::MPSHooksInterface& hooks) noe
   new (const_cast<at::MPSHooksInterface*>(&hooks)) at::mps::MPSHooks(at::MPSHooksArgs{});
 #if MPSFORGE_OVERLAY_STREAMS
   at::mps::setMPSInterpreterLock(release_interpreter, acquire_interpreter);
+  at::mps::setMPSInterpreterCalls(call_soon);
   at::mps::setMPSBackwardQuery([] { return torch::autograd::get_current_graph_task_id() != -1; });
 #endif
 }
@@ -89,13 +96,15 @@ void replace(const Rebinding& rebinding, const at::MPSHooksInterface& hooks) noe
 }  // namespace mpsforge::overlay
 
 extern "C" int mpsforge_overlay_attach(const char* stock, void* unchecked, void* of_thread, void* save_thread,
-                                       void* restore_thread) {
+                                       void* restore_thread, void* initialized, void* add_pending_call) {
   using namespace mpsforge::overlay;
   return attempt([&] {
     get_unchecked = reinterpret_cast<ThreadState>(unchecked);
     get_of_thread = reinterpret_cast<ThreadState>(of_thread);
     save = reinterpret_cast<ThreadState>(save_thread);
     restore = reinterpret_cast<void (*)(void*)>(restore_thread);
+    is_initialized = reinterpret_cast<int (*)()>(initialized);
+    add_call = reinterpret_cast<int (*)(int (*)(void*), void*)>(add_pending_call);
     auto rebinding = std::make_unique<const Rebinding>(stock);
     const auto& hooks = hooks_of(stock);
     state().stock = stock;

@@ -24,9 +24,10 @@ enum {
 const char* mpsforge_overlay_error(void);
 
 // Puts this copy in the place of the one in the image of that path: hooks and symbol pointers. What registers by being
-// loaded has done so before. PyThreadState_GetUnchecked, PyGILState_GetThisThreadState, PyEval_SaveThread and
-// PyEval_RestoreThread are Python's.
-int mpsforge_overlay_attach(const char* stock, void* get_unchecked, void* get_of_thread, void* save, void* restore);
+// loaded has done so before. PyThreadState_GetUnchecked, PyGILState_GetThisThreadState, PyEval_SaveThread,
+// PyEval_RestoreThread, Py_IsInitialized and Py_AddPendingCall are Python's.
+int mpsforge_overlay_attach(const char* stock, void* get_unchecked, void* get_of_thread, void* save, void* restore,
+                            void* is_initialized, void* add_call);
 
 // What answers in this process, a fact a line: words with tabs between them. Until the next call.
 int mpsforge_overlay_status(const char** text);

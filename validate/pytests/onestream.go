@@ -17,13 +17,19 @@ func oneStreamTests() []Test {
 		t.extension = true
 		return t
 	}
+	with := func(t Test, settings ...string) Test {
+		t.environment = settings
+		return t
+	}
 	cyclic := memory("cyclic-graphs", "more shapes than the default bound of graphs, again and again", 1, 1, 1)
 	cyclic.Section = ColdSection
 	return []Test{
 		streams("hooks", "item() in the backward pass, after copies of other threads that do not block", "stream-choice", 4, 3, 1),
 		streams("hook-events", "events in the backward pass", "stream-choice", 4, 3, 1),
-		streams("same-stream", "setting the stream that a thread has is no choice", "stream-choice", 4, 3, 1),
+		streams("same-stream", "setting the stream that a thread has is no choice", "stream-choice", 4, 3, 3),
+		streams("captured-stream", "an event on the stream that another thread had", "stream-choice", 2, 10, 3),
 		streams("current-stream", "the current stream before and after a thread's first operator", "stream-choice", 4, 10, 3),
+		with(streams("asks-again", "a thread that found no stream gets the first that is free", "thread-leases", 1, 5, 2), poolOf("2", "share")...),
 		streams("backward-on-cpu", "a backward pass on the CPU leases no stream", "stream-choice", 4, 5, 2),
 		streams("interrupted-stream", "Ctrl-C as a stream context begins, runs and ends", "stream-choice", 1, 2000, 500),
 		streams("unknown-streams", "streams that do not exist, and a forked child", "stream-choice", 1, 3, 1),
@@ -33,7 +39,11 @@ func oneStreamTests() []Test {
 		extension(streams("refused-lease", "Metal makes no queue for a thread's own stream", "deferred-errors", 4, 1, 1)),
 		memory("uploads", "copies to MPS that do not block, while the GPU is behind", 1, 60, 30),
 		memory("written-targets", "what copies to the CPU have written is let go", 1, 5, 2),
+		memory("idle-target", "what the last copy to the CPU has written is let go with no further call", 1, 5, 2),
+		with(memory("oversized", "what is longer than Metal's longest buffer", 1, 3, 2), "MPSFORGE_METAL_MAX_BUFFER_MB=48"),
+		memory("small-turns", "threads that take turns with small temporaries", 16, 1, 1),
 		memory("turns", "threads that take turns with temporaries", 16, 1, 1),
+		memory("small-from-large", "small tensors that wait for a consumer, beside large temporaries", 1, 60, 40),
 		memory("producer", "a producer and a consumer", 1, 200, 60),
 		memory("limit-in-turns", "a memory limit that has room for one thread at a time", 8, 40, 10),
 		cyclic,

@@ -100,7 +100,7 @@ void mpsforge_host_refuse(uint32_t kind, uint32_t n) {
 }
 
 - (NSUInteger)maxBufferLength {
-  return _workingSet / 4 * 3;
+  return environment().max_buffer_bytes;
 }
 
 - (NSUInteger)maxThreadgroupMemoryLength {

@@ -1,8 +1,10 @@
 """Memory and compiled graphs, against what the same program takes with one stream, or what is alive at once."""
 
 import gc
+import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 import torch
@@ -94,24 +96,70 @@ class Memory(ParallelTest):
                 self.assertEqual(sys.getrefcount(memory), references, f"references to the memory after {what}")
                 self.counts.add(expected=1, operations=1)
 
-    def temporaries(self) -> None:
-        """48 MB in temporaries that are alive at once."""
-        parts = [torch.full((BYTES // 4,), 1.0, device="mps")]
-        while len(parts) < 6:
+    def test_idle_target(self):
+        """What a copy to the CPU has written is let go soon, with no further call of the program: nothing keeps the last one."""
+        source = torch.arange(NUMBERS, dtype=torch.float32, device="mps")
+        self.synchronize()
+        for iteration in range(self.settings.iterations):
+            memory = bytearray(4 * NUMBERS)
+            references = sys.getrefcount(memory)
+            target = torch.frombuffer(memory, dtype=torch.float32)
+            target.copy_(source, non_blocking=True)
+            del target
+            deadline = time.monotonic() + 60
+            while sys.getrefcount(memory) != references and time.monotonic() < deadline:
+                time.sleep(0.001)
+            self.assertEqual(sys.getrefcount(memory), references, f"references to the memory, iteration {iteration}")
+            self.synchronize()  # stock lets go before it has written
+            self.compare(torch.frombuffer(memory, dtype=torch.float32).clone(), source.cpu(), f"what was written, iteration {iteration}")
+            self.counts.add(expected=1, operations=1)
+
+    def test_oversized(self):
+        """What is longer than Metal's longest buffer raises with the cause and leaves nothing behind."""
+        if "MPSFORGE_METAL_MAX_BUFFER_MB" not in os.environ:
+            self.skipTest("needs MPSFORGE_METAL_MAX_BUFFER_MB, which only a host build reads")
+        limit, page = int(os.environ["MPSFORGE_METAL_MAX_BUFFER_MB"]) * MB, 1 << 14
+        fits = torch.ones(limit // 4 - 16)
+        for iteration in range(self.settings.iterations):
+            self.synchronize()
+            torch.mps.empty_cache()
+            before = torch.mps.driver_allocated_memory()
+            with self.assertRaisesRegex(RuntimeError, "Invalid buffer size"):
+                torch.empty(limit // 4 + 1, device="mps")
+            # Metal's buffers over the CPU's memory begin and end at pages
+            memory = torch.full((limit // 4 + page // 4,), 2.0)
+            start = (128 - memory.data_ptr()) % page // 4
+            unaligned = memory[start : start + fits.numel()]
+            tensor = torch.empty(fits.numel(), device="mps")
+            with self.assertRaisesRegex(RuntimeError, "no buffer over"):
+                tensor.copy_(unaligned)
+            with self.assertRaisesRegex(RuntimeError, "no buffer over"):
+                unaligned.copy_(tensor)
+            del tensor
+            self.synchronize()
+            torch.mps.empty_cache()
+            self.assertEqual(torch.mps.driver_allocated_memory(), before, f"bytes after the errors of iteration {iteration}")
+            self.compare(fits[:8].to("mps").cpu(), fits[:8], "a copy after them")
+            self.counts.add(expected=1, operations=1)
+
+    def temporaries(self, size: int, count: int) -> None:
+        """Temporaries of size bytes that are alive at once."""
+        parts = [torch.full((size // 4,), 1.0, device="mps")]
+        while len(parts) < count:
             parts.append(parts[-1] + 1)
         self.total = parts[-1].sum()
 
-    def test_turns(self):
+    def turns(self, size: int, count: int) -> None:
         """Threads that take turns with temporaries take at most 1.25 times what one thread takes."""
-        alone = self.peak(self.settings.threads, lambda _: self.temporaries())
-        self.temporaries()  # beside what is in the cache of the main thread
+        alone = self.peak(self.settings.threads, lambda _: self.temporaries(size, count))
+        self.temporaries(size, count)  # beside what is in the cache of the main thread
         started: list[threading.Thread] = []
         turns = [threading.Event() for _ in range(self.settings.threads + 1)]
         end = threading.Event()
 
         def turn(i: int) -> None:
             turns[i].wait()
-            self.temporaries()
+            self.temporaries(size, count)
             turns[i + 1].set()
             end.wait()  # with its stream
 
@@ -128,8 +176,16 @@ class Memory(ParallelTest):
             thread.join()
         self.counts.facts["bytes alone"], self.counts.facts["bytes in turn"] = alone, together
         self.assertLessEqual(together, alone * 5 // 4, f"bytes in turn; alone: {alone}")
-        self.compare(self.total.cpu(), torch.tensor(6.0 * BYTES / 4), "the last sum")
+        self.compare(self.total.cpu(), torch.tensor(float(count) * size / 4), "the last sum")
         self.counts.add(expected=1, operations=1)
+
+    def test_turns(self):
+        """48 MB of temporaries in tensors of 8 MB."""
+        self.turns(BYTES, 6)
+
+    def test_small_turns(self):
+        """48 MB of temporaries in tensors of 1 MB, which the allocator takes from heaps of 8 MB."""
+        self.turns(MB, 48)
 
     def test_producer(self):
         """A producer on one thread, a consumer on another: memory stays within 1.25 times what is alive at once."""
@@ -158,6 +214,49 @@ class Memory(ParallelTest):
         alive = (waiting + 2) * BYTES  # and the product
         self.counts.facts["bytes"] = most
         self.assertLessEqual(most, alive * 5 // 4 + 32 * MB, f"bytes; alive at once are at most {alive}, and heaps have 32 MB")
+        for i, found in enumerate(sums):
+            self.compare(found.cpu(), torch.full((4,), 2.0 * i), f"step {i}")
+        self.counts.add(expected=1, operations=1)
+
+    def test_small_from_large(self):
+        """Small tensors of a producer, freed by a consumer that is behind, are not replaced by large blocks: what tensors take stays
+        within 1.25 times what is alive at once."""
+        small, large, waiting = 5 * MB // 4, 28 * MB, 16
+        room, ready, between = threading.Semaphore(waiting), threading.Semaphore(0), []
+        sums: list[torch.Tensor] = []
+        cache = [torch.ones(small // 4, device="mps") for _ in range(2 * waiting)]
+        cache += [torch.ones(large // 4, device="mps") for _ in range(2)]
+        self.synchronize()
+        before = torch.mps.current_allocated_memory() - 2 * waiting * small - 2 * large
+        del cache
+
+        def consume() -> None:
+            held: list[torch.Tensor] = []
+            for i in range(self.settings.iterations):
+                ready.acquire()
+                held.append(between.pop(0))
+                if len(held) == waiting or i + 1 == self.settings.iterations:
+                    self.busy()
+                    sums.extend(tensor[:4] * 2 for tensor in held)
+                    held.clear()
+                    for _ in range(waiting):
+                        room.release()
+
+        consumer = threading.Thread(target=consume)
+        consumer.start()
+        most = 0
+        for i in range(self.settings.iterations):
+            room.acquire()
+            temporary = torch.full((large // 4,), float(i), device="mps")
+            number = temporary[:1].clone()
+            del temporary
+            between.append(torch.zeros(small // 4, device="mps").add_(number))
+            most = max(most, torch.mps.current_allocated_memory() - before)
+            ready.release()
+        consumer.join()
+        alive = (2 * waiting + 1) * small + large
+        self.counts.facts["bytes"] = most
+        self.assertLessEqual(most, alive * 5 // 4, f"bytes of tensors; alive at once are at most {alive}")
         for i, found in enumerate(sums):
             self.compare(found.cpu(), torch.full((4,), 2.0 * i), f"step {i}")
         self.counts.add(expected=1, operations=1)

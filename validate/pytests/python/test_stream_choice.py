@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
 
 import torch
 from harness import ParallelTest
@@ -115,6 +116,8 @@ class StreamChoice(ParallelTest):
             calls.append(own_again)
         if self.streams_of_accelerator():
             calls.append(lambda: torch.accelerator.set_stream(torch.accelerator.current_stream()))
+        caller = torch.mps.current_stream()
+        calls.append(lambda: torch.mps.set_stream(caller))  # as frameworks carry it over to their threads
 
         def work(_=None) -> None:
             for number, call in enumerate(calls):
@@ -126,6 +129,25 @@ class StreamChoice(ParallelTest):
         for _ in range(self.settings.iterations):
             work()
             self.together(work, operations=0, threads=1)
+
+    def test_captured_stream(self):
+        """An event that a thread records on the stream which another thread had covers what its own thread has done."""
+        self.need(torch.mps, "current_stream")
+        captured = torch.mps.current_stream()
+
+        def work(i: int) -> None:
+            for iteration in range(self.settings.iterations):
+                source = torch.full((SIZE,), float(iteration), device="mps")
+                self.busy()
+                target = torch.zeros(SIZE)
+                target.copy_(source.add_(i), non_blocking=True)
+                event = torch.Event(device="mps")
+                event.record(captured)
+                event.synchronize()
+                self.compare(target.clone(), torch.full((SIZE,), float(iteration + i)), f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
 
     def test_current_stream(self):
         """All functions give a thread the same current stream, before and after its first operator; work that is waited for
@@ -152,6 +174,84 @@ class StreamChoice(ParallelTest):
                 self.done()
 
         self.together(work)
+
+    def test_asks_again(self):
+        """A thread that found no stream gets the first that comes free, unless its program has asked for its stream."""
+        self.need(torch.mps, "current_stream", "stream_pool_stats")
+        if os.environ.get("PYTORCH_MPS_STREAM_POOL_SIZE") != "2":
+            self.skipTest("needs PYTORCH_MPS_STREAM_POOL_SIZE=2")
+        ones = torch.ones(SIZE, device="mps")
+        self.synchronize()
+
+        def steps(*calls: Callable[[], None]) -> Iterator[None]:
+            """A thread that makes one call at each next()."""
+            go, done = threading.Semaphore(0), threading.Semaphore(0)
+            errors: list[BaseException] = []
+
+            def run() -> None:
+                for call in calls:
+                    go.acquire()
+                    try:
+                        call()
+                    except BaseException as error:
+                        errors.append(error)
+                    done.release()
+
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            for i in range(len(calls)):
+                go.release()
+                done.acquire()
+                if i + 1 == len(calls):
+                    thread.join()  # its stream is free
+                if errors:
+                    raise errors[0]
+                yield
+
+        def live() -> int:
+            return torch.mps.stream_pool_stats()["live"]
+
+        for iteration in range(self.settings.iterations):
+            target = torch.zeros(SIZE)
+            found: dict[str, torch.Tensor] = {}
+
+            def share() -> None:
+                self.busy()
+                found["sum"] = ones + 1
+                target.copy_(found["sum"], non_blocking=True)
+
+            def move() -> None:
+                found["sum"] = found["sum"] + 1
+                stream = torch.mps.current_stream()
+                self.assertEqual(stream.stream_id, 1, "the stream of the thread that asked again")
+                stream.synchronize()
+                self.compare(target, torch.full((SIZE,), 2.0), f"what the thread did before it had its stream, iteration {iteration}")
+                self.compare(found["sum"].cpu(), torch.full((SIZE,), 3.0), f"and after, iteration {iteration}")
+
+            def named() -> None:
+                self.assertEqual(torch.mps.current_stream().stream_id, 0, "the stream of a thread that found none")
+                found["named"] = ones + 4
+
+            def still() -> None:
+                self.compare((found["named"] + 1).cpu(), torch.full((SIZE,), 6.0), f"the thread that keeps its stream, iteration {iteration}")
+                self.assertEqual(torch.mps.current_stream().stream_id, 0, "the stream that the program was given")
+
+            def has_one() -> None:
+                found["first"] = ones + 0
+
+            first, second, third = steps(has_one, has_one), steps(share, move, has_one), steps(named, still)
+            next(first)
+            next(second)
+            self.assertEqual(live(), 1, "leases with one thread beside it")
+            next(first)  # and ends
+            self.assertEqual(live(), 0, "leases before the thread asks")
+            next(second)
+            self.assertEqual(live(), 1, "leases when it has asked")
+            next(third)
+            next(second)  # and ends
+            next(third)
+            self.assertEqual(live(), 0, "leases at the end")
+            self.counts.add(expected=1, operations=1)
 
     def test_backward_on_cpu(self):
         """A backward pass on the CPU leases no stream for its thread."""

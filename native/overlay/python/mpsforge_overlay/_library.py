@@ -92,7 +92,14 @@ class Library:
     def attach(self, stock: bytes) -> None:
         python = ctypes.pythonapi
         unchecked = getattr(python, "PyThreadState_GetUnchecked", None) or python._PyThreadState_UncheckedGet
-        functions = (unchecked, python.PyGILState_GetThisThreadState, python.PyEval_SaveThread, python.PyEval_RestoreThread)
+        functions = (
+            unchecked,
+            python.PyGILState_GetThisThreadState,
+            python.PyEval_SaveThread,
+            python.PyEval_RestoreThread,
+            python.Py_IsInitialized,
+            python.Py_AddPendingCall,
+        )
         self.call("attach", stock, *(ctypes.cast(function, ctypes.c_void_p) for function in functions))
 
 
