@@ -46,7 +46,11 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err := checkGuards(env.Checkout.Dir(), report); err != nil {
 		return err
 	}
-	if err := checkSilentFunctions(env.Checkout.Dir(), report); err != nil {
+	stock := func(file string) (string, error) {
+		text, err := env.Checkout.File(ctx, exact.BaseCommit, file)
+		return string(text), err
+	}
+	if err := checkSilentFunctions(env.Checkout.Dir(), stock, report); err != nil {
 		return err
 	}
 	facts, err := env.Series.HostFacts()
