@@ -52,6 +52,7 @@ var plantedEscapes = map[string]struct {
 	"a method of a class":                {`void f() noexcept { pool.get(1); }`, []string{"f raises"}},
 	"a method that two classes have":     {`struct A { void go() { check(1); } }; struct B { void go() { } }; B b; void f() noexcept { b.go(); }`, nil},
 	"a method of what a function gives":  {`Pool& all(); void f() noexcept { all().get(1); }`, []string{"f raises"}},
+	"a method of a deduced variable":     {`Pool& all(); void f() noexcept { auto& one = all(); one.get(1); }`, []string{"f raises"}},
 	"a variable of a method's name":      {`void Impl::block(int n) { check(n); } void f(dispatch_block_t block) noexcept { block(); }`, nil},
 	"a method of its own class":          {`void Impl::block(int n) { check(n); } void Impl::f() noexcept { block(1); }`, []string{"f raises"}},
 	"another file's static function":     {`void f() noexcept { elsewhere(); }`, nil},

@@ -3,6 +3,7 @@ package checkout
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,29 +44,27 @@ func readProgram(sources map[string]string, stock func(file string) (string, err
 			p.classes[b.class] = true
 		}
 	}
-	for _, source := range sources {
-		p.readTypes(blankLiterals(source))
+	for _, pattern := range []*regexp.Regexp{declared, deduced} {
+		for _, file := range slices.Sorted(maps.Keys(sources)) {
+			p.readTypes(pattern, blankLiterals(sources[file]))
+		}
 	}
 	return p, nil
 }
 
 var (
-	declared = regexp.MustCompile(`\b(\w+)(?:<[^;{}()]*>)?(?:[&*\s]|\bconst\b)*[&*\s](\w+)\s*[;,=({)\[:]`)
-	deduced  = regexp.MustCompile(`\bauto(?:[&*\s]|\bconst\b)*[&*\s](\w+)\s*=\s*[&*]?(\w+)(?:::|\()`)
+	declared = regexp.MustCompile(`\b(?P<class>\w+)(?:<[^;{}()]*>)?(?:[&*\s]|\bconst\b)*[&*\s](?P<name>\w+)\s*[;,=({)\[:]`)
+	deduced  = regexp.MustCompile(`\bauto(?:[&*\s]|\bconst\b)*[&*\s](?P<name>\w+)\s*=\s*[&*]?(?P<class>\w+)(?:::|\()`)
 )
 
-// readTypes notes which names a text declares with a class of the sources.
-func (p *program) readTypes(text string) {
-	for _, at := range declared.FindAllStringSubmatch(text, -1) {
-		if p.classes[at[1]] {
-			p.types[at[2]] = append(p.types[at[2]], at[1])
-		}
-	}
-	for _, at := range deduced.FindAllStringSubmatch(text, -1) {
-		if p.classes[at[2]] {
-			p.types[at[1]] = append(p.types[at[1]], at[2])
-		} else {
-			p.types[at[1]] = append(p.types[at[1]], p.types[at[2]]...)
+// readTypes notes which names a text gives a class of the sources, in words or, with auto, by the class of what they are made from.
+func (p *program) readTypes(pattern *regexp.Regexp, text string) {
+	for _, at := range pattern.FindAllStringSubmatch(text, -1) {
+		name, from := at[pattern.SubexpIndex("name")], at[pattern.SubexpIndex("class")]
+		if p.classes[from] {
+			p.types[name] = append(p.types[name], from)
+		} else { // what a function gives
+			p.types[name] = append(p.types[name], p.types[from]...)
 		}
 	}
 }
