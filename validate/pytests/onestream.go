@@ -33,6 +33,7 @@ func oneStreamTests() []Test {
 		streams("backward-on-cpu", "a backward pass on the CPU leases no stream", "stream-choice", 4, 5, 2),
 		streams("interrupted-stream", "Ctrl-C as a stream context begins, runs and ends", "stream-choice", 1, 2000, 500),
 		streams("unknown-streams", "streams that do not exist, and a forked child", "stream-choice", 1, 3, 1),
+		streams("forked-inside", "a fork inside of an operator, while its tensor is used", "deferred-errors", 1, 3, 1),
 		streams("forked-exit", "the exit of a forked child while its parent profiles", "deferred-errors", 1, 3, 2),
 		streams("work-ended-elsewhere", "external work that another thread ends", "deferred-errors", 4, 10, 3),
 		extension(streams("refusals", "Metal makes no queue, event or buffer", "deferred-errors", 1, 2, 1)),

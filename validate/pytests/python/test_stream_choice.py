@@ -316,6 +316,53 @@ class StreamChoice(ParallelTest):
             os._exit(4)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "exit status of the forked child")
 
+    def child_ends(self, child: int) -> None:
+        deadline = time.monotonic() + 20
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if ended == (0, 0):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        self.assertNotEqual(ended, (0, 0), "the forked child does not end")
+        self.assertEqual(os.waitstatus_to_exitcode(ended[1]), 0, "exit status of the forked child")
+
+    def test_forked_inside(self):
+        """A kernel in Python forks inside of an operator, while another thread uses the operator's tensor: the child gets out of it."""
+        library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 it ends with the process
+        nothing, result = torch.ones(0, 64, device="mps"), torch.zeros(64, device="mps")
+        parent, children, over = os.getpid(), [], threading.Event()
+
+        def kernel(tensor: torch.Tensor) -> torch.Tensor:
+            if tensor.numel():
+                children.append(os.fork())
+            return tensor
+
+        def use() -> None:
+            while not over.is_set():
+                result.add_(1)
+
+        library.impl("zero_", kernel, "MPS")  # which the sum of nothing calls
+        thread = threading.Thread(target=use)
+        thread.start()
+        try:
+            for _ in range(self.settings.iterations):
+                for _ in range(20):
+                    try:
+                        torch.sum(nothing, 0, out=result)
+                    except RuntimeError:
+                        self.assertNotEqual(os.getpid(), parent, "the parent got an error")
+                    finally:
+                        if os.getpid() != parent:
+                            os._exit(0)
+                    self.child_ends(children.pop())
+                self.counts.add(expected=1, operations=1)
+        finally:
+            over.set()
+            thread.join()
+        result.fill_(2)
+        self.compare(result.cpu(), torch.full((64,), 2.0), "after the forks", answer=True)
+        self.counts.add(answers=self.settings.iterations - 1)
+
     def test_forked_exit(self):
         """A forked child ends by C's exit(), while the parent profiles work that the GPU has yet to do: it ends at once."""
         tensor = torch.ones(8, device="mps")
@@ -326,14 +373,7 @@ class StreamChoice(ParallelTest):
             child = os.fork()
             if child == 0:
                 ctypes.CDLL(None).exit(0)
-            deadline = time.monotonic() + 20
-            while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
-                time.sleep(0.01)
-            if ended == (0, 0):
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-            self.assertNotEqual(ended, (0, 0), "the forked child does not end")
-            self.assertEqual(os.waitstatus_to_exitcode(ended[1]), 0, "exit status of the forked child")
+            self.child_ends(child)
             self.compare(tensor.add(1).cpu(), torch.full((8,), 2.0), f"iteration {iteration}")
             self.counts.add(expected=1, operations=1)
 
