@@ -214,6 +214,10 @@ void Guard::suspended(mpsforge_pool& pool, const std::function<void()>& function
 void Guards::fence(Stream& stream) {
   if (Stream::here() || Guard::here()) return;
   fences_.open(stream.id());
+  order_after_all(stream);
+}
+
+void Guards::order_after_all(Stream& stream) {
   if (!announcements_.several()) return;
   Positions needed;
   for (const Stream* other : streams_.live()) raise(needed, {other->id(), other->enqueued()});

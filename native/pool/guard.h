@@ -32,6 +32,8 @@ class Guards {
   // Guard rule 10: work outside every guard, by the calling thread on the stream, begins. Does nothing inside a guard
   // or on a queue.
   void fence(Stream& stream);
+  // What follows on the stream comes after all that is enqueued anywhere.
+  void order_after_all(Stream& stream);
 
   uint64_t waits() const { return waits_; }
   uint64_t overtakes() const { return overtakes_; }

@@ -153,6 +153,21 @@ class Staging {
   Block* const block_;
 };
 
+// Rule 13: what copies of any thread left to be written on the CPU is written. Plainer than the patches, which let the
+// GPU wait. Guard rule 7: suspended.
+void await_copies(mpsforge_pool& pool) {
+  if (pool.threads.orders_itself()) return;
+  for (Stream* stream : pool.streams.live()) {
+    const uint64_t position = stream->copied();
+    if (position == 0) continue;
+    Guard::suspended(pool, [&] {
+      const Blocking gil(pool.config);
+      stream->run([&] { stream->close_up_to(position); });
+      stream->wait_for(position);
+    });
+  }
+}
+
 }  // namespace
 
 mpsforge_pool_tensor* empty(mpsforge_pool& pool, size_t elements, bool for_cpu) {
@@ -206,6 +221,7 @@ void read(mpsforge_pool_tensor& tensor, int32_t* to) {
   stream.run([&] { error = stream.take_error(); });
   if (!error.empty()) throw Failure(error);
   metal.cpu_read(staging.buffer(), 0, tensor.bytes(), to);
+  await_copies(pool);
 }
 
 void write(mpsforge_pool_tensor& tensor, const int32_t* from) {
@@ -213,6 +229,7 @@ void write(mpsforge_pool_tensor& tensor, const int32_t* from) {
   const mpsforge_metal_api& metal = pool.backend.metal;
   if (tensor.cpu_next) {
     metal.cpu_write(tensor.block->buffer.get(), 0, tensor.bytes(), from);
+    await_copies(pool);
     return;
   }
   const Guard guard(pool, {{tensor.block, true}});
@@ -225,6 +242,30 @@ void write(mpsforge_pool_tensor& tensor, const int32_t* from) {
     });
     // So that the staging memory becomes free again, as stock commits its copies.
     stream.close();
+  });
+  await_copies(pool);
+}
+
+mpsforge_pool_host* host(mpsforge_pool& pool, size_t elements) {
+  const mpsforge_metal_api& metal = pool.backend.metal;
+  const auto buffer =
+      owned(metal.buffer_create(pool.backend.device, elements * sizeof(int32_t), MPSFORGE_METAL_SHARED, "host"),
+            metal.buffer_release);
+  if (!buffer) throw Failure("no memory of " + std::to_string(elements) + " elements");
+  return new mpsforge_pool_host{pool, buffer, elements};
+}
+
+void copy_to_host(mpsforge_pool_tensor& tensor, const mpsforge_pool_host& host) {
+  if (tensor.elements != host.elements) throw Failure("a copy between different sizes");
+  mpsforge_pool& pool = tensor.pool;
+  tensor.cpu_next = false;
+  const Guard guard(pool, {{tensor.block, false}});
+  Stream& stream = guard.stream();
+  stream.run([&] {
+    blit(pool.backend.metal, stream, [&](mpsforge_metal_encoder* encoder) {
+      pool.backend.metal.copy(encoder, tensor.block->buffer.get(), 0, host.buffer.get(), 0, tensor.bytes());
+    });
+    stream.note_copy();
   });
 }
 

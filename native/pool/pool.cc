@@ -149,7 +149,13 @@ uint64_t stream_commits(mpsforge_pool* pool, uint32_t id) noexcept {
 
 uint32_t current_stream(mpsforge_pool* pool) noexcept {
   uint32_t result = 0;
-  guarded([&] { result = pool->threads.current(); });
+  blocking(*pool, [&] { result = pool->threads.working(); });
+  return result;
+}
+
+int has_stream(mpsforge_pool* pool) noexcept {
+  bool result = false;
+  guarded([&] { result = pool->threads.has_stream(); });
   return result;
 }
 
@@ -157,15 +163,19 @@ int working_stream(mpsforge_pool* pool, uint32_t* stream) noexcept {
   return blocking(*pool, [&] { *stream = pool->threads.working(); });
 }
 
-int set_current_stream(mpsforge_pool* pool, uint32_t stream, uint32_t* previous) noexcept {
+int set_current_stream(mpsforge_pool* pool, uint32_t stream, int by_program, uint32_t* previous) noexcept {
   return guarded([&] {
-    const uint32_t token = pool->threads.set_override(stream);
+    const uint32_t token = pool->threads.set(stream, by_program != 0);
     if (previous) *previous = token;
   });
 }
 
-int restore_stream(mpsforge_pool* pool, uint32_t token) noexcept {
-  return guarded([&] { pool->threads.restore_override(token); });
+int restore_stream(mpsforge_pool* pool, uint32_t token, int) noexcept {
+  return guarded([&] { pool->threads.restore(token); });
+}
+
+int reset_stream(mpsforge_pool* pool) noexcept {
+  return guarded([&] { pool->threads.restore(0); });
 }
 
 uint32_t stream_from_pool(mpsforge_pool* pool) noexcept {
@@ -225,6 +235,25 @@ int write(mpsforge_pool_tensor* tensor, const int32_t* from) noexcept {
   return guarded([&] { mpsforge::pool::write(*tensor, from); });
 }
 
+mpsforge_pool_host* host_create(mpsforge_pool* pool, size_t elements) noexcept {
+  mpsforge_pool_host* result = nullptr;
+  guarded([&] { result = mpsforge::pool::host(*pool, elements); });
+  return result;
+}
+
+void host_destroy(mpsforge_pool_host* host) noexcept {
+  guarded([&] { delete host; });
+}
+
+int copy_to_host(mpsforge_pool_tensor* tensor, mpsforge_pool_host* host) noexcept {
+  return guarded([&] { mpsforge::pool::copy_to_host(*tensor, *host); });
+}
+
+int host_read(mpsforge_pool_host* host, int32_t* to) noexcept {
+  return guarded(
+      [&] { host->pool.backend.metal.cpu_read(host->buffer.get(), 0, host->elements * sizeof(int32_t), to); });
+}
+
 int guard(mpsforge_pool* pool, const mpsforge_pool_use* uses, size_t count, mpsforge_metal_function function,
           void* context) noexcept {
   return guarded([&] {
@@ -276,9 +305,10 @@ int on_queue(mpsforge_pool* pool, uint32_t id, mpsforge_metal_function function,
     pool->guards.fence(stream);
     // Rule 5: the block's current stream is the queue's, whatever the thread has.
     auto* state = pool->threads.mine();
-    const uint32_t token = state ? std::exchange(state->override_token, id + 1) : 0;
+    const mpsforge::pool::Choice before =
+        state ? std::exchange(state->choice, {id + 1, false}) : mpsforge::pool::Choice{};
     stream.run([&] { function(context); });
-    if (state) state->override_token = token;
+    if (state) state->choice = before;
   });
 }
 
@@ -334,7 +364,13 @@ void event_destroy(mpsforge_pool_event* event) noexcept {
 }
 
 int event_record(mpsforge_pool_event* event, uint32_t stream) noexcept {
-  return blocking(event->pool, [&] { event->event.record(event->pool.streams.reachable(stream)); });
+  mpsforge_pool& pool = event->pool;
+  return blocking(pool, [&] {
+    Stream& on = pool.streams.reachable(stream);
+    // Rule 13: with one stream, an event says that all enqueued before it is complete.
+    if (!pool.threads.orders_itself() && stream == pool.threads.current()) pool.guards.order_after_all(on);
+    event->event.record(on);
+  });
 }
 
 int event_wait(mpsforge_pool_event* event, uint32_t stream) noexcept {
@@ -381,9 +417,11 @@ const mpsforge_pool_api reference = {
     statistics,
     stream_commits,
     current_stream,
+    has_stream,
     working_stream,
     set_current_stream,
     restore_stream,
+    reset_stream,
     stream_from_pool,
     release_stream_slot,
     end_thread,
@@ -393,6 +431,10 @@ const mpsforge_pool_api reference = {
     operate,
     read,
     write,
+    host_create,
+    host_destroy,
+    copy_to_host,
+    host_read,
     guard,
     suspended,
     fallback,

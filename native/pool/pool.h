@@ -17,12 +17,13 @@
 extern "C" {
 #endif
 
-#define MPSFORGE_POOL_ABI 2u
+#define MPSFORGE_POOL_ABI 3u
 #define MPSFORGE_POOL_EXPLICIT_STREAMS 32u
 
 typedef struct mpsforge_pool mpsforge_pool;
 typedef struct mpsforge_pool_tensor mpsforge_pool_tensor;
 typedef struct mpsforge_pool_event mpsforge_pool_event;
+typedef struct mpsforge_pool_host mpsforge_pool_host;
 
 typedef struct {
   const mpsforge_metal_api* metal;
@@ -90,15 +91,19 @@ typedef struct {
   void (*statistics)(mpsforge_pool* pool, mpsforge_pool_statistics* out);
   uint64_t (*stream_commits)(mpsforge_pool* pool, uint32_t stream);
 
-  // --- streams and threads (rules 1-8)
-  uint32_t (*current_stream)(mpsforge_pool* pool);  // leases nothing: of a thread without a stream, 0
-  // Leases if the thread has no stream: what an operator does first.
+  // --- streams and threads (rules 1-8, 29)
+  // Leases if the thread has no stream. 0 if there is none to lease.
+  uint32_t (*current_stream)(mpsforge_pool* pool);
+  // Whether the thread, not the main one, has a stream: what autograd's engine asks before it looks for it.
+  int (*has_stream)(mpsforge_pool* pool);
+  // As current_stream, with the error: what an operator does first.
   int (*working_stream)(mpsforge_pool* pool, uint32_t* stream);
-  // Overrides the thread's current stream. *previous: the override before it as a token for restore_stream; may be
-  // NULL.
-  int (*set_current_stream)(mpsforge_pool* pool, uint32_t stream, uint32_t* previous);
-  // Undoes set_current_stream exactly: to the override before it, or to none.
-  int (*restore_stream)(mpsforge_pool* pool, uint32_t token);
+  // Overrides the thread's current stream: by_program 1, or 0 as the guards of autograd's engine do. *previous: what
+  // was set before as a token for restore_stream; may be NULL.
+  int (*set_current_stream)(mpsforge_pool* pool, uint32_t stream, int by_program, uint32_t* previous);
+  // Undoes set_current_stream exactly: to the override before it, or to none. With the same by_program.
+  int (*restore_stream)(mpsforge_pool* pool, uint32_t token, int by_program);
+  int (*reset_stream)(mpsforge_pool* pool);  // to none
   uint32_t (*stream_from_pool)(mpsforge_pool* pool);
   int (*release_stream_slot)(mpsforge_pool* pool);  // 0 even if there is none to release
   // What the end of the calling thread does; later calls on the thread use stream 0 (rule 2). The thread's real end
@@ -113,6 +118,11 @@ typedef struct {
   int (*operate)(mpsforge_pool* pool, const mpsforge_pool_operator* op);
   int (*read)(mpsforge_pool_tensor* tensor, int32_t* to);           // .cpu(): copies, synchronizes, reads
   int (*write)(mpsforge_pool_tensor* tensor, const int32_t* from);  // a copy from the CPU; from may be freed afterwards
+  // Memory of the CPU, and a copy to it that does not block (rule 13).
+  mpsforge_pool_host* (*host_create)(mpsforge_pool* pool, size_t elements);
+  void (*host_destroy)(mpsforge_pool_host* host);
+  int (*copy_to_host)(mpsforge_pool_tensor* tensor, mpsforge_pool_host* host);
+  int (*host_read)(mpsforge_pool_host* host, int32_t* to);  // by the CPU alone: waits for nothing
   // An operator whose kernel is the function: a guard around it, which operators in it are inside of.
   int (*guard)(mpsforge_pool* pool, const mpsforge_pool_use* uses, size_t count, mpsforge_metal_function function,
                void* context);

@@ -59,6 +59,12 @@ struct mpsforge_pool_tensor {
   size_t bytes() const { return elements * sizeof(int32_t); }
 };
 
+struct mpsforge_pool_host {
+  mpsforge_pool& pool;
+  const std::shared_ptr<mpsforge_metal_buffer> buffer;
+  const size_t elements;
+};
+
 namespace mpsforge::pool {
 
 // operators.cc. They throw Failure.
@@ -67,6 +73,8 @@ void operate(mpsforge_pool& pool, const mpsforge_pool_operator& op);
 Uses uses_of(mpsforge_pool& pool, const mpsforge_pool_use* uses, size_t count);
 void read(mpsforge_pool_tensor& tensor, int32_t* to);
 void write(mpsforge_pool_tensor& tensor, const int32_t* from);
+mpsforge_pool_host* host(mpsforge_pool& pool, size_t elements);
+void copy_to_host(mpsforge_pool_tensor& tensor, const mpsforge_pool_host& host);
 
 }  // namespace mpsforge::pool
 

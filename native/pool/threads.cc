@@ -90,16 +90,26 @@ ThreadState* Threads::mine() {
 
 uint32_t Threads::current() {
   const ThreadState* state = mine();
-  if (state && state->override_token != 0) return state->override_token - 1;
+  if (state && state->choice.stream != 0) return state->choice.stream - 1;
   if (const Stream* here = Stream::here()) return here->id();
   return state && state->slot ? *state->slot + 1 : 0;
 }
 
+// The thread's own stream; nothing if it would have to lease one.
+std::optional<uint32_t> Threads::own_stream(const ThreadState& state) const {
+  if (state.slot) return *state.slot + 1;
+  if (state.main || state.ended || state.shares || !configuration_.stream_per_thread) return 0;
+  return std::nullopt;
+}
+
+bool Threads::has_stream() {
+  const ThreadState* state = mine();
+  return !state || state->choice.stream != 0 || Stream::here() || own_stream(*state);
+}
+
 uint32_t Threads::working() {
-  ThreadState* state = mine();
-  const bool has_stream = !state || state->main || state->ended || state->shares || state->slot ||
-                          state->override_token != 0 || Stream::here() || !configuration_.stream_per_thread;
-  if (!has_stream) {
+  if (!has_stream()) {
+    ThreadState* state = mine();
     bool first_share = false;
     state->slot = leases_.acquire(&first_share);
     state->shares = !state->slot;
@@ -108,16 +118,29 @@ uint32_t Threads::working() {
   return current();
 }
 
-uint32_t Threads::set_override(uint32_t stream) {
+uint32_t Threads::set(uint32_t stream, bool by_program) {
   streams_.check(stream);
   ThreadState* state = mine();
   if (!state || state->ended) throw Failure("the thread has ended and keeps to the default stream");
-  return std::exchange(state->override_token, stream + 1);
+  Choice& choice = state->choice;
+  const uint32_t before = choice.stream * 2 + (choice.by_program ? 1 : 0);
+  if (own_stream(*state) == stream) {
+    choice = {};
+  } else if (choice.stream != stream + 1) {
+    choice = {stream + 1, by_program};
+  }
+  return before;
 }
 
-void Threads::restore_override(uint32_t token) {
-  if (token != 0) streams_.check(token - 1);
-  if (ThreadState* state = mine()) state->override_token = state->ended ? 0 : token;
+void Threads::restore(uint32_t token) {
+  if (token != 0) streams_.check(token / 2 - 1);
+  ThreadState* state = mine();
+  if (state && !state->ended) state->choice = {token / 2, token % 2 != 0};
+}
+
+bool Threads::orders_itself() {
+  const ThreadState* state = mine();
+  return Stream::here() || (state && state->choice.by_program);
 }
 
 void Threads::release_slot() {
@@ -146,7 +169,7 @@ void Threads::give_up(ThreadState& state) {
 void Threads::end(const std::shared_ptr<ThreadState>& state) {
   if (state->ended) return;
   state->ended = true;
-  state->override_token = 0;
+  state->choice = {};
   give_up(*state);
 }
 

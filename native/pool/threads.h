@@ -1,4 +1,4 @@
-// What each thread has of a pool: its lease and its override of the current stream (rules 1 to 3, 5), and what all
+// What each thread has of a pool: its lease and the stream that is set for it (rules 1 to 3, 5, 29), and what all
 // threads have compiled (rule 19).
 #ifndef MPSFORGE_NATIVE_POOL_THREADS_H
 #define MPSFORGE_NATIVE_POOL_THREADS_H
@@ -15,13 +15,19 @@
 
 namespace mpsforge::pool {
 
+// The stream that is set for a thread, and whether the program chose it (rule 29).
+struct Choice {
+  uint32_t stream = 0;  // plus 1; 0: none
+  bool by_program = false;
+};
+
 // Touched by its thread alone, but for the pool's end.
 struct ThreadState {
   bool main = false;
   bool ended = false;
   bool shares = false;           // rule 8: it found no slot, and keeps to stream 0 until it gives up its place
   std::optional<uint32_t> slot;  // leased
-  uint32_t override_token = 0;   // the stream that overrides the current one, plus 1; 0: none
+  Choice choice;                 // overrides the thread's own stream
 };
 
 class Threads {
@@ -39,8 +45,13 @@ class Threads {
   uint32_t current();
   // The same, but leases if the thread has no stream yet. Throws Failure by rule 8. May wait.
   uint32_t working();
-  uint32_t set_override(uint32_t stream);  // returns the token of the override before it
-  void restore_override(uint32_t token);
+  // Whether the thread has a stream: else it leases one when it works.
+  bool has_stream();
+  // Rule 29. Returns the token of what was set before.
+  uint32_t set(uint32_t stream, bool by_program);
+  void restore(uint32_t token);  // 0: nothing is set
+  // Rule 29: whether the thread orders its copies and events by itself. On a queue it must (rule 11).
+  bool orders_itself();
   void release_slot();
   void end_thread();
 
@@ -52,6 +63,7 @@ class Threads {
 
   void end(const std::shared_ptr<ThreadState>& state);
   void give_up(ThreadState& state);
+  std::optional<uint32_t> own_stream(const ThreadState& state) const;
 
   const Configuration configuration_;
   Streams& streams_;

@@ -133,6 +133,11 @@ class Session {
   void read() {
     Tensor& from = tensor();
     if (!from.handle) return;
+    if (choices_.below(8) == 0) {  // goes while the copy is under way
+      mpsforge_pool_host* const host = api.host_create(pool_, choices_.below(4) == 0 ? 4 : from.elements);
+      check(host ? api.copy_to_host(from.handle, host) : -1);
+      api.host_destroy(host);
+    }
     std::vector<int32_t> values(from.elements);
     const int result = api.read(from.handle, values.data());
     check(result);
@@ -202,14 +207,22 @@ class Session {
         return write();
       case 8:
         forget();
-        return check(api.set_current_stream(pool_, stream(), &token_));
+        return check(api.set_current_stream(pool_, stream(), choices_.below(2) != 0, &token_));
       case 9:
         forget();
-        return check(api.restore_stream(pool_, choices_.below(2) != 0 ? token_ : stream()));
+        switch (choices_.below(3)) {
+          case 0:
+            return check(api.reset_stream(pool_));
+          case 1:
+            return check(api.restore_stream(pool_, token_, 1));
+          default:
+            return check(api.restore_stream(pool_, 2 * stream() + choices_.below(2), 1));
+        }
       case 10: {
         uint32_t given = 0;
         (void)api.stream_from_pool(pool_);
         (void)api.current_stream(pool_);
+        (void)api.has_stream(pool_);
         return check(api.working_stream(pool_, &given));
       }
       case 11:

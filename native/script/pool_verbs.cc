@@ -8,12 +8,13 @@
 //   stall STREAM E N     the stream's work waits until the shared event has the value
 //   read T [= VALUE]     every element; -2147483648 if they differ
 //   write T VALUE
-//   current [= N] | working [= N] | use STREAM | use_pooled NAME | restore | release_slot | end_thread
-//   synchronize STREAM | synchronize_device | commit_stream STREAM | query STREAM [= 0|1]
-//   on_queue STREAM BLOCK | on_stream_completed STREAM BLOCK | take_command_buffer STREAM | take_encoder STREAM
-//   event E [timing] | event.record E STREAM | event.wait E STREAM | event.query E [= 0|1] | event.synchronize E |
-//   event.elapsed E F [= 1]     1 if it is a time that is not negative
-//   empty_cache | profiler on|off | warnings [= N] | warned TEXT | commits STREAM [= N] | statistic NAME [= N]
+//   host H ELEMENTS | copy_to_host H T | host.read H [= VALUE]    memory of the CPU, a copy that does not block, its
+//   value now current [= N] | working [= N] | has_stream [= 0|1] | release_slot | end_thread use STREAM | use_pooled
+//   NAME | engine_use STREAM | restore | reset    engine_use: as autograd's engine sets it synchronize STREAM |
+//   synchronize_device | commit_stream STREAM | query STREAM [= 0|1] on_queue STREAM BLOCK | on_stream_completed STREAM
+//   BLOCK | take_command_buffer STREAM | take_encoder STREAM event E [timing] | event.record E STREAM | event.wait E
+//   STREAM | event.query E [= 0|1] | event.synchronize E | event.elapsed E F [= 1]     1 if it is a time that is not
+//   negative empty_cache | profiler on|off | warnings [= N] | warned TEXT | commits STREAM [= N] | statistic NAME [= N]
 //   fails TEXT VERB ...     the verb must end in an error that holds TEXT
 #include <cstring>
 #include <limits>
@@ -26,6 +27,7 @@ namespace {
 
 constexpr const char* kTensor = "tensor";
 constexpr const char* kEvent = "event";
+constexpr const char* kHost = "host";
 
 // What PyTorch would raise in Python.
 class Raised : public std::runtime_error {
@@ -149,15 +151,47 @@ void increment(Context& c, Arguments& a) {
   operate(c, a, "increment", {}, output, value);
 }
 
-void read(Context& c, Arguments& a) {
-  const Tensor& from = tensor(c, a);
-  std::vector<int32_t> elements(from.elements);
-  check(c, c.world.pool_api().read(from.own, elements.data()));
+void observe(Context& c, Arguments& a, const std::vector<int32_t>& elements) {
   int64_t found = elements[0];
   for (const int32_t element : elements) {
     if (element != found) found = std::numeric_limits<int32_t>::min();
   }
   c.observe(a, found);
+}
+
+void read(Context& c, Arguments& a) {
+  const Tensor& from = tensor(c, a);
+  std::vector<int32_t> elements(from.elements);
+  check(c, c.world.pool_api().read(from.own, elements.data()));
+  observe(c, a, elements);
+}
+
+struct Host {
+  mpsforge_pool_host* own;
+  size_t elements;
+};
+
+void make_host(Context& c, Arguments& a) {
+  const std::string& name = a.word();
+  const size_t elements = a.number();
+  auto* made = c.world.pool_api().host_create(c.world.pool(), elements);
+  if (!made) throw Raised(c.world.pool_api().last_error());
+  c.world.put(name, {kHost, new Host{made, elements}, [](World& world, void* pointer) {
+                       const std::unique_ptr<Host> own(static_cast<Host*>(pointer));
+                       world.pool_api().host_destroy(own->own);
+                     }});
+}
+
+void copy_to_host(Context& c, Arguments& a) {
+  auto* to = c.world.get<Host>(a.word(), kHost)->own;
+  check(c, c.world.pool_api().copy_to_host(tensor(c, a).own, to));
+}
+
+void read_host(Context& c, Arguments& a) {
+  const Host& from = *c.world.get<Host>(a.word(), kHost);
+  std::vector<int32_t> elements(from.elements);
+  check(c, c.world.pool_api().host_read(from.own, elements.data()));
+  observe(c, a, elements);
 }
 
 void write(Context& c, Arguments& a) {
@@ -166,23 +200,22 @@ void write(Context& c, Arguments& a) {
   check(c, c.world.pool_api().write(to.own, elements.data()));
 }
 
-void use(Context& c, Arguments& a) {
+void use(Context& c, uint32_t stream, int by_program) {
   uint32_t token = 0;
-  check(c, c.world.pool_api().set_current_stream(c.world.pool(), stream(c, a), &token));
-  c.overrides.push_back(token);
+  check(c, c.world.pool_api().set_current_stream(c.world.pool(), stream, by_program, &token));
+  c.overrides.emplace_back(token, by_program);
 }
 
 void use_pooled(Context& c, Arguments& a) {
   const uint32_t taken = c.world.pool_api().stream_from_pool(c.world.pool());
   c.world.variable(a.word()) = taken;
-  uint32_t token = 0;
-  check(c, c.world.pool_api().set_current_stream(c.world.pool(), taken, &token));
-  c.overrides.push_back(token);
+  use(c, taken, 1);
 }
 
 void restore(Context& c, Arguments&) {
   if (c.overrides.empty()) throw Wrong("restore without use");
-  check(c, c.world.pool_api().restore_stream(c.world.pool(), c.overrides.back()));
+  const auto [token, by_program] = c.overrides.back();
+  check(c, c.world.pool_api().restore_stream(c.world.pool(), token, by_program));
   c.overrides.pop_back();
 }
 
@@ -274,6 +307,9 @@ const std::map<std::string, Verb>& pool_verbs() {
       {"increment", increment},
       {"read", read},
       {"write", write},
+      {"host", make_host},
+      {"copy_to_host", copy_to_host},
+      {"host.read", read_host},
       {"guard",
        [](Context& c, Arguments& a) {
          auto* block = c.world.callback(a.word());
@@ -303,9 +339,12 @@ const std::map<std::string, Verb>& pool_verbs() {
          check(c, c.world.pool_api().working_stream(c.world.pool(), &found));
          c.observe(a, found);
        }},
-      {"use", use},
+      {"use", [](Context& c, Arguments& a) { use(c, stream(c, a), 1); }},
       {"use_pooled", use_pooled},
+      {"engine_use", [](Context& c, Arguments& a) { use(c, stream(c, a), 0); }},
       {"restore", restore},
+      {"reset", [](Context& c, Arguments&) { check(c, c.world.pool_api().reset_stream(c.world.pool())); }},
+      {"has_stream", [](Context& c, Arguments& a) { c.observe(a, c.world.pool_api().has_stream(c.world.pool())); }},
       {"release_slot",
        [](Context& c, Arguments&) { check(c, c.world.pool_api().release_stream_slot(c.world.pool())); }},
       {"end_thread", [](Context& c, Arguments&) { c.world.pool_api().end_thread(c.world.pool()); }},

@@ -58,8 +58,8 @@ struct Context {
   std::string thread;
   int line = 0;
   bool stopped = false;
-  int64_t value = 0;                // of the last verb that has one
-  std::vector<uint32_t> overrides;  // tokens of set_current_stream, for "restore"
+  int64_t value = 0;                                // of the last verb that has one
+  std::vector<std::pair<uint32_t, int>> overrides;  // tokens of set_current_stream and by_program, for "restore"
   std::vector<Record> records;
 
   // Keeps the value and holds it against what the line expects.

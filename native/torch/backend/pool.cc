@@ -22,6 +22,7 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 #include <vector>
 
 extern "C" int64_t mpsforge_hostmps_stream_statistic(const char* name);
@@ -33,6 +34,10 @@ struct mpsforge_pool_tensor {
 
 struct mpsforge_pool_event {
   uint32_t id;
+};
+
+struct mpsforge_pool_host {
+  at::Tensor own;
 };
 
 struct mpsforge_pool {
@@ -55,10 +60,13 @@ using at::mps::MPSStream;
 
 constexpr auto kInt = at::kInt;
 
+// Whether the calling thread does what the guards of autograd's engine do.
+thread_local bool in_engine = false;
+
 #if __has_include(<ATen/mps/MPSStreamChoice.h>)
 // As PyTorch's Python module does it, which says it again where there is one.
 [[maybe_unused]] const bool knows_choices = [] {
-  at::mps::setMPSBackwardQuery([] { return torch::autograd::get_current_graph_task_id() != -1; });
+  at::mps::setMPSBackwardQuery([] { return in_engine || torch::autograd::get_current_graph_task_id() != -1; });
   return true;
 }();
 #endif
@@ -210,23 +218,61 @@ uint64_t stream_commits(mpsforge_pool*, uint32_t number) {
   return state ? state->committed.load() : 0;
 }
 
-uint32_t current_stream(mpsforge_pool*) { return number_of(at::mps::currentMPSStreamId()); }
+uint32_t current_stream(mpsforge_pool*) { return number_of(device_guard().getStream({at::kMPS, 0}).id()); }
+
+int has_stream(mpsforge_pool*) { return hooks().hasPrimaryContext(0); }
 
 int working_stream(mpsforge_pool*, uint32_t* number) {
   return attempt([&] { *number = number_of(at::mps::threadMPSStream()->unwrap().id()); });
 }
 
-// A token is what the public interface gives back: the stream that was set before, or that none was.
-int set_current_stream(mpsforge_pool*, uint32_t number, uint32_t* previous) {
+// As a guard of c10 does it, which may be the engine's. Returns the stream that was set before, or that none was.
+c10::Stream exchange(c10::Stream given, bool by_program) {
+  const bool before = std::exchange(in_engine, !by_program);
+  const c10::Stream result = device_guard().exchangeStream(given);
+  in_engine = before;
+  return result;
+}
+
+#if __has_include(<ATen/mps/MPSStreamChoice.h>)
+// As torch.mps.stream() does it, which gives back exactly what there was, also inside of a guard of the engine. A token
+// has the choice in its lowest bit.
+uint32_t choose(uint32_t number) {
+  const at::mps::MPSStreamChoice before = at::mps::setMPSStream(id_of(number), /*by_program=*/true);
+  const c10::StreamId id = before.stream ? before.stream->unwrap().id() : at::mps::kNoMPSStream;
+  return static_cast<uint32_t>(id) * 2 + (before.by_program ? 1 : 0);
+}
+
+void give_back(uint32_t token) {
+  const c10::StreamId id = static_cast<int32_t>(token) >> 1;
+  at::mps::restoreMPSStream({id < 0 ? nullptr : at::mps::getMPSStreamFromID(id), token % 2 != 0});
+}
+#else
+uint32_t choose(uint32_t number) { return static_cast<uint32_t>(exchange(public_stream(number), true).id()); }
+void give_back(uint32_t token) { exchange(of_id(static_cast<int32_t>(token)), true); }
+#endif
+
+int set_current_stream(mpsforge_pool*, uint32_t number, int by_program, uint32_t* previous) {
   return attempt([&] {
     stream(number);  // raises if there can be none, which exchangeStream() may not
-    const auto before = device_guard().exchangeStream(public_stream(number));
-    if (previous) *previous = static_cast<uint32_t>(before.id());
+    const uint32_t before =
+        by_program ? choose(number) : static_cast<uint32_t>(exchange(public_stream(number), false).id());
+    if (previous) *previous = before;
   });
 }
 
-int restore_stream(mpsforge_pool*, uint32_t token) {
-  return attempt([&] { device_guard().exchangeStream(of_id(static_cast<int32_t>(token))); });
+int restore_stream(mpsforge_pool*, uint32_t token, int by_program) {
+  return attempt([&] {
+    if (by_program) {
+      give_back(token);
+    } else {
+      exchange(of_id(static_cast<int32_t>(token)), false);
+    }
+  });
+}
+
+int reset_stream(mpsforge_pool*) {
+  return attempt([] { at::mps::setCurrentMPSStream(nullptr); });
 }
 
 uint32_t stream_from_pool(mpsforge_pool*) {
@@ -299,6 +345,24 @@ int write(mpsforge_pool_tensor* tensor, const int32_t* from) {
     const at::Tensor here = at::empty(tensor->own.sizes(), kInt);
     std::memcpy(here.mutable_data_ptr<int32_t>(), from, here.nbytes());
     tensor->own.copy_(here);
+  });
+}
+
+mpsforge_pool_host* host_create(mpsforge_pool*, size_t elements) {
+  return made<mpsforge_pool_host>(
+      [&] { return new mpsforge_pool_host{at::zeros({static_cast<int64_t>(elements)}, kInt)}; });
+}
+
+void host_destroy(mpsforge_pool_host* host) { delete host; }
+
+int copy_to_host(mpsforge_pool_tensor* tensor, mpsforge_pool_host* host) {
+  return attempt([&] { host->own.copy_(tensor->own, /*non_blocking=*/true); });
+}
+
+int host_read(mpsforge_pool_host* host, int32_t* to) {
+  return attempt([&] {
+    mpsforge_host_cpu_access(host->own.const_data_ptr(), host->own.nbytes(), MPSFORGE_HOST_READ);
+    std::memcpy(to, host->own.const_data_ptr<int32_t>(), host->own.nbytes());
   });
 }
 
@@ -398,12 +462,17 @@ void event_destroy(mpsforge_pool_event* event) {
   delete event;
 }
 
+// As torch.Event does it.
 int event_record(mpsforge_pool_event* event, uint32_t number) {
-  return attempt([&] { at::mps::getMPSEventPool()->recordEvent(event->id, stream(number), /*syncEvent=*/true); });
+  return attempt([&] {
+    void* handle = reinterpret_cast<void*>(static_cast<uintptr_t>(event->id));
+    device_guard().record(&handle, public_stream(number), 0, c10::EventFlag::PYTORCH_DEFAULT);
+  });
 }
 
 int event_wait(mpsforge_pool_event* event, uint32_t number) {
-  return attempt([&] { at::mps::getMPSEventPool()->waitForEvent(event->id, stream(number), /*syncEvent=*/true); });
+  return attempt(
+      [&] { device_guard().block(reinterpret_cast<void*>(static_cast<uintptr_t>(event->id)), public_stream(number)); });
 }
 
 int event_query(mpsforge_pool_event* event, int* complete) {
@@ -436,9 +505,11 @@ const mpsforge_pool_api table = {
     statistics,
     stream_commits,
     current_stream,
+    has_stream,
     working_stream,
     set_current_stream,
     restore_stream,
+    reset_stream,
     stream_from_pool,
     release_stream_slot,
     end_thread,
@@ -448,6 +519,10 @@ const mpsforge_pool_api table = {
     operate,
     read,
     write,
+    host_create,
+    host_destroy,
+    copy_to_host,
+    host_read,
     guard,
     suspended,
     fallback,
