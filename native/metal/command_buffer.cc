@@ -65,10 +65,22 @@ bool CommandBuffer::commit(const ThreadPointer& thread, const char* what) {
   }
   device.released(this);
   committed_ = call;
+  if (device.config.models & MPSFORGE_METAL_MODEL_EARLY_WAIT) check_waits();
   if (!is_enqueued()) queue->enqueue(shared_from_this());
   status_ = MPSFORGE_METAL_COMMITTED;
   queue->commit(*this);
   return true;
+}
+
+// What comes before a wait in this buffer counts as committed, what comes after it does not.
+void CommandBuffer::check_waits() {
+  for (const Command& command : commands_) {
+    if (const auto* signal = std::get_if<Signal>(&command.what)) signal->event->promise(signal->value);
+    const auto* wait = std::get_if<Wait>(&command.what);
+    if (!wait || wait->event->is_promised(wait->value)) continue;
+    const std::string text = "a wait is committed before its signal: for " + wait->event->describe_wait(wait->value);
+    device().findings.model(0, text, "", committed_.text());
+  }
 }
 
 void CommandBuffer::add_handler(bool completed, const ThreadPointer& thread, mpsforge_metal_handler handler,

@@ -100,6 +100,7 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   void refuse_foreign(const std::string& label, const ThreadPointer& thread, const char* call) const;
   const std::shared_ptr<Device>& queue_device() const;  // the queue's class is not known here
   void encoded(const ThreadPointer& thread);
+  void check_waits();
   void saw_end(const CpuThread& thread);  // if it has ended
   void post(const std::vector<Handler>& handlers, const Clock& clock, bool completed);
   void post(Kept& kept);

@@ -62,6 +62,7 @@ uint64_t Event::value() {
 void Event::set(uint64_t value) {
   const ThreadPointer thread = current_thread(*device);
   sync::Lock lock(device->mutex);
+  set_by_cpu_ = true;
   if (value > value_) {
     signal(value, thread->actor, {"event_set", thread, 0, nullptr});
   } else {

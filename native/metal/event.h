@@ -2,6 +2,7 @@
 #ifndef MPSFORGE_NATIVE_METAL_EVENT_H
 #define MPSFORGE_NATIVE_METAL_EVENT_H
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -32,6 +33,10 @@ class Event {
   // Gives it the value, which a signal of the GPU must not lower. The actor is who does it, call what for reports.
   void signal(uint64_t value, Actor actor, const Call& call);
   uint64_t value_now() const { return value_; }
+  // A command buffer that gives it the value has been committed.
+  void promise(uint64_t value) { promised_ = std::max(promised_, value); }
+  // Whether somebody has promised the value. What the CPU will set is not known beforehand.
+  bool is_promised(uint64_t value) const { return set_by_cpu_ || value <= std::max(value_, promised_); }
   // A queue that waits is woken by every signal.
   void add_waiter(sync::Condition* condition) { waiters_.push_back(condition); }
   void remove_waiter(sync::Condition* condition) { waiters_.remove(condition); }
@@ -60,6 +65,8 @@ class Event {
   void lower(uint64_t value);
 
   uint64_t value_ = 0;
+  uint64_t promised_ = 0;
+  bool set_by_cpu_ = false;
   Call signalled_;
   Signals signals_;  // guarded by the checker
   std::list<sync::Condition*> waiters_;

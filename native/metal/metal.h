@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Rises with every change of this header; a caller refuses a table with another number.
-#define MPSFORGE_METAL_ABI 4u
+#define MPSFORGE_METAL_ABI 5u
 
 typedef struct mpsforge_metal_device mpsforge_metal_device;
 typedef struct mpsforge_metal_queue mpsforge_metal_queue;
@@ -54,7 +54,8 @@ enum {
   MPSFORGE_METAL_ABORT = 1    // it is printed to standard error as Metal prints it, and the process aborts
 };
 
-// Models of what Apple's kernels do not tolerate; bits. Each is an observation from outside, its source in models.cc.
+// Models of what Apple's kernels do not tolerate, and of what our series promises; bits. Each of the former is an
+// observation from outside, its source in models.cc.
 enum {
   MPSFORGE_METAL_MODEL_MATRIX = 1,  // MPSNDArrayMatrixMultiplication encoded by two threads at once: signature 10
   MPSFORGE_METAL_MODEL_GRAPH = 2,   // one MPSGraph encoded by two threads: signature 11
@@ -63,8 +64,10 @@ enum {
   MPSFORGE_METAL_MODEL_MIXED_WRITES = 8,
   // One MPSKernel encoded by two threads that nothing orders, even if this run's encodes did not meet.
   MPSFORGE_METAL_MODEL_KERNEL_ORDER = 16,
+  // A wait in a command buffer that is committed before the signal; not of an event that the CPU has set.
+  MPSFORGE_METAL_MODEL_EARLY_WAIT = 32,
   MPSFORGE_METAL_MODEL_ENCODES = 7,  // the first three: two threads inside of encodes at the same time
-  MPSFORGE_METAL_MODEL_ALL = 31
+  MPSFORGE_METAL_MODEL_ALL = 63
 };
 
 // For mpsforge_metal_config.graph_split: the seed draws at which encodes an MPSGraph commits, about one of four.

@@ -101,6 +101,7 @@ Environment read_environment() {
   config.watchdog_ms = small_number("MPSFORGE_METAL_WATCHDOG_MS", 0);
   config.models = by_seed("MPSFORGE_METAL_MODELS") ? metal::draw(config.seed, kModels, 0) & MPSFORGE_METAL_MODEL_ALL
                                                    : small_number("MPSFORGE_METAL_MODELS", 0, MPSFORGE_METAL_MODEL_ALL);
+  if (small_number("MPSFORGE_METAL_CHECK_WAITS", 0, 1)) config.models |= MPSFORGE_METAL_MODEL_EARLY_WAIT;
   config.graph_split = by_seed("MPSFORGE_METAL_GRAPH_SPLIT") ? MPSFORGE_METAL_SPLIT_BY_SEED
                                                              : small_number("MPSFORGE_METAL_GRAPH_SPLIT", 0);
   read.working_set_bytes = static_cast<size_t>(number("MPSFORGE_METAL_WORKING_SET_MB", 8192, 1 << 20)) << 20;

@@ -14,6 +14,7 @@
 //   MPSFORGE_METAL_CHECK_KERNELS   1: races between the threads of a translated kernel are findings; default 0
 //   MPSFORGE_METAL_WATCHDOG_MS     without progress for so long is a deadlock; default 0: never
 //   MPSFORGE_METAL_MODELS          sum of MPSFORGE_METAL_MODEL bits, or "seed": drawn from it; default 0
+//   MPSFORGE_METAL_CHECK_WAITS     1: a wait that is committed before its signal is a finding, beside those models
 //   MPSFORGE_METAL_GRAPH_SPLIT     an MPSGraph encodes commitAndContinue by itself every so many times, or "seed": at
 //                                  encodes drawn from it; default 0: never
 //   MPSFORGE_METAL_WORKING_SET_MB  megabytes, the device's recommendedMaxWorkingSetSize; default 8192

@@ -63,6 +63,9 @@ World::World(const Program& program, const mpsforge_script_options& options, uin
   configuration.on_violation = options.on_violation;
   configuration.check_order = 1;
   configuration.models = MPSFORGE_METAL_MODEL_ENCODES;
+  for (const Line& line : program.setup.lines) {
+    if (line.words[0] == "pool") configuration.models |= MPSFORGE_METAL_MODEL_EARLY_WAIT;
+  }
   configuration.watchdog_ms = options.stall_ms / 2;  // it names a deadlock before the run counts as stuck
 }
 

@@ -114,9 +114,15 @@ func (b *Builder) Subject(applied []string) string {
 }
 
 // Environment is what a process over the software Metal runs in: it aborts as Metal does, delays from the seed widen every
-// window, and a blocked call that nothing can end any more is a deadlock after some seconds.
-func Environment(tools *host.Root, seed uint64) []string {
+// window, and a blocked call that nothing can end any more is a deadlock after some seconds. With the whole series no wait may be
+// committed before its signal (guard rule 4).
+func Environment(tools *host.Root, seed uint64, whole bool) []string {
+	waits := "MPSFORGE_METAL_CHECK_WAITS=0"
+	if whole {
+		waits = "MPSFORGE_METAL_CHECK_WAITS=1"
+	}
 	return append([]string{
+		waits,
 		fmt.Sprintf("MPSFORGE_METAL_SEED=%d", seed), "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000",
 		// Apple's words say that a graph "might" commit while it is encoded; whether it does is drawn for each.
 		"MPSFORGE_METAL_GRAPH_SPLIT=seed",

@@ -28,7 +28,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment := append(hosts.Environment(root, 7), "PYTORCH_ENABLE_MPS_FALLBACK=1", "PYTORCH_MPS_SANITIZE=error")
+	environment := append(hosts.Environment(root, 7, true), "PYTORCH_ENABLE_MPS_FALLBACK=1", "PYTORCH_MPS_SANITIZE=error")
 	found, err := run.Command{Name: built.Python, Args: []string{filepath.Join(scripts, "soak.py"), "--seconds", fmt.Sprint(length.Seconds())},
 		Env: run.Environment(environment, nil)}.Run(t.Context())
 	t.Log(strings.TrimSpace(string(found.Stdout)))

@@ -96,7 +96,7 @@ func install(ctx context.Context, env *stage.Env, report *reports.Stage) (instal
 	trial, err := overlay.Install(wheel, stamp, stock, dir)
 	report.Facts = append(report.Facts, reports.Fact{Name: "wheel", Value: wheel}, reports.Fact{Name: "over", Value: stock.Library},
 		reports.Fact{Name: "Python with both", Value: trial.Python}, reports.Fact{Name: "stamp", Value: stamp.Build})
-	return installed{trial, stamp, hosts.Environment(builder.Root, env.Seed%1_000_000_007)}, err
+	return installed{trial, stamp, hosts.Environment(builder.Root, env.Seed%1_000_000_007, true)}, err
 }
 
 // answers checks which copy a process has, by what is in use there, and how much of the old one has a trap.

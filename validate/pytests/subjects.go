@@ -184,7 +184,7 @@ func overHostBuild(ctx context.Context, builder *hosts.Builder, source *fork.Sna
 		return nil, stage.Skipf("the host build has no Python: %s", built.NoPython)
 	}
 	s := subject(built.Python)
-	s.environment = append(s.environment, hosts.Environment(builder.Root, builder.Env.Seed%1_000_000_007)...)
+	s.environment = append(s.environment, hosts.Environment(builder.Root, builder.Env.Seed%1_000_000_007, len(source.Patches) == len(builder.Env.Series.Patches))...)
 	if s.wanted.stamp, err = built.Stamp.Text(); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func inductor(t *testing.T, args ...string) (found inductorFound) {
 	t.Helper()
 	built, root := stagetest.HostBuildOf(t.Context(), t, "v2.9.1", builds.Plain, false, false)
 	models := hosttest.Packages(t, hosttest.Cache(t), built.Python, "../../fork/overlay/testdata/models.txt", nil)
-	environment := run.Environment(append(hosts.Environment(root, 1), "MPSFORGE_METAL_ON_VIOLATION=record", "PYTHONPATH="+models), nil)
+	environment := run.Environment(append(hosts.Environment(root, 1, true), "MPSFORGE_METAL_ON_VIOLATION=record", "PYTHONPATH="+models), nil)
 	result, err := run.Command{Name: built.Python, Args: append([]string{"testdata/inductor.py"}, args...), Env: environment}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ type hostRun struct {
 	limit      time.Duration // what is not done by then hangs
 	programs   []string      // of the reference pool, files, to be run instead of a scenario
 	record     bool          // the times and values of their steps
+	series     bool          // built with the whole series
 }
 
 // command is the run as a user can start it again.
@@ -87,7 +88,7 @@ func (h hostRun) command() run.Command {
 
 // environment is what the run's process gets beside the caller's own.
 func (h hostRun) environment() []string {
-	return slices.Concat(hosts.Environment(h.tools, h.seed), h.more)
+	return slices.Concat(hosts.Environment(h.tools, h.seed, h.series), h.more)
 }
 
 // run starts the process and judges its end.

@@ -239,7 +239,7 @@ func (r *stageRun) operations(ctx context.Context, built *host.Build, names []st
 			r.add(reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
 			return nil
 		}
-		one := hostRun{built: built, tools: r.hosts.Root, scenario: name, threads: 1, iterations: iterations, seed: r.env.Seed % 1_000_000_007, limit: process.Patient}
+		one := hostRun{built: built, tools: r.hosts.Root, scenario: name, threads: 1, iterations: iterations, seed: r.env.Seed % 1_000_000_007, limit: process.Patient, series: r.hasSeries(built)}
 		part := r.part(valuesJob(name), built, 1)
 		part.Column = ""
 		tell := events.RunPart(r.env.Sink, part)
@@ -328,9 +328,13 @@ func (s scenario) chances() int {
 	return 1
 }
 
+func (r *stageRun) hasSeries(built *host.Build) bool {
+	return len(built.Stamp.Patches) == len(r.env.Series.Patches)
+}
+
 func (r *stageRun) hostRun(s scenario, built *host.Build, threads, try int) hostRun {
 	one := hostRun{built: built, tools: r.hosts.Root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold,
-		seed: (r.env.Seed + uint64(try)) % 1_000_000_007, more: s.environment, limit: process.Patient}
+		seed: (r.env.Seed + uint64(try)) % 1_000_000_007, more: s.environment, limit: process.Patient, series: r.hasSeries(built)}
 	if s.stock != process.StockLives && (len(built.Stamp.Patches) < len(r.env.Series.Patches) || len(r.waits(s)) > 0) {
 		one.limit = process.Impatient
 	}

@@ -20,7 +20,7 @@ func shaderValues(t *testing.T, settings ...string) (found struct{ Compared, Wro
 	if built.Shaders == 0 {
 		t.Skip("SKIP Metal kernels: " + built.NoShaders)
 	}
-	environment := append(hosts.Environment(root, 1), settings...)
+	environment := append(hosts.Environment(root, 1, false), settings...)
 	result, err := run.Command{Name: built.Python, Args: []string{"testdata/shader_values.py"}, Env: run.Environment(environment, nil)}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

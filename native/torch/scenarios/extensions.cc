@@ -215,6 +215,7 @@ void operators_in_blocks(Run& run) {
 void encode_beside_wait(Run& run) {
   const auto& hooks = at::detail::getMPSHooks();
   const id<MTLSharedEvent> event = [MTLCreateSystemDefaultDevice() newSharedEvent];
+  event.signaledValue = 0;  // says that the CPU sets it, which the model of early waits must know
   const c10::impl::VirtualGuardImpl streams(at::kMPS);
   for (int i = 0; i < run.iterations; ++i) {
     const uint64_t given = static_cast<uint64_t>(i) + 1;
