@@ -135,6 +135,28 @@ void cpu_races_gpu() {
   CHECK(mpsforge_host_findings(&found, 1) == 0);
 }
 
+// Metal allows it; the series promises never to.
+void wait_before_its_signal() {
+  id<MTLSharedEvent> event = [device() newSharedEvent];
+  id<MTLCommandBuffer> early = commands(), late = commands();
+  [early encodeWaitForEvent:event value:1];
+  [early commit];
+  [late encodeSignalEvent:event value:1];
+  [late commit];
+  [early waitUntilCompleted];
+}
+
+// A wait for an event that the CPU has set is free.
+void wait_for_the_cpu() {
+  id<MTLSharedEvent> event = [device() newSharedEvent];
+  event.signaledValue = 0;
+  id<MTLCommandBuffer> waiting = commands();
+  [waiting encodeWaitForEvent:event value:1];
+  [waiting commit];
+  event.signaledValue = 1;
+  [waiting waitUntilCompleted];
+}
+
 }  // namespace
 
 #define SCENARIO(name, message) {#name, name, message}
@@ -161,6 +183,10 @@ std::vector<Case> misuse_scenarios() {
       SCENARIO(offset_of_nothing, "no buffer is bound at 3"),
       SCENARIO(unaligned_memory, "are not whole pages"),
       SCENARIO(options_that_are_not_the_heaps, "in a heap of options"),
+      SCENARIO(wait_before_its_signal, nullptr),
+      {"wait_before_its_signal_looked_for", wait_before_its_signal, "a wait is committed before its signal",
+       Case::kAlways, "MPSFORGE_METAL_CHECK_WAITS=1"},
+      {"wait_for_the_cpu", wait_for_the_cpu, nullptr, Case::kAlways, "MPSFORGE_METAL_CHECK_WAITS=1"},
       SCENARIO(cpu_races_gpu, "not so: mpsforge_host_findings(&found, 1) == 0"),
   };
 }
