@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../metal/random.h"
+#include "record.h"
 #include "runtime/runtime.h"
 
 // Of ThreadSanitizer's runtime; absent without it.
@@ -98,6 +99,9 @@ Environment read_environment() {
   config.max_delay_us = small_number("MPSFORGE_METAL_MAX_DELAY_US", 0);
   config.check_order = small_number("MPSFORGE_METAL_CHECK_ORDER", 1, 1);
   read.check_kernels = small_number("MPSFORGE_METAL_CHECK_KERNELS", 0, 1) != 0;
+  read.record = small_number("MPSFORGE_METAL_RECORD", 0, 1) != 0;
+  read.in_step = read.record && small_number("MPSFORGE_METAL_IN_STEP", 0, 1) != 0;
+  if (read.in_step) config.wait_covers_handlers = MPSFORGE_METAL_WAIT_COVERS;
   config.watchdog_ms = small_number("MPSFORGE_METAL_WATCHDOG_MS", 0);
   config.models = by_seed("MPSFORGE_METAL_MODELS") ? metal::draw(config.seed, kModels, 0) & MPSFORGE_METAL_MODEL_ALL
                                                    : small_number("MPSFORGE_METAL_MODELS", 0, MPSFORGE_METAL_MODEL_ALL);
@@ -150,7 +154,7 @@ const Environment& environment() {
   return *known_environment.load();
 }
 
-const mpsforge_metal_api& api() { return *mpsforge_metal_software(); }
+const mpsforge_metal_api& api() { return environment().record ? recording_api() : *mpsforge_metal_software(); }
 
 mpsforge_metal_device* device() {
   if (mpsforge_metal_device* made = made_device.load(std::memory_order_acquire)) return made;

@@ -20,6 +20,10 @@
 //   MPSFORGE_METAL_WORKING_SET_MB  megabytes, the device's recommendedMaxWorkingSetSize; default 8192
 //   MPSFORGE_METAL_MAX_BUFFER_MB   megabytes, the device's maxBufferLength; default 0: three quarters of the working
 //   set MPSFORGE_METAL_POISON          1: fresh memory of buffers is not zero; default 0
+//   MPSFORGE_METAL_POISON          1: fresh memory of buffers is not zero; default 0
+//   MPSFORGE_METAL_RECORD          1: calls are recorded (mpsforge/host.h); default 0
+//   MPSFORGE_METAL_IN_STEP         1: a commit that is recorded returns when the GPU has run the command buffer and its
+//                                  handlers, so that memory that these give back is there at once; default 0
 // A value that cannot be read ends the process with its name.
 #ifndef MPSFORGE_NATIVE_OBJC_ENGINE_H
 #define MPSFORGE_NATIVE_OBJC_ENGINE_H
@@ -38,10 +42,11 @@ struct Environment {
   size_t working_set_bytes;
   size_t max_buffer_bytes;
   bool check_kernels;
+  bool record, in_step;
 };
 const Environment& environment();
 
-// The software Metal.
+// The software Metal, which records its calls if the environment says so.
 const mpsforge_metal_api& api();
 // The process's one device; made at first use, never destroyed.
 mpsforge_metal_device* device();

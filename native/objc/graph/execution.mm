@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "../engine.h"
+#include "../record.h"
 #include "arrays.h"
 #include "evaluator.h"
 
@@ -141,6 +142,17 @@ bool converts(DataType computed, DataType memory) {
   return kind(computed) == kind(memory);
 }
 
+// What one encode computes, for the record.
+std::string describe(const Plan& plan, const std::vector<Memory>& feeds, const std::vector<Memory>& results) {
+  std::string text = "graph";
+  for (const NodePointer& node : plan.nodes) text += " " + node->operation;
+  text += ":";
+  for (const Memory& memory : feeds) text += " " + describe(memory.type, memory.shape);
+  text += " ->";
+  for (const Memory& memory : results) text += " " + describe(memory.type, memory.shape);
+  return text;
+}
+
 bool fits_sized(const Shape& computed, const Shape& memory) { return computed.size() == memory.size(); }
 
 void check(const char* what, const Input& input, const Memory& memory, bool target) {
@@ -220,6 +232,7 @@ void encode(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> command_buff
   for (size_t i = 0; i < results.size(); ++i) {
     check("a target tensor", plan.targets[i], results[i], true);
   }
+  if (objc::environment().record) objc::record(describe(plan, feeds, results));
   std::vector<mpsforge_metal_binding> bindings;
   auto execution = std::make_unique<Execution>();
   execution->plan = std::move(plan);

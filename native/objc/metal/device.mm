@@ -5,8 +5,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "../engine.h"
+#include "../record.h"
 #include "metal_objects.h"
 
 using namespace mpsforge::objc;
@@ -62,7 +64,10 @@ void mpsforge_host_refuse(uint32_t kind, uint32_t n) {
 - (BOOL)allocate:(int64_t)bytes {
   // The working set is three quarters of the memory of a Mac; more than the memory there is not.
   const auto memory = static_cast<int64_t>(_workingSet / 3 * 4);
-  if (_allocated->fetch_add(bytes, std::memory_order_relaxed) + bytes <= memory || bytes <= 0) return YES;
+  if (_allocated->fetch_add(bytes, std::memory_order_relaxed) + bytes <= memory || bytes <= 0) {
+    record("memory " + std::to_string(bytes));
+    return YES;
+  }
   _allocated->fetch_sub(bytes, std::memory_order_relaxed);
   return NO;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "../engine.h"
+#include "../record.h"
 #include "host_kernel.h"
 #include "metal_objects.h"
 #include "source_library.h"
@@ -50,7 +51,10 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
 - (instancetype)init {
   static std::atomic<uint64_t> made{0};
   self = [super init];
-  if (self) _number = ++made;
+  if (self) {
+    _number = ++made;
+    record("make library");
+  }
   return self;
 }
 
@@ -149,6 +153,7 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
   if (!self) return nil;
   _library = [library retain];
   _name = [name copy];
+  record("make function " + text(name));
   return self;
 }
 
@@ -208,6 +213,7 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
   SoftwareMTLComputePipelineState* made = [[self alloc] init];
   made->_kernel = kernel;
   made->_label = [function.name copy];
+  record("make pipeline " + name);
   return made;
 }
 

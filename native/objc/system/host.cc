@@ -9,6 +9,7 @@
 
 #include "../engine.h"
 #include "../metal/host_kernel.h"
+#include "../record.h"
 
 using mpsforge::objc::api;
 using mpsforge::objc::EngineCall;
@@ -20,6 +21,19 @@ static_assert(sizeof(mpsforge_host_statistics) == sizeof(mpsforge_metal_statisti
                   offsetof(mpsforge_host_statistics, races) == offsetof(mpsforge_metal_statistics, races),
               "statistics have one layout");
 
+namespace {
+
+size_t give(const std::string& all, char* text, size_t capacity) {
+  if (capacity > 0) {
+    const size_t length = std::min(all.size(), capacity - 1);
+    std::memcpy(text, all.data(), length);
+    text[length] = '\0';
+  }
+  return all.size();
+}
+
+}  // namespace
+
 extern "C" {
 
 size_t mpsforge_host_findings(mpsforge_host_finding* out, size_t capacity) {
@@ -30,14 +44,10 @@ size_t mpsforge_host_findings(mpsforge_host_finding* out, size_t capacity) {
 }
 
 size_t mpsforge_host_translated(char* text, size_t capacity) {
-  const std::string names = mpsforge::objc::translated_kernels_run();
-  if (capacity > 0) {
-    const size_t length = std::min(names.size(), capacity - 1);
-    std::memcpy(text, names.data(), length);
-    text[length] = '\0';
-  }
-  return names.size();
+  return give(mpsforge::objc::translated_kernels_run(), text, capacity);
 }
+
+size_t mpsforge_host_recorded(char* text, size_t capacity) { return give(mpsforge::objc::recorded(), text, capacity); }
 
 void mpsforge_host_get_statistics(mpsforge_host_statistics* out) {
   *out = {};

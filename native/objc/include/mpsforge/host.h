@@ -70,6 +70,19 @@ void mpsforge_host_fail_command_buffer(void* queue, uint32_t n);
 enum { MPSFORGE_HOST_QUEUES, MPSFORGE_HOST_EVENTS, MPSFORGE_HOST_BUFFERS, MPSFORGE_HOST_KINDS };
 void mpsforge_host_refuse(uint32_t kind, uint32_t n);
 
+// What the process has done with Metal so far, where MPSFORGE_METAL_RECORD=1: a line for each call, in their order,
+// into text, which ends in a null byte. Returns how many bytes there are without it. Queues and events have numbers in
+// the order in which they are made. The lines are
+//   make queue|event|graph|library|function NAME|pipeline NAME
+//   memory BYTES: of heaps and of buffers outside of them, given back where it begins with "-"
+//   buffer BYTES, over BYTES: an MTLBuffer, of memory that is the CPU's already
+//   commit QUEUE[, continue], and for a queue: wait until scheduled|completed, scheduled|completed handler,
+//   signal EVENT to VALUE on QUEUE, wait of the GPU EVENT for VALUE on QUEUE
+//   blit|compute encoder QUEUE, end encoding, and in encoders: fill BYTES, copy BYTES, kernel NAME,
+//   argument INDEX: BYTES from OFFSET, dispatch THREADS GROUP; graph OPERATIONS: FEEDS -> RESULTS
+//   signal|wait of the CPU EVENT to|for VALUE, notify EVENT at VALUE
+size_t mpsforge_host_recorded(char* text, size_t capacity);
+
 // MPSGraph objects that exist.
 uint64_t mpsforge_host_live_graphs(void);
 
