@@ -135,7 +135,7 @@ func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (e
 		return nil
 	}
 	paths := []string{file.path}
-	for _, name := range append([]string{"suite", "standins"}, file.standins...) {
+	for _, name := range append([]string{"suite", "standins", "forked", "unittests"}, file.standins...) {
 		paths = append(paths, filepath.Join(r.scripts, name+".py"))
 	}
 	depends, err := digests(paths...)

@@ -1,5 +1,6 @@
 """What a test's process may do wrong at its end or with what it writes (suite.py), without torch: none of it is a pass."""
 
+import functools
 import os
 import signal
 import stat
@@ -7,6 +8,7 @@ import time
 import types
 import unittest
 
+import forked
 import suite
 
 LINE = b'{"event": "result", "name": "A.test", "outcome": "passed"}\n'
@@ -24,15 +26,15 @@ def write_into_pipes(words):
 
 class Children(unittest.TestCase):
     def setUp(self):
-        self.addCleanup(vars(suite).update, WRITTEN=suite.WRITTEN, ANSWER=suite.ANSWER)
-        self.addCleanup(setattr, suite.shutil, "which", suite.shutil.which)
-        suite.shutil.which = lambda program: None  # no debugger
+        self.addCleanup(vars(forked).update, WRITTEN=forked.WRITTEN, ANSWER=forked.ANSWER)
+        self.addCleanup(setattr, forked.shutil, "which", forked.shutil.which)
+        forked.shutil.which = lambda program: None  # no debugger
 
     def end_of(self, body, limit=1000.0):
         """The end of a test that is the function."""
         limits = types.SimpleNamespace(events=os.open(os.devnull, os.O_WRONLY), limit=limit, memory=1 << 40)
         self.addCleanup(os.close, limits.events)
-        running = suite.Running("A.test", unittest.FunctionTestCase(body), lambda reason: True, (), limits)
+        running = forked.Running("A.test", functools.partial(suite.child, unittest.FunctionTestCase(body), lambda reason: True, ()), limits)
         while True:
             if end := running.end():
                 return end
@@ -71,7 +73,7 @@ class Children(unittest.TestCase):
     def test_a_flood_of_output_fills_no_disk(self):
         flood = int(os.environ.get("MPSFORGE_FLOOD", 200 << 20))
         if flood <= 200 << 20:
-            suite.WRITTEN = 4 << 20
+            forked.WRITTEN = 4 << 20
 
         def body():
             written, block = 0, bytes(1 << 20)
@@ -81,13 +83,13 @@ class Children(unittest.TestCase):
                     os.write(2, block)
                 except OSError:
                     pass
-            if os.fstat(2).st_size > suite.WRITTEN:
+            if os.fstat(2).st_size > forked.WRITTEN:
                 raise AssertionError("the file has grown past its limit")
 
         self.assertEqual(self.end_of(body)["outcome"], "passed")
 
     def test_a_flood_of_reports_is_ended(self):
-        suite.ANSWER = 1 << 20
+        forked.ANSWER = 1 << 20
 
         def body():
             while True:
