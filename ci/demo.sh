@@ -50,7 +50,7 @@ esac
 stages=series,checkout
 if [ "$form" = full ]; then
   stages=$stages,reference,conformance
-  built=$built,overlay
+  built=$built,one-thread,overlay
   if [ -e "patches/$baseline/upstream.json" ]; then
     built=$built,upstream
   else

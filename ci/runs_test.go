@@ -71,7 +71,7 @@ func TestTreeIsTested(t *testing.T) {
 		"apply --checkout out/tree --baseline v2.9.1 --patches patches\n" +
 		"status --checkout out/tree --patches patches\n" +
 		"export --checkout out/tree --patches patches --out patches/v2.9.1 --check\n" +
-		"verify --require series,checkout,reference,conformance,mac,runtime,python,bench,operators,overlay" + first + "all.json\n" +
+		"verify --require series,checkout,reference,conformance,mac,runtime,python,bench,operators,one-thread,overlay" + first + "all.json\n" +
 		strings.Replace(later, "SEED", "12", 1) + "operators-12.json\n" +
 		strings.Replace(later, "SEED", "13", 1) + "operators-13.json\n" +
 		"baseline runs --checkout out/tree --patches patches --excuse device,upstream out/all.json out/operators-12.json out/operators-13.json\n" +

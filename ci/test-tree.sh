@@ -8,7 +8,7 @@ set -eu
 mpsforge=$1 tree=$2/trees/$3 baseline=$3 folder=$4
 form=${FORM:-quick}
 # What Linux can run. The others are excused: they are printed and recorded as not run, with the reason.
-stages=series,checkout,reference,conformance,mac,runtime,python,bench,operators,overlay
+stages=series,checkout,reference,conformance,mac,runtime,python,bench,operators,one-thread,overlay
 excused=device,upstream
 
 stop() {

@@ -27,6 +27,7 @@ import (
 	"mpsforge/validate/device"
 	"mpsforge/validate/kept"
 	"mpsforge/validate/mac"
+	"mpsforge/validate/onethread"
 	"mpsforge/validate/operators"
 	"mpsforge/validate/overlay"
 	"mpsforge/validate/python"
@@ -50,6 +51,8 @@ type (
 	OperatorOptions = stage.OperatorOptions
 	// UpstreamOptions are of the stage upstream.
 	UpstreamOptions = stage.UpstreamOptions
+	// OneThreadOptions are of the stage one-thread.
+	OneThreadOptions = stage.OneThreadOptions
 )
 
 // Stages lists the pipeline in its order.
@@ -66,6 +69,7 @@ func Stages() []Stage {
 		bench.Stage(),
 		operators.Stage(),
 		upstream.Stage(),
+		onethread.Stage(),
 		overlay.Stage(python.Stage(), operators.Stage(), upstream.Stage()),
 	}
 }
@@ -78,7 +82,7 @@ var limits = []string{
 	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what else Apple's closed frameworks do; only the device and python stages on a Mac can.",
 	"The runtime stage compiles and runs PyTorch's own MPS sources, but Apple's Metal, MPS and MPSGraph are ours there: graphs are computed by libtorch's CPU operators, and PyTorch's Metal kernels are translated for this processor. It checks locks, queues, lifetimes, order and data races in PyTorch's sources, not numerics, speed, or the thread safety of Apple's code. Values that agree show only that no data was mixed up.",
 	"ThreadSanitizer does not see inside libtorch, and assumes the order between threads that our Metal declares; if Apple's code orders less than its documentation says, that is not detected. x86-64 orders memory more strictly than the processors of a Mac.",
-	"On Linux the stages python, bench, operators, upstream and overlay run the real torch Python front end over the checkout's MPS sources and the software Metal; the limits of the stage runtime apply to them, and their speeds say nothing about a GPU.",
+	"On Linux the stages python, bench, operators, upstream, one-thread and overlay run the real torch Python front end over the checkout's MPS sources and the software Metal; the limits of the stage runtime apply to them, and their speeds say nothing about a GPU.",
 	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
 }
 

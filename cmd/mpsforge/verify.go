@@ -73,13 +73,14 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "scenarios", Usage: "runtime: only the scenarios in `LIST`; for " + runtimestage.FirstScenario + " alone only the sources that it needs are compiled"})))
 }
 
-// judgeFlags are of the stages operators and upstream.
+// judgeFlags are of the stages operators, upstream and one-thread.
 func judgeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "operators", Usage: "operators: only these `OPERATORS` of PyTorch's database, separated by commas"},
 		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS` (default: all)"},
 		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES` (default: float32 where the operator has it)"},
 		&cli.StringFlag{Name: "tests", Usage: "upstream: only tests whose names, FILE:Class.method, match the regular expression `PATTERN`"},
+		&cli.StringFlag{Name: "programs", Usage: "one-thread: only programs whose names, such as \"operator add float32 backward\", match the regular expression `PATTERN`"},
 	}
 }
 
@@ -183,6 +184,10 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	options.Upstream = stage.UpstreamOptions{Tests: c.String("tests")}
 	if _, err := regexp.Compile(options.Upstream.Tests); err != nil {
 		return options, usagef("--tests: %v", err)
+	}
+	options.OneThread = stage.OneThreadOptions{Programs: c.String("programs")}
+	if _, err := regexp.Compile(options.OneThread.Programs); err != nil {
+		return options, usagef("--programs: %v", err)
 	}
 	if options.Host.Flavours, err = flavours(list(c.String("flavours"))); err != nil {
 		return options, err

@@ -103,17 +103,29 @@ mpsforge_metal_command_buffer* root_command_buffer(mpsforge_metal_command_buffer
 
 // --- command buffers
 
+// A handler of its own has a wait come after what the command buffer kept has been given back, too.
+void prepare_step(mpsforge_metal_command_buffer* buffer) {
+  if (!environment().in_step) return;
+  engine().add_completed_handler(buffer, [](void*, mpsforge_metal_command_buffer*) {}, nullptr);
+}
+
+void step(mpsforge_metal_command_buffer* buffer) {
+  if (environment().in_step) engine().wait_until_completed(buffer);
+}
+
 void commit(mpsforge_metal_command_buffer* buffer) {
   add("commit " + number(buffer));
+  prepare_step(buffer);
   engine().commit(buffer);
-  if (environment().in_step) engine().wait_until_completed(buffer);
+  step(buffer);
 }
 
 void commit_and_continue(mpsforge_metal_command_buffer* buffer) {
   add("commit " + number(buffer) + ", continue");
   mpsforge_metal_command_buffer* root = engine().root_command_buffer(buffer);
+  prepare_step(buffer);
   engine().commit_and_continue(buffer);
-  if (environment().in_step) engine().wait_until_completed(root);
+  step(root);
   engine().command_buffer_release(root);
 }
 

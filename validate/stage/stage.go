@@ -66,6 +66,7 @@ type Options struct {
 	Python       PythonOptions
 	Operators    OperatorOptions
 	Upstream     UpstreamOptions
+	OneThread    OneThreadOptions
 }
 
 // HostOptions say with what PyTorch's sources are built.
@@ -109,6 +110,11 @@ type OperatorOptions struct {
 // UpstreamOptions are of the stage upstream.
 type UpstreamOptions struct {
 	Tests string // a regular expression over names of PyTorch's tests, FILE:Class.method; empty: all, in the short form a sample
+}
+
+// OneThreadOptions are of the stage one-thread.
+type OneThreadOptions struct {
+	Programs string // a regular expression over names of programs; empty: those that the seed draws
 }
 
 // Env is what a stage is given: the options of the run, where its events go, and what the report says of the whole run.

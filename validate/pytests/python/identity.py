@@ -107,3 +107,15 @@ def findings():
             values = [{name: getattr(one, name) for name in names} for one in found[: min(count, len(found))]]
             return [{name: value.decode(errors="replace") if isinstance(value, bytes) else value for name, value in one.items()} for one in values]
     return []
+
+
+def recorded():
+    """What the process has done with the software Metal, a line for each call (mpsforge/host.h), where that is recorded."""
+    for path in images():
+        ask = symbol(path, "mpsforge_host_recorded", None) if "mpsforge_objc" in path else None
+        if ask is not None:
+            ask.restype, ask.argtypes = ctypes.c_size_t, [ctypes.c_char_p, ctypes.c_size_t]
+            text = ctypes.create_string_buffer(ask(None, 0) + 1)
+            ask(text, len(text))
+            return text.value.decode()
+    return ""
