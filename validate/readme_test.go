@@ -46,7 +46,7 @@ func TestSpecificationHasTheStages(t *testing.T) {
 	_, table, _ := strings.Cut(string(text), "\n| stage | question |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var names []string
-	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z-]+) \|`).FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z]+(?:-[a-z]+)*) \|`).FindAllStringSubmatch(table, -1) {
 		names = append(names, row[1])
 	}
 	if !slices.Equal(names, StageNames()) {

@@ -18,8 +18,7 @@
 //   MPSFORGE_METAL_GRAPH_SPLIT     an MPSGraph encodes commitAndContinue by itself every so many times, or "seed": at
 //                                  encodes drawn from it; default 0: never
 //   MPSFORGE_METAL_WORKING_SET_MB  megabytes, the device's recommendedMaxWorkingSetSize; default 8192
-//   MPSFORGE_METAL_MAX_BUFFER_MB   megabytes, the device's maxBufferLength; default 0: three quarters of the working
-//   set MPSFORGE_METAL_POISON          1: fresh memory of buffers is not zero; default 0
+//   MPSFORGE_METAL_MAX_BUFFER_MB   megabytes, the device's maxBufferLength; default 0: 3/4 of the working set
 //   MPSFORGE_METAL_POISON          1: fresh memory of buffers is not zero; default 0
 //   MPSFORGE_METAL_RECORD          1: calls are recorded (mpsforge/host.h); default 0
 //   MPSFORGE_METAL_IN_STEP         1: a commit that is recorded returns when the GPU has run the command buffer and its
