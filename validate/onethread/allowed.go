@@ -21,14 +21,8 @@ type allowance struct {
 // allowances are all of them. What a patch corrects, or costs with one thread, is in patches/README.md.
 func allowances() []*allowance {
 	return []*allowance{
-		{name: "a second wait", measure: commits, changed: onBoth(withoutSecondWaits),
-			reason: "failed-work: the last command buffer is kept until the next commit or wait, which looks for its failure; the wait for one that has ended returns at once"},
-		{name: "the stream's event", measure: objects, changed: oneEventMore,
-			reason: "stream-pool: a stream has a shared event, made with it; with one stream nothing is signalled or waited for by it"},
 		{name: "a handler for an event", measure: commits, changed: onBoth(withoutHandlersOfSignals),
 			reason: "failed-work: a command buffer that fails signals nothing; a handler gives its event the value, so that who waits for it does not wait for ever"},
-		{name: "a wait at an event", measure: commits, changed: onBoth(withoutWaitsForContinued),
-			reason: "failed-work: who has waited for an event looks for failures of the command buffers before it, whose end comes right after their signal"},
 		{name: "an upload beyond the budget", measure: commits, program: regexp.MustCompile(`^shape upload larger than the budget$`),
 			reason: "one-stream-cost: copies to MPS that do not block hold at most 64 MB; what is larger blocks"},
 		{name: "views that are cast on their way to the CPU", measure: values, program: regexp.MustCompile(`^shape casts of views to the cpu$`),
@@ -71,24 +65,6 @@ func onBoth(change func([]string) []string) func(stock, patched []string) ([]str
 	return func(stock, patched []string) ([]string, []string) { return change(stock), change(patched) }
 }
 
-// withoutSecondWaits drops the waits for command buffers that the same queue has waited for since its last commit.
-func withoutSecondWaits(lines []string) (kept []string) {
-	waited := map[string]bool{}
-	for _, line := range lines {
-		switch {
-		case strings.HasPrefix(line, "commit "):
-			clear(waited)
-		case strings.HasPrefix(line, "wait until completed "):
-			if waited[line] {
-				continue
-			}
-			waited[line] = true
-		}
-		kept = append(kept, line)
-	}
-	return kept
-}
-
 // withoutHandlersOfSignals drops the handlers that directly follow the signal of an event.
 func withoutHandlersOfSignals(lines []string) (kept []string) {
 	for i, line := range lines {
@@ -98,27 +74,4 @@ func withoutHandlersOfSignals(lines []string) (kept []string) {
 		kept = append(kept, line)
 	}
 	return kept
-}
-
-// withoutWaitsForContinued drops the waits that directly follow a commit after which the queue goes on.
-func withoutWaitsForContinued(lines []string) (kept []string) {
-	for i, line := range lines {
-		if i > 0 && strings.HasPrefix(line, "wait until completed ") && strings.HasSuffix(lines[i-1], ", continue") {
-			continue
-		}
-		kept = append(kept, line)
-	}
-	return kept
-}
-
-// oneEventMore takes one of patched's events away.
-func oneEventMore(stock, patched []string) ([]string, []string) {
-	changed := slices.Clone(patched)
-	for i, line := range changed {
-		var count int
-		if _, err := fmt.Sscanf(line, "event: %d", &count); err == nil && count > 0 {
-			changed[i] = fmt.Sprintf("event: %d", count-1)
-		}
-	}
-	return stock, changed
 }

@@ -28,6 +28,7 @@ func oneStreamTests() []Test {
 		streams("hook-events", "events in the backward pass", "stream-choice", 4, 3, 1),
 		streams("same-stream", "setting the stream that a thread has is no choice", "stream-choice", 4, 3, 3),
 		streams("captured-stream", "an event on the stream that another thread had", "stream-choice", 2, 10, 3),
+		streams("earlier-events", "events of other threads after a wait of one", "stream-choice", 4, 5, 2),
 		streams("current-stream", "the current stream before and after a thread's first operator", "stream-choice", 4, 10, 3),
 		with(streams("asks-again", "a thread that found no stream gets the first that is free", "thread-leases", 1, 5, 2), poolOf("2", "share")...),
 		streams("backward-on-cpu", "a backward pass on the CPU leases no stream", "stream-choice", 4, 5, 2),

@@ -82,6 +82,7 @@ class Memory(ParallelTest):
             "an event's query": lambda: event("query"),
             "a stream": lambda: torch.mps.current_stream().synchronize(),
             "item": lambda: source[0].item(),
+            "empty_cache": torch.mps.empty_cache,
         }
         for _ in range(self.settings.iterations):
             for what, wait in waits.items():

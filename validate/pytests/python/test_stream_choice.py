@@ -149,6 +149,24 @@ class StreamChoice(ParallelTest):
 
         self.together(work)
 
+    def test_earlier_events(self):
+        """After a wait of one thread, events that other threads have recorded before are complete, as on one queue."""
+        tensor = torch.ones(SIZE, device="mps")
+
+        def record(i: int) -> None:
+            self.busy()
+            events[i].record()
+
+        for iteration in range(self.settings.iterations):
+            for kind in (torch.mps.Event, lambda: torch.Event("mps")):
+                events = [kind() for _ in range(self.settings.threads)]
+                self.together(record, operations=0)
+                value = tensor.sum().item()
+                complete = [event.query() for event in events]
+                self.assertEqual(complete, [True] * len(events), f"whether events are complete, iteration {iteration}, {type(events[0])}")
+                self.compare(torch.tensor(value), torch.tensor(float(SIZE)), f"iteration {iteration}")
+                self.counts.add(expected=1, operations=1)
+
     def test_current_stream(self):
         """All functions give a thread the same current stream, before and after its first operator; work that is waited for
         by an event on that stream is done."""
