@@ -367,9 +367,12 @@ int event_record(mpsforge_pool_event* event, uint32_t stream) noexcept {
   mpsforge_pool& pool = event->pool;
   return blocking(pool, [&] {
     Stream& on = pool.streams.reachable(stream);
-    // Rule 13: with one stream, an event says that all enqueued before it is complete.
-    if (!pool.threads.orders_itself() && stream == pool.threads.current()) pool.guards.order_after_all(on);
+    // Rule 13: with one stream, an event says that all enqueued before it is complete, and so does what is waited for
+    // later.
+    const bool after_all = !pool.threads.orders_itself() && !pool.streams.is_explicit(stream);
+    if (after_all) pool.guards.order_after_all(on);
     event->event.record(on);
+    if (after_all) on.run([&] { on.note_copy(); });
   });
 }
 

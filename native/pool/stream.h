@@ -70,7 +70,7 @@ class Stream {
   // is ordered after some work of the stream sees at least its position.
   uint64_t enqueued() const { return enqueued_; }
   uint64_t committed() const { return committed_; }
-  uint64_t copied() const { return copied_; }  // of the last work that writes memory of the CPU
+  uint64_t copied() const { return copied_; }  // of the last work that note_copy named
   uint64_t completed() const { return backend_.metal.event_value(event_.get()); }
   // Waits on the CPU for a committed position. Needs no queue, so it may be called on any (rule 11).
   void wait_for(uint64_t position) const { backend_.metal.event_wait(event_.get(), position, -1); }
@@ -85,7 +85,7 @@ class Stream {
   // Ends the encoder, signals the position and commits. Does nothing if nothing is open.
   void close();
   void close_up_to(uint64_t position);
-  // What is enqueued last writes memory of the CPU, and nobody waits for it (rule 13).
+  // What is enqueued last writes memory of the CPU, or is an event: a later wait covers it (rule 13).
   void note_copy() { copied_ = enqueued(); }
   // Closes and waits until everything is complete. The text of a command buffer's error since the last call, or "".
   std::string drain();

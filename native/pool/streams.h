@@ -26,6 +26,7 @@ class Streams {
   Stream& reachable(uint32_t id);
   Stream* find(uint32_t id) const;  // nullptr: never made, or no such number
   std::vector<Stream*> live() const;
+  bool is_explicit(uint32_t id) const { return id > worker_streams_; }
   // Rule 4: the explicit ones in turn.
   uint32_t next_explicit();
 

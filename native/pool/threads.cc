@@ -127,7 +127,7 @@ uint32_t Threads::set(uint32_t stream, bool by_program) {
   if (own_stream(*state) == stream) {
     choice = {};
   } else if (choice.stream != stream + 1) {
-    choice = {stream + 1, by_program};
+    choice = {stream + 1, by_program && streams_.is_explicit(stream)};
   }
   return before;
 }
