@@ -39,6 +39,7 @@ type answered struct {
 	historyOperation
 	thread  int
 	commits bool // a synchronize that comes after a commit of its own
+	again   bool // a thread that shares asks for a slot again (pool rule 8)
 }
 
 // fenced is the order that work outside of guards gets before its block (docs/spec/guard.md): a command that is on the stream by
@@ -156,12 +157,13 @@ func (h History) Program(seed uint64, operations int) (string, Operations) {
 }
 
 // Judge decides about the records of a program's run, of which it returns the number of operations, and what is wrong;
-// commits says that a synchronize commits. It leaves a picture of a history that is not linearizable in the folder.
-func (h History) Judge(records []script.Record, made Operations, commits bool, artifacts string, seed uint64) (int, string) {
+// sources says that it ran on PyTorch's own, where a synchronize commits and threads that share ask again. It leaves a picture of a history that is not linearizable in the folder.
+func (h History) Judge(records []script.Record, made Operations, sources bool, artifacts string, seed uint64) (int, string) {
 	var history, more []porcupine.Operation
 	for _, record := range records {
 		if operation, ok := made[record.Line]; ok && !strings.HasPrefix(record.Thread, "block") {
-			operation.commits = commits && operation.verb == "synchronize"
+			operation.commits = sources && operation.verb == "synchronize"
+			operation.again = sources
 			one := porcupine.Operation{ClientId: operation.thread, Input: operation, Call: record.Start, Output: record.Value, Return: record.End}
 			history = append(history, one)
 			if operation.verb == "enqueue" || operation.commits {
@@ -198,8 +200,8 @@ func (h History) draw(history []porcupine.Operation, artifacts string, seed uint
 	return "a picture of it: " + path
 }
 
-// leaseModel: a thread that needs a stream gets the lowest free slot, or stream 0 where none is free, and keeps to either
-// until it gives its slot back.
+// leaseModel: a thread that needs a stream gets the lowest free slot, or stream 0 where none is free. It keeps the slot until it
+// gives it back, and stream 0 as long or until there is a slot when it asks again.
 func leaseModel() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return slotHolders{held: [historySlots]int{-1, -1, -1}} },
@@ -215,10 +217,11 @@ func leaseModel() porcupine.Model {
 				return true, next
 			case own >= 0:
 				return stream == int64(own+1), next
-			case next.shares[operation.thread]:
+			case next.shares[operation.thread] && !operation.again:
 				return stream == 0, next
 			case lowest >= 0:
 				next.held[lowest] = operation.thread
+				next.shares[operation.thread] = false
 				return stream == int64(lowest+1), next
 			default:
 				next.shares[operation.thread] = true
