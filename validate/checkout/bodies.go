@@ -21,7 +21,7 @@ type body struct {
 // call is a use of a function in a text.
 type call struct {
 	name      string
-	object    string // whose method it is, by the last name in front; "?" if that is no name
+	object    string // of a method's call: the last name before the dot or the arrow; "?" if there is none
 	qualifier string // in front of ::
 	declares  bool   // it may be the type of a variable
 	at        int

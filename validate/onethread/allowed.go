@@ -13,7 +13,7 @@ type allowance struct {
 	measure measure
 	program *regexp.Regexp // of whatever it differs in; nil: of any program, where changed makes the two sides equal
 	reason  string
-	changed func(stock, patched []string) (asStock, asPatched []string)
+	changed func(lines []string) []string
 
 	programs []string // of this run that it was needed for
 }
@@ -21,7 +21,7 @@ type allowance struct {
 // allowances are all of them. What a patch corrects, or costs with one thread, is in patches/README.md.
 func allowances() []*allowance {
 	return []*allowance{
-		{name: "a handler for an event", measure: commits, changed: onBoth(withoutHandlersOfSignals),
+		{name: "a handler for an event", measure: commits, changed: withoutHandlersOfSignals,
 			reason: "failed-work: a command buffer that fails signals nothing; a handler gives its event the value, so that who waits for it does not wait for ever"},
 		{name: "an upload beyond the budget", measure: commits, program: regexp.MustCompile(`^shape upload larger than the budget$`),
 			reason: "one-stream-cost: copies to MPS that do not block hold at most 64 MB; what is larger blocks"},
@@ -47,7 +47,7 @@ func allow(all []*allowance, program string, m measure, stock, patched []string)
 			return true
 		default:
 			before := fmt.Sprint(stock, patched)
-			if stock, patched = a.changed(stock, patched); fmt.Sprint(stock, patched) != before {
+			if stock, patched = a.changed(stock), a.changed(patched); fmt.Sprint(stock, patched) != before {
 				needed = append(needed, a)
 			}
 		}
@@ -59,10 +59,6 @@ func allow(all []*allowance, program string, m measure, stock, patched []string)
 		a.programs = append(a.programs, program)
 	}
 	return true
-}
-
-func onBoth(change func([]string) []string) func(stock, patched []string) ([]string, []string) {
-	return func(stock, patched []string) ([]string, []string) { return change(stock), change(patched) }
 }
 
 // withoutHandlersOfSignals drops the handlers that directly follow the signal of an event.

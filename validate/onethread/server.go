@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	lines "mpsforge/internal/words"
+	"mpsforge/internal/words"
 	"mpsforge/native/script"
 	"mpsforge/validate/pytests"
 )
@@ -82,7 +82,7 @@ func start(ctx context.Context, subject *pytests.Subject, scripts string, seed u
 		found, err := command.Run(ctx)
 		_, _ = stdin.Close(), output.Close() // the reader of events sees their end now
 		if err != nil {
-			s.failure = fmt.Errorf("%w\n%s", err, lines.LastLines(string(found.Stderr), 12))
+			s.failure = fmt.Errorf("%w\n%s", err, words.LastLines(string(found.Stderr), 12))
 		}
 	}()
 	var identity pytests.Identity

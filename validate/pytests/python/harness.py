@@ -6,6 +6,8 @@ folder); mpsforge runs each in a process of its own through child.py, and judges
 
 import ctypes
 import dataclasses
+import os
+import signal
 import threading
 import time
 import unittest
@@ -72,6 +74,18 @@ class Counts:
 def numbers(seed, *shape):
     """The same numbers for the same seed, made on the CPU, whatever other threads do."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def exit_code(child: int, seconds: float) -> int | None:
+    """The exit code of a forked child, negative for a signal. None if it does not end in time: then it is killed."""
+    deadline = time.monotonic() + seconds
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return None
+        time.sleep(0.001)
+    return os.waitstatus_to_exitcode(ended[1])
 
 
 def settle(module):

@@ -9,7 +9,7 @@ import time
 
 import operations
 import torch
-from harness import ParallelTest, numbers
+from harness import ParallelTest, exit_code, numbers
 from process_pool import ProcessPool
 
 PATIENCE = 60  # seconds; only what hangs takes so long
@@ -86,14 +86,7 @@ class Processes(ParallelTest):
                     function()
                 finally:
                     os._exit(0)
-            end = time.monotonic() + PATIENCE / 6
-            while os.waitpid(process, os.WNOHANG) == (0, 0):
-                if time.monotonic() > end:
-                    os.kill(process, signal.SIGKILL)
-                    os.waitpid(process, 0)
-                    return False
-                time.sleep(0.001)
-            return True
+            return exit_code(process, PATIENCE / 6) is not None
 
         def work(i):
             nonlocal going

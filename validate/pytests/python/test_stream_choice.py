@@ -5,11 +5,10 @@ import ctypes
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from harness import ParallelTest
+from harness import ParallelTest, exit_code
 
 SIZE = 1 << 16
 
@@ -201,31 +200,6 @@ class StreamChoice(ParallelTest):
         ones = torch.ones(SIZE, device="mps")
         self.synchronize()
 
-        def steps(*calls: Callable[[], None]) -> Iterator[None]:
-            """A thread that makes one call at each next()."""
-            go, done = threading.Semaphore(0), threading.Semaphore(0)
-            errors: list[BaseException] = []
-
-            def run() -> None:
-                for call in calls:
-                    go.acquire()
-                    try:
-                        call()
-                    except BaseException as error:
-                        errors.append(error)
-                    done.release()
-
-            thread = threading.Thread(target=run, daemon=True)
-            thread.start()
-            for i in range(len(calls)):
-                go.release()
-                done.acquire()
-                if i + 1 == len(calls):
-                    thread.join()  # its stream is free
-                if errors:
-                    raise errors[0]
-                yield
-
         def live() -> int:
             return torch.mps.stream_pool_stats()["live"]
 
@@ -257,17 +231,18 @@ class StreamChoice(ParallelTest):
             def has_one() -> None:
                 found["first"] = ones + 0
 
-            first, second, third = steps(has_one, has_one), steps(share, move, has_one), steps(named, still)
-            next(first)
-            next(second)
-            self.assertEqual(live(), 1, "leases with one thread beside it")
-            next(first)  # and ends
+            first, second, third = (ThreadPoolExecutor(1) for _ in range(3))
+            with first:
+                first.submit(has_one).result()
+                second.submit(share).result()
+                self.assertEqual(live(), 1, "leases with one thread beside it")
             self.assertEqual(live(), 0, "leases before the thread asks")
-            next(second)
-            self.assertEqual(live(), 1, "leases when it has asked")
-            next(third)
-            next(second)  # and ends
-            next(third)
+            with second:
+                second.submit(move).result()
+                self.assertEqual(live(), 1, "leases when it has asked")
+                third.submit(named).result()
+            with third:
+                third.submit(still).result()
             self.assertEqual(live(), 0, "leases at the end")
             self.counts.add(expected=1, operations=1)
 
@@ -332,17 +307,12 @@ class StreamChoice(ParallelTest):
             except RuntimeError as error:
                 os._exit(0 if "spawn" in str(error) else 3)
             os._exit(4)
-        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "exit status of the forked child")
+        self.child_ends(child)
 
     def child_ends(self, child: int) -> None:
-        deadline = time.monotonic() + 20
-        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if ended == (0, 0):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        self.assertNotEqual(ended, (0, 0), "the forked child does not end")
-        self.assertEqual(os.waitstatus_to_exitcode(ended[1]), 0, "exit status of the forked child")
+        code = exit_code(child, 20)
+        self.assertIsNotNone(code, "the forked child does not end")
+        self.assertEqual(code, 0, "exit status of the forked child")
 
     def test_forked_inside(self):
         """A kernel in Python forks inside of an operator, while another thread uses the operator's tensor: the child gets out of it."""
@@ -378,7 +348,7 @@ class StreamChoice(ParallelTest):
             over.set()
             thread.join()
         result.fill_(2)
-        self.compare(result.cpu(), torch.full((64,), 2.0), "after the forks", answer=True)
+        self.compare(result.cpu(), torch.full((64,), 2.0), "after the forks")
         self.counts.add(answers=self.settings.iterations - 1)
 
     def test_forked_exit(self):
