@@ -40,6 +40,7 @@ func oneStreamTests() []Test {
 		extension(streams("refusals", "Metal makes no queue, event or buffer", "deferred-errors", 1, 2, 1)),
 		extension(streams("refused-lease", "Metal makes no queue for a thread's own stream", "deferred-errors", 4, 1, 1)),
 		memory("uploads", "copies to MPS that do not block, while the GPU is behind", 1, 60, 30),
+		memory("uploads-beside-download", "an upload that does not block, while the GPU has yet to do a download", 1, 20, 8),
 		memory("written-targets", "what copies to the CPU have written is let go", 1, 5, 2),
 		memory("idle-target", "what the last copy to the CPU has written is let go with no further call", 1, 5, 2),
 		with(memory("oversized", "what is longer than Metal's longest buffer", 1, 3, 2), "MPSFORGE_METAL_MAX_BUFFER_MB=48"),
@@ -47,6 +48,7 @@ func oneStreamTests() []Test {
 		memory("turns", "threads that take turns with temporaries", 16, 1, 1),
 		memory("small-from-large", "small tensors that wait for a consumer, beside large temporaries", 1, 60, 40),
 		memory("producer", "a producer and a consumer", 1, 200, 60),
+		memory("uploads-at-limit", "uploads of one thread that has room for them once", 1, 200, 40),
 		memory("limit-in-turns", "a memory limit that has room for one thread at a time", 8, 40, 10),
 		cyclic,
 	}

@@ -51,6 +51,28 @@ class Copies(ParallelTest):
 
         self.together(work)
 
+    def test_uploads_beside_download(self):
+        """An upload that does not block waits for a download only if that has yet to write the upload's source."""
+        self.need_mps()
+        memory, source, uploaded = bytearray(4 * 8), torch.zeros(4, device="mps"), torch.zeros(4, device="mps")
+        downloaded, other = torch.frombuffer(memory, dtype=torch.float32).split(4)
+        downloaded_too = torch.frombuffer(memory, dtype=torch.float32)[:4]  # the same bytes in another storage
+        other.fill_(7.0)
+        ahead = 0
+        for iteration in range(self.settings.iterations):
+            for upload, expected in ((other, 7.0), (downloaded_too, iteration + 1.0)):
+                source.fill_(iteration + 1.0)
+                self.busy()
+                downloaded.copy_(source, non_blocking=True)
+                event = torch.mps.Event()
+                event.record()
+                uploaded.copy_(upload, non_blocking=True)
+                ahead += upload is other and not event.query()
+                self.compare(uploaded.cpu(), torch.full((4,), expected), f"iteration {iteration}")
+        self.counts.add(expected=1, operations=1)
+        self.counts.facts["uploads ahead of the download"] = ahead
+        self.assertGreater(ahead, 0, "uploads of something else that returned before the download was done")
+
     def test_dropped_copies(self):
         """Threads drop what a non-blocking copy writes on the CPU, at once."""
         source = torch.full((512,), -1.0, device=self.settings.device)

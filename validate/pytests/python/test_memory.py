@@ -263,13 +263,29 @@ class Memory(ParallelTest):
             self.compare(found.cpu(), torch.full((4,), 2.0 * i), f"step {i}")
         self.counts.add(expected=1, operations=1)
 
-    def test_limit_in_turns(self):
-        """Threads take turns under a lock, each with what the limit leaves room for once: none runs out of memory."""
+    def limit(self, size: int) -> None:
+        """Leaves the process room for so many bytes more than the driver counts now, with nothing in the cache."""
         self.synchronize()
         torch.mps.empty_cache()
-        limit = torch.mps.driver_allocated_memory() + 128 * MB
+        limit = torch.mps.driver_allocated_memory() + size
         torch.mps.set_per_process_memory_fraction(limit / torch.mps.recommended_max_memory())
         self.addCleanup(torch.mps.set_per_process_memory_fraction, 1.7)
+
+    def test_uploads_at_limit(self):
+        """One thread uploads, without blocking, as much as its limit has room for once, again and again: it never runs out of memory."""
+        source = torch.ones(BYTES // 4)
+        self.limit(128 * MB)
+        for iteration in range(self.settings.iterations):
+            parts = [torch.empty(BYTES // 4, device="mps").copy_(source, non_blocking=True) for _ in range(12)]
+            total = torch.stack([part[:4] for part in parts]).sum()
+            del parts
+            if iteration % 10 == 9:
+                self.compare(total.cpu(), torch.tensor(48.0), f"iteration {iteration}")
+        self.counts.add(expected=1, operations=1)
+
+    def test_limit_in_turns(self):
+        """Threads take turns under a lock, each with what the limit leaves room for once: none runs out of memory."""
+        self.limit(128 * MB)
         lock = threading.Lock()
 
         def work(i: int) -> None:
