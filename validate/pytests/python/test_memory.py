@@ -276,6 +276,7 @@ class Memory(ParallelTest):
         source = torch.ones(BYTES // 4)
         self.limit(144 * MB)  # 12 parts in up to 4 heaps of 32 MB, and a heap of 8 MB for what is small
         for iteration in range(self.settings.iterations):
+            self.busy()
             parts = [torch.empty(BYTES // 4, device="mps").copy_(source, non_blocking=True) for _ in range(12)]
             total = torch.stack([part[:4] for part in parts]).sum()
             del parts
