@@ -47,7 +47,7 @@ type Root struct {
 func (r *Root) Dir() string { return r.dir }
 
 // Tool is the path of a script that starts a program of the root: clang, ld.lld, ld64.lld, python3, ccache,
-// llvm-cxxfilt, llvm-link, llvm-nm or llvm-symbolizer.
+// llvm-cxxfilt, llvm-link, llvm-nm, llvm-objdump or llvm-symbolizer.
 func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }
 
 func (r *Root) libraries() string { return filepath.Join(r.dir, "usr/lib", libraryTriplet()) }
@@ -258,6 +258,7 @@ func (r *Root) writeTools() error {
 		"ld64.lld":        r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor darwin",
 		"llvm-cxxfilt":    r.start(filepath.Join(llvm, "bin/llvm-cxxfilt"), ""),
 		"llvm-link":       r.start(filepath.Join(llvm, "bin/llvm-link"), ""),
+		"llvm-objdump":    r.start(filepath.Join(llvm, "bin/llvm-objdump"), ""),
 		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), ""),
 		"llvm-symbolizer": r.start(filepath.Join(llvm, "bin/llvm-symbolizer"), ""),
 		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), ""),

@@ -69,6 +69,7 @@ type hostRun struct {
 	programs   []string      // of the reference pool, files, to be run instead of a scenario
 	record     bool          // the times and values of their steps
 	series     bool          // built with the whole series
+	under      []string      // a program that starts it, with flags of its own
 }
 
 // command is the run as a user can start it again.
@@ -83,7 +84,8 @@ func (h hostRun) command() run.Command {
 			args[0] = "--record"
 		}
 	}
-	return run.Command{Name: h.built.Driver, Args: args}
+	words := slices.Concat(h.under, []string{h.built.Driver}, args)
+	return run.Command{Name: words[0], Args: words[1:]}
 }
 
 // environment is what the run's process gets beside the caller's own.

@@ -1,4 +1,5 @@
-// What make bench times: the same operators by each thread, with nothing compared but the last result.
+// What make bench measures: times of the same operators by each thread, and instructions, which callgrind counts.
+#include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -10,6 +11,12 @@
 #include <ATen/mps/MPSOpGuard.h>
 #define MPSFORGE_HAS_GUARDS 1
 #endif
+
+// callgrind collects inside of this function alone (--toggle-collect), for the thread that calls it.
+extern "C" __attribute__((noinline)) void mpsforge_counted(const std::function<void()>& work) {
+  work();
+  asm volatile("" ::: "memory");  // so that this is no jump into work
+}
 
 namespace mpsforge::hostmps {
 namespace {
@@ -64,22 +71,94 @@ void operators_beside_a_stream(Run& run) {
   chain(run, 0, at_once);
 }
 
+// A request to valgrind, of which the processor alone sees nothing; numbers and code are those of valgrind.h and
+// callgrind.h.
+void ask_callgrind(uint64_t request) {
+#if defined(__x86_64__)
+  const uint64_t arguments[6] = {(uint64_t{'C'} << 24 | uint64_t{'T'} << 16) + request};
+  uint64_t result = 0;
+  asm volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+               : "=d"(result)
+               : "a"(&arguments[0]), "0"(result)
+               : "cc", "memory");
+#endif
+}
+
+// Instructions are counted between the two requests alone, as it takes callgrind minutes to follow the start of a
+// process.
+void count(const std::function<void()>& work) {
+  constexpr uint64_t kStart = 4, kStop = 5;
+  ask_callgrind(kStart);
+  mpsforge_counted(work);
+  ask_callgrind(kStop);
+}
+
+// Fifty operators that models use most, small, so that it is the host's work that counts.
+struct Fifty {
+  at::Tensor x = at::rand({8, 8}, kMPS), y = at::rand({8, 8}, kMPS), row = at::rand({8}, kMPS),
+             out = at::zeros({8, 8}, kMPS);
+  at::Tensor images = at::rand({1, 2, 6, 6}, kMPS), kernels = at::rand({2, 2, 3, 3}, kMPS),
+             batch = at::rand({2, 8, 8}, kMPS);
+  at::Tensor mask = at::gt(x, y), host = at::ones({8, 8}), two = at::rand({2}, kMPS);
+  at::Tensor rows = at::arange(8, kMPS.dtype(at::kLong)), places = at::zeros({8, 8}, kMPS.dtype(at::kLong));
+
+  void run() {
+    at::add(x, y), at::sub(x, y), at::mul(x, y), at::div(x, y), at::add(x, 1.0), at::mul(x, 0.5);
+    at::neg(x), at::exp(x), at::log(x), at::sqrt(x), at::rsqrt(x), at::abs(x), at::pow(x, 2), at::clamp(x, 0.2, 0.8);
+    at::relu(x), at::sigmoid(x), at::tanh(x), at::gelu(x), at::silu(x), at::softmax(x, 1), at::log_softmax(x, 1);
+    at::mm(x, y), at::bmm(batch, batch), at::addmm(row, x, y), at::matmul(x, y), at::linear(x, y, row);
+    at::conv2d(images, kernels), at::max_pool2d(images, 2), at::avg_pool2d(images, 2), at::layer_norm(x, {8}, row, row);
+    at::batch_norm(images, two, two, two, two, false, 0.1, 1e-5, false), at::embedding(x, rows), at::mse_loss(x, y);
+    at::sum(x), at::mean(x), at::sum(x, 1), at::amax(x, 1), at::argmax(x, 1), at::cumsum(x, 1);
+    at::cat({x, y}), at::stack({x, y}), at::where(mask, x, y), at::gather(x, 1, places), at::index_select(x, 0, rows);
+    at::eq(x, y), at::gt(x, y), out.copy_(x), out.fill_(1.0), x.t().contiguous(), out.add_(y);
+  }
+};
+
+void count_operators(Run& run) {
+  Fifty fifty;
+  for (int i = 0; i < 3; ++i) fifty.run();
+  at::detail::getMPSHooks().deviceSynchronize();
+  count([&] {
+    for (int i = 0; i < run.iterations; ++i) fifty.run();
+  });
+  run.expect_close("out", fifty.out, at::ones({8, 8}) + fifty.y.cpu());
+}
+
+// The work of one operator, and a commit.
+void count_commits(Run& run) {
+  at::Tensor x = at::zeros({8}, kMPS);
+  const auto work = [&] {
+    for (int i = 0; i < run.iterations; ++i) {
+      x.add_(1.0);
+      at::detail::getMPSHooks().commitStream();
+    }
+  };
+  work();
+  at::detail::getMPSHooks().deviceSynchronize();
+  count(work);
+  run.expect_close("commits", x, at::full({8}, 2.0 * run.iterations));
+}
+
 // What a kernel's guard costs by itself, with so many buffers of this stream that nobody else uses.
 void guards(Run& run, int buffers, bool several_streams) {
 #ifdef MPSFORGE_HAS_GUARDS
   if (several_streams) make_second_stream();
   std::vector<at::Tensor> tensors;
   for (int i = 0; i < buffers; ++i) tensors.push_back(at::zeros({8}, kMPS));
-  for (int i = 0; i < run.iterations; ++i) {
-    // kernels take tensors one by one, the largest of them here
-    if (buffers == 1) {
-      const at::mps::MPSOpGuard guard({{tensors[0]}});
-    } else if (buffers == 4) {
-      const at::mps::MPSOpGuard guard({{tensors[0]}, {tensors[1]}, {tensors[2]}, {tensors[3], true}});
-    } else {
-      const at::mps::MPSOpGuard guard({{at::TensorList(tensors)}});
+  count([&] {
+    for (int i = 0; i < run.iterations; ++i) {
+      // kernels take tensors one by one, the largest of them here
+      if (buffers == 1) {
+        const at::mps::MPSOpGuard guard({{tensors[0]}});
+      } else if (buffers == 4) {
+        const at::mps::MPSOpGuard guard({{tensors[0]}, {tensors[1]}, {tensors[2]}, {tensors[3], true}});
+      } else {
+        const at::mps::MPSOpGuard guard({{at::TensorList(tensors)}});
+      }
     }
-  }
+  });
+  run.expect_close("a buffer of the guards", tensors[0], at::zeros({8}));
 #else
   run.expect(false, "these sources have guards");
 #endif
@@ -93,10 +172,18 @@ const bool added = add_scenarios(
         {"bench-operators-main", "the same on the main thread alone", operators_of_main_thread},
         {"bench-operators-beside", "the same once there is a second stream, which does nothing",
          operators_beside_a_stream},
-        {"bench-guard-alone", "guards of one buffer, with one stream", [](Run& run) { guards(run, 1, false); }},
-        {"bench-guard-1", "guards of one buffer, with several streams", [](Run& run) { guards(run, 1, true); }},
-        {"bench-guard-4", "guards of four buffers, with several streams", [](Run& run) { guards(run, 4, true); }},
-        {"bench-guard-32", "guards of a list of 32 buffers, with several streams",
+        {"count-operators", "fifty operators on the main thread alone", count_operators},
+        {"count-operators-beside", "the same once there is a second stream, which does nothing",
+         [](Run& run) { make_second_stream(), count_operators(run); }},
+        {"count-operators-worker", "the same on another thread than the main one",
+         [](Run& run) { run.in_parallel([&](int) { count_operators(run); }); }},
+        {"count-commits", "an operator and a commit", count_commits},
+        {"count-commits-beside", "the same once there is a second stream, which does nothing",
+         [](Run& run) { make_second_stream(), count_commits(run); }},
+        {"count-guard-alone", "guards of one buffer, with one stream", [](Run& run) { guards(run, 1, false); }},
+        {"count-guard-1", "guards of one buffer, with several streams", [](Run& run) { guards(run, 1, true); }},
+        {"count-guard-4", "guards of four buffers, with several streams", [](Run& run) { guards(run, 4, true); }},
+        {"count-guard-32", "guards of a list of 32 buffers, with several streams",
          [](Run& run) { guards(run, 32, true); }},
     });
 
