@@ -47,6 +47,7 @@ func oneStreamTests() []Test {
 		memory("small-turns", "threads that take turns with small temporaries", 16, 1, 1),
 		memory("turns", "threads that take turns with temporaries", 16, 1, 1),
 		memory("small-from-large", "small tensors that wait for a consumer, beside large temporaries", 1, 60, 40),
+		memory("come-and-go", "threads that come and go, 10,000 in the long form, 16 at once", 16, 625, 60),
 		memory("producer", "a producer and a consumer", 1, 200, 60),
 		memory("uploads-at-limit", "uploads of one thread that has room for them once", 1, 200, 40),
 		memory("limit-in-turns", "a memory limit that has room for one thread at a time", 8, 40, 10),
