@@ -8,11 +8,8 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
-	"mpsforge/fork/host"
 	"mpsforge/fork/host/hosttest"
 	"mpsforge/fork/overlay"
-	"mpsforge/internal/apt"
-	"mpsforge/internal/run"
 )
 
 var startedAs = regexp.MustCompile(`--argv0 '[^']*'`)
@@ -86,20 +83,7 @@ func (p installed) models(t *testing.T) {
 func (p installed) vision(t *testing.T) {
 	folder := hosttest.Packages(t, p.cache, p.interpreter, "testdata/vision.txt", func(folder string) {
 		// Debian's is for the libtorch of host builds; PyPI's is for PyPI's.
-		suite, err := apt.Open(t.Context(), filepath.Join(p.cache, "debian", host.DebianSuite+"-binary"), host.DebianSuite)
-		if err == nil {
-			err = suite.Update(t.Context())
-		}
-		if err != nil {
-			t.Skipf("SKIP torchvision: %v", err)
-		}
-		file, err := suite.Package(t.Context(), "python3-torchvision", t.TempDir())
-		if err == nil {
-			_, err = run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, folder}, Dir: folder}.Run(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Unpack(t, p.cache, "python3-torchvision", folder)
 	})
 	over := python{p.trapped.interpreter, folder + ":" + filepath.Join(folder, "usr/lib/python3/dist-packages")}
 	for _, fallback := range []string{"0", "1"} {

@@ -5,9 +5,10 @@ package runtime
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +19,6 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
 	"mpsforge/fork/host/hosttest"
-	"mpsforge/internal/apt"
 	"mpsforge/internal/run"
 	"mpsforge/validate/process"
 	"mpsforge/validate/stagetest"
@@ -54,9 +54,7 @@ var called = []struct {
 func BenchmarkInstructions(b *testing.B) {
 	for _, baseline := range []string{"v2.9.1", host.DebianBaseline} {
 		b.Run(baseline, func(b *testing.B) {
-			stock, root := stagetest.HostBuildOf(b.Context(), b, baseline, builds.Plain, true, false)
-			patched, _ := stagetest.HostBuildOf(b.Context(), b, baseline, builds.Plain, false, false)
-			c := counter{b: b, valgrind: valgrind(b), root: root}
+			stock, patched := newCounter(b, baseline, true), newCounter(b, baseline, false)
 			table := &strings.Builder{}
 			row := func(name string, of counts, to *counts) {
 				ratio := ""
@@ -76,21 +74,21 @@ func BenchmarkInstructions(b *testing.B) {
 			}
 			table.WriteByte('\n')
 			const operators, iterations, guards = 50, 10, 1000
-			of := c.count(stock, "count-operators", iterations, operators*iterations)
+			of := stock.count("count-operators", iterations, operators*iterations)
 			row("operator, stock", of, nil)
-			row("operator", c.count(patched, "count-operators", iterations, operators*iterations), &of)
-			row("operator beside a stream", c.count(patched, "count-operators-beside", iterations, operators*iterations), &of)
-			row("operator of a worker", c.count(patched, "count-operators-worker", iterations, operators*iterations), &of)
-			commit := c.count(stock, "count-commits", guards, guards)
+			row("operator", patched.count("count-operators", iterations, operators*iterations), &of)
+			row("operator beside a stream", patched.count("count-operators-beside", iterations, operators*iterations), &of)
+			row("operator of a worker", patched.count("count-operators-worker", iterations, operators*iterations), &of)
+			commit := stock.count("count-commits", guards, guards)
 			row("operator and commit, stock", commit, nil)
-			row("operator and commit", c.count(patched, "count-commits", guards, guards), &commit)
-			row("operator and commit beside a stream", c.count(patched, "count-commits-beside", guards, guards), &commit)
-			row("guard with one stream", c.count(patched, "count-guard-alone", guards, guards), nil)
-			row("guard of one buffer", c.count(patched, "count-guard-1", guards, guards), nil)
-			four := c.count(patched, "count-guard-4", guards, guards)
+			row("operator and commit", patched.count("count-commits", guards, guards), &commit)
+			row("operator and commit beside a stream", patched.count("count-commits-beside", guards, guards), &commit)
+			row("guard with one stream", patched.count("count-guard-alone", guards, guards), nil)
+			row("guard of one buffer", patched.count("count-guard-1", guards, guards), nil)
+			four := patched.count("count-guard-4", guards, guards)
 			row("guard of four buffers", four, nil)
 			table.WriteString("\nWhere the instructions of a guard of four buffers are:\n")
-			for _, function := range slices.SortedFunc(keys(four.functions), func(x, y string) int { return int(four.functions[y] - four.functions[x]) }) {
+			for _, function := range slices.SortedFunc(maps.Keys(four.functions), func(x, y string) int { return cmp.Compare(four.functions[y], four.functions[x]) }) {
 				if share := four.functions[function]; share >= 10 {
 					fmt.Fprintf(table, "%10.0f  %s\n", share, function)
 				}
@@ -101,16 +99,6 @@ func BenchmarkInstructions(b *testing.B) {
 	}
 }
 
-func keys(of map[string]float64) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range of {
-			if !yield(key) {
-				return
-			}
-		}
-	}
-}
-
 // valgrind gives the folder that Debian's package of it is unpacked into, once, beside the root of host builds.
 func valgrind(b *testing.B) string {
 	cache := hosttest.Cache(b)
@@ -118,46 +106,41 @@ func valgrind(b *testing.B) string {
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
-	get := func(ctx context.Context) error {
-		suite, err := apt.Open(ctx, filepath.Join(cache, "debian", host.DebianSuite+"-binary"), host.DebianSuite)
-		if err != nil {
-			return err
-		}
-		if err := suite.Update(ctx); err != nil {
-			return err
-		}
-		temporary, err := os.MkdirTemp(filepath.Dir(dir), "making-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(temporary)
-		file, err := suite.Package(ctx, "valgrind", temporary)
-		if err != nil {
-			return err
-		}
-		tree := filepath.Join(temporary, "tree")
-		if _, err := (run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, tree}}).Run(ctx); err != nil {
-			return err
-		}
-		return os.Rename(tree, dir)
+	making, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	if err != nil {
+		b.Fatal(err)
 	}
-	if err := get(b.Context()); err != nil {
-		b.Skipf("SKIP instructions: valgrind cannot be had: %v", err)
+	defer os.RemoveAll(making)
+	tree := filepath.Join(making, "tree")
+	hosttest.Unpack(b, cache, "valgrind", tree)
+	if err := os.Rename(tree, dir); err != nil {
+		b.Fatal(err)
 	}
 	return dir
 }
 
+// counter counts on one host build.
 type counter struct {
 	b        *testing.B
 	valgrind string
 	root     *host.Root
+	built    *host.Build
+	library  string          // of PyTorch's MPS sources
+	locked   map[uint64]bool // the addresses of its locked instructions
+}
+
+func newCounter(b *testing.B, baseline string, stock bool) *counter {
+	b.Helper()
+	built, root := stagetest.HostBuildOf(b.Context(), b, baseline, builds.Plain, stock, false)
+	library := filepath.Join(filepath.Dir(built.Driver), "libhostmps.so")
+	return &counter{b: b, valgrind: valgrind(b), root: root, built: built, library: library, locked: lockedInstructions(b, root, library)}
 }
 
 // count runs a scenario once under callgrind; what it counts is divided by units.
-func (c counter) count(built *host.Build, scenario string, iterations int, units float64) counts {
+func (c *counter) count(scenario string, iterations int, units float64) counts {
 	c.b.Helper()
 	out := filepath.Join(c.b.TempDir(), "callgrind")
-	one := hostRun{built: built, tools: c.root, scenario: scenario, threads: 1, iterations: iterations, seed: 1, limit: process.Patient,
+	one := hostRun{built: c.built, tools: c.root, scenario: scenario, threads: 1, iterations: iterations, seed: 1, limit: process.Patient,
 		under: []string{filepath.Join(c.valgrind, "usr/bin/valgrind"), "--tool=callgrind", "--callgrind-out-file=" + out,
 			"--instr-atstart=no", "--collect-atstart=no", "--toggle-collect=mpsforge_counted", "--dump-instr=yes", "--compress-strings=no", "--compress-pos=no"},
 		more: []string{"MPSFORGE_METAL_MAX_DELAY_US=0", "VALGRIND_LIB=" + filepath.Join(c.valgrind, "usr/libexec/valgrind")}}
@@ -172,8 +155,7 @@ func (c counter) count(built *host.Build, scenario string, iterations int, units
 	if err != nil {
 		c.b.Fatal(err)
 	}
-	library := filepath.Join(filepath.Dir(built.Driver), "libhostmps.so")
-	found, err := read(data, library, c.locked(library))
+	found, err := read(data, c.library, c.locked)
 	if err != nil {
 		c.b.Fatalf("%s: %v", out, err)
 	}
@@ -181,12 +163,11 @@ func (c counter) count(built *host.Build, scenario string, iterations int, units
 	return found
 }
 
-// locked are the addresses of a library's locked instructions.
-func (c counter) locked(library string) map[uint64]bool {
-	c.b.Helper()
-	code, err := (run.Command{Name: c.root.Tool("llvm-objdump"), Args: []string{"--disassemble", "--no-show-raw-insn", library}}).Run(c.b.Context())
+func lockedInstructions(b *testing.B, root *host.Root, library string) map[uint64]bool {
+	b.Helper()
+	code, err := (run.Command{Name: root.Tool("llvm-objdump"), Args: []string{"--disassemble", "--no-show-raw-insn", library}}).Run(b.Context())
 	if err != nil {
-		c.b.Fatal(err)
+		b.Fatal(err)
 	}
 	found := map[uint64]bool{}
 	for line := range bytes.Lines(code.Stdout) {

@@ -6,7 +6,9 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
 	"mpsforge/fork/host"
+	"mpsforge/internal/apt"
 	"mpsforge/internal/events"
+	"mpsforge/internal/run"
 	"mpsforge/patches"
 	"os"
 	"path/filepath"
@@ -73,6 +75,25 @@ func Root(t testing.TB) (*host.Root, string) {
 		t.Fatal(err)
 	}
 	return root, cache
+}
+
+// Unpack unpacks a package of Debian's suite, without what it depends on, into folder. The test is skipped where the suite cannot be had.
+func Unpack(t testing.TB, cache, name, folder string) {
+	t.Helper()
+	suite, err := apt.Open(t.Context(), filepath.Join(cache, "debian", host.DebianSuite+"-binary"), host.DebianSuite)
+	if err == nil {
+		err = suite.Update(t.Context())
+	}
+	if err != nil {
+		t.Skipf("SKIP Debian's %s: %v", name, err)
+	}
+	file, err := suite.Package(t.Context(), name, t.TempDir())
+	if err == nil {
+		_, err = run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, folder}}.Run(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Tree gives TreeOf 2.6.0.

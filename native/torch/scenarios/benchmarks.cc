@@ -99,7 +99,7 @@ struct Fifty {
              out = at::zeros({8, 8}, kMPS);
   at::Tensor images = at::rand({1, 2, 6, 6}, kMPS), kernels = at::rand({2, 2, 3, 3}, kMPS),
              batch = at::rand({2, 8, 8}, kMPS);
-  at::Tensor mask = at::gt(x, y), host = at::ones({8, 8}), two = at::rand({2}, kMPS);
+  at::Tensor mask = at::gt(x, y), two = at::rand({2}, kMPS);
   at::Tensor rows = at::arange(8, kMPS.dtype(at::kLong)), places = at::zeros({8, 8}, kMPS.dtype(at::kLong));
 
   void run() {

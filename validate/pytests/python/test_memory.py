@@ -271,19 +271,15 @@ class Memory(ParallelTest):
         def work(i: int) -> None:
             x = torch.full((16, 16), float(i), device="mps")
             self.compare((x @ x + 1).cpu(), torch.full((16, 16), 16.0 * i * i + 1), f"thread {i}")
+            self.done()
 
         for wave in range(self.settings.iterations):
-            threads = [threading.Thread(target=work, args=(i,)) for i in range(self.settings.threads)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            self.together(work, operations=1, stay=False)
             if wave == self.settings.iterations // 4:
                 early = resident()
         grown = resident() - early
         self.counts.facts["bytes grown"], self.counts.facts["threads"] = grown, self.settings.iterations * self.settings.threads
         self.assertLessEqual(grown, 8 * MB, "bytes that the process grew by after the first quarter of the threads")
-        self.counts.add(expected=1, operations=1)
 
     def limit(self, size: int) -> None:
         """Leaves the process room for so many bytes more than the driver counts now, with nothing in the cache."""
