@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
@@ -135,7 +136,7 @@ type Difference struct {
 // messagePath is used for a patch's message where a path is wanted.
 const messagePath = "message"
 
-// compareSeries lists the differences between two series in order, names, messages and changed lines, patch by patch.
+// compareSeries lists the differences between two series in order, names, authors, dates, messages and changed lines, patch by patch.
 // Context, line numbers and blob ids may differ: that is what two baselines are.
 func compareSeries(here, there *Series) []Difference {
 	list := differ("", seriesFile, names(here), names(there))
@@ -145,7 +146,7 @@ func compareSeries(here, there *Series) []Difference {
 			continue // a difference of the names
 		}
 		q := there.Patches[i]
-		list = append(list, differ(p.Name, messagePath, strings.Split(p.Header.Message(), "\n"), strings.Split(q.Header.Message(), "\n"))...)
+		list = append(list, differ(p.Name, messagePath, commitLines(p), commitLines(q))...)
 		a, b := byPath(p), byPath(q)
 		for _, path := range unionOfKeys(a, b) {
 			var ours, theirs []string
@@ -159,6 +160,13 @@ func compareSeries(here, there *Series) []Difference {
 		}
 	}
 	return list
+}
+
+// commitLines are the lines of a patch that make its commit: author, date and message. port carries all three from one baseline to another.
+func commitLines(p *Patch) []string {
+	h := p.Header
+	author, date := fmt.Sprintf("From: %s <%s>", h.AuthorName, h.AuthorEmail), "Date: "+h.Date.Format(time.RFC3339)
+	return append([]string{author, date}, strings.Split(h.Message(), "\n")...)
 }
 
 func names(s *Series) []string {

@@ -254,6 +254,7 @@ func TestLintCompare(t *testing.T) {
 		"an empty reason": both(patch(one, "new\nmore\n"), patch(two, "new\n"), reason("")),
 		"other lines":     both(patch(one, "new\nyet more\n"), patch(two, "new\n"), reason("so it is")),
 		"a stale reason":  both(patch(one, "new\n"), patch(two, "new\n"), reason("so it is")),
+		"another date":    both(patch(one, "new\n"), strings.Replace(patch(two, "new\n"), "\nDate: ", "\nDate: Mon, 3 Jan 2000 00:00:00 +0000\nX-Was: ", 1), ""),
 		"another message": both(mailed("[MPS] Fix", goodBody, changed("f", one, one+"a\n")), good(changed("f", two, two+"a\n")), ""),
 	} {
 		if result := compare(fsys); len(result.Findings) == 0 {

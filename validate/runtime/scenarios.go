@@ -136,6 +136,7 @@ func scenarios() []scenario {
 		{name: "birth", patches: []string{"hand-over"}, stock: process.StockMay, least: 1, cold: true, iterations: 40},
 		{name: "strided-first", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, cold: true, iterations: 8},
 		{name: "running-mean", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, iterations: 12},
+		{name: "unshared-locks", patches: []string{"unshared-buffers", "cache-lookups"}, stock: process.StockFails, least: 1, iterations: 10, notThread: "its builds have no counters of locks"},
 		{name: "freed-inside", patches: []string{"hand-over"}, stock: process.StockMay, least: 2, iterations: 12},
 		{name: "operators-in-blocks", patches: discipline, stock: process.StockFails, least: 1, iterations: 2},
 		{name: "encode-beside-wait", patches: discipline, stock: process.StockMay, least: 2, iterations: 3},

@@ -7,13 +7,17 @@
 #include <pthread.h>
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 #include "../engine.h"
 
 namespace {
 
+thread_local uint64_t locks = 0;
+
 void acquired(const void* mutex) {
+  ++locks;
   if (!mpsforge::objc::inside_engine()) mpsforge::objc::checker_acquire(mutex);
 }
 
@@ -24,6 +28,9 @@ void releasing(const void* mutex) {
 }  // namespace
 
 extern "C" {
+
+// How often the code under test has locked a mutex on the calling thread, waits for conditions included.
+uint64_t mpsforge_mutex_locks() { return locks; }
 
 int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) {
   const int result = pthread_mutex_lock(mutex);

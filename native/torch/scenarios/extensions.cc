@@ -24,6 +24,9 @@
 #define MPSFORGE_HAS_INTEROP 1
 #endif
 
+// native/objc/system/mutex_order.cc
+extern "C" uint64_t mpsforge_mutex_locks();
+
 namespace mpsforge::hostmps {
 namespace {
 
@@ -368,10 +371,64 @@ void nested_covered(Run& run) {
   });
   check();
 }
+
+// Once all threads have done the work before, each locks at most so many mutexes for it.
+void expect_locks(Run& run, const char* what, uint64_t most, const std::function<void()>& work) {
+  for (int i = 0; i < 3; ++i) work();
+  run.meet();  // others may have made this thread's stream commit, and its next use is a new one then
+  work();
+  const uint64_t before = mpsforge_mutex_locks();
+  work();
+  const uint64_t locks = mpsforge_mutex_locks() - before;
+  run.expect(locks <= most, std::string(what) + ": " + std::to_string(locks) + " locks");
+}
+
+// Two threads use one stream. A guard of the second one reads, without a mutex, what the first one has allocated, until
+// a guard inside of it writes that, for which it is suspended; when both have ended, the first thread can write it.
+void nested_write(Run& run) {
+  const c10::impl::VirtualGuardImpl streams(at::kMPS);
+  const c10::Stream stream = streams.getNewStream(at::Device(at::kMPS, 0));
+  const c10::StreamGuard on(stream);
+  const at::Tensor sum = at::zeros({8}, kMPS);
+  std::thread second([&] {
+    const c10::StreamGuard on_it(stream);
+    for (int i = 0; i < 3; ++i) {
+      const MPSOpGuard outer({{sum}});
+      if (i > 0) const MPSOpGuard inner({{sum, true}});
+    }
+  });
+  second.join();
+  sum.add_(1.0);
+  run.expect_close("a sum after nested guards", sum, at::ones({8}));
+}
+
+// A buffer that one thread uses, or that all read, is locked without a mutex; an operator takes the allocator's for its
+// result, once to allocate and once to free it (one whose kernel is of the bundled library, in 2.6.0 too).
+void unshared_locks(Run& run) {
+  const uint64_t before = mpsforge_mutex_locks();
+  const at::Tensor weight = at::ones({8}, kMPS);
+  run.expect(mpsforge_mutex_locks() > before, "no lock is counted");
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::full({8}, number + 1.0, kMPS);
+    const auto work = [&](const at::Tensor& other) { const MPSOpGuard guard({{own}, {other}, {own, true}}); };
+    for (int i = 0; i < run.iterations; ++i) {
+      expect_locks(run, "a guard of a thread's own buffer", 0, [&] { work(own); });
+      expect_locks(run, "a guard of a buffer that all read", 0, [&] { work(weight); });
+      expect_locks(run, "an operator of a thread's own buffer", 2, [&] { at::i0(own); });
+      run.meet();
+      if (number == 0) weight.add_(1.0);
+      run.meet();
+      run.expect_close("weight", at::mul(weight, own), at::full({8}, (i + 2.0) * (number + 1.0)));
+      run.meet();
+      if (number == 0) nested_write(run);
+    }
+  });
+}
 #else
 void sparse_parts(Run& run) { run.expect(false, "these sources have no guards"); }
 void nested_try(Run& run) { run.expect(false, "these sources have no guards"); }
 void nested_covered(Run& run) { run.expect(false, "these sources have no guards"); }
+void unshared_locks(Run& run) { run.expect(false, "these sources have no guards"); }
 #endif
 
 const bool added = add_scenarios(
@@ -388,6 +445,7 @@ const bool added = add_scenarios(
         {"sparse-parts", "the parts of sparse tensors under a guard that names the whole", sparse_parts},
         {"nested-try", "a nested guard that gets one of its two locks and begins again", nested_try},
         {"nested-covered", "a nested guard of two tensors, of which the outer one covers one", nested_covered},
+        {"unshared-locks", "mutexes locked for buffers that one thread uses, or that all read", unshared_locks},
     });
 
 }  // namespace
