@@ -239,14 +239,11 @@ var variables = []Variable{
 	{Name: "MPSFORGE_OVERLAY", Meaning: "0: torch keeps its own MPS backend where an overlay is installed"},
 	{Name: "CXX", Meaning: "C++ compiler for the subjects of verify"},
 	{Name: "PYTORCH_MPS_STREAM_POOL_SIZE", Meaning: "patched PyTorch: worker streams and the default one, 2 to 1024, default 32"},
-	{Name: "PYTORCH_MPS_STREAM_POOL_EXHAUSTED", Meaning: "patched PyTorch: share, wait or error when all are taken, default share"},
+	{Name: "PYTORCH_MPS_STREAM_POOL_EXHAUSTED", Meaning: "patched PyTorch: share, wait, wait:500 (milliseconds) or error when all are taken, default share"},
 	{Name: "PYTORCH_MPS_SANITIZE", Meaning: "patched PyTorch: warn, error, waits, poison, or some with commas: looks for mistakes in the use of memory"},
-	{Name: "PYTORCH_MPS_STREAM_POOL_WAIT_MS", Meaning: "patched PyTorch: longest wait in milliseconds, -1 for ever, default -1"},
 	{Name: "PYTORCH_MPS_STREAM_PER_THREAD", Meaning: "patched PyTorch: 0 makes all threads use the default stream, default 1"},
 	{Name: "PYTORCH_MPS_GRAPH_CACHE_SIZE", Meaning: "patched PyTorch: compiled graphs that the process keeps, 0 for no bound, default 512"},
 	{Name: "PYTORCH_MPS_RAISE_FAILURES", Meaning: "patched PyTorch: 0 hides what failed on the GPU, default 1"},
-	{Name: "PYTORCH_MPS_SERIALIZE_ENCODE", Meaning: "patched PyTorch: 1 lets one stream encode at a time"},
-	{Name: "MPS_FORCE_GRAPH_PATH", Meaning: "patched PyTorch: 1 makes linear use a graph, not the matrix kernel"},
 }
 
 // rootCanBeHad says why a root of Debian's packages is not there and cannot be made.

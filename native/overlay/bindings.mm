@@ -105,7 +105,7 @@ int mpsforge_overlay_event_elapsed(uint32_t from, uint32_t to, double* milliseco
 #if MPSFORGE_OVERLAY_STREAMS
 int mpsforge_overlay_stream_current(int64_t* stream) {
   return attempt([&] {
-    hooks().leaseStreamSlot(true);  // what the next operator will use
+    hooks().leaseStream();  // what the next operator will use
     *stream = guard().getStream(guard().getDevice()).id();
   });
 }
@@ -139,7 +139,7 @@ int mpsforge_overlay_stream_query(int64_t stream, int* complete) {
 }
 
 int mpsforge_overlay_stream_release() {
-  return attempt([] { hooks().leaseStreamSlot(false); });
+  return attempt([] { hooks().returnStream(); });
 }
 
 int mpsforge_overlay_stream_statistics(const char** text) {

@@ -40,12 +40,15 @@ class Reader {
 
   bool flag(const char* name, bool otherwise) { return number(name, 0, 1, otherwise, "neither 0 nor 1") != 0; }
 
-  Exhausted exhausted() {
+  Exhausted exhausted(int64_t* wait_ms) {
     const auto entry = values_.find("PYTORCH_MPS_STREAM_POOL_EXHAUSTED");
     if (entry == values_.end() || entry->second == "share") return Exhausted::Share;
     if (entry->second == "wait") return Exhausted::Wait;
+    if (entry->second.rfind("wait:", 0) == 0 && whole_number(entry->second.substr(5), 0, INT64_MAX, wait_ms)) {
+      return Exhausted::Wait;
+    }
     if (entry->second == "error") return Exhausted::Error;
-    warn(*entry, "none of share, wait, error", "share");
+    warn(*entry, "none of share, wait, wait:500, error", "share");
     return Exhausted::Share;
   }
 
@@ -67,16 +70,12 @@ Configuration parse_environment(const char* lines, std::vector<std::string>* war
   result.worker_streams =
       static_cast<uint32_t>(reader.number("PYTORCH_MPS_STREAM_POOL_SIZE", 2, 1024, 32, "not in 2..1024") - 1);
   // Rule 8.
-  result.exhausted = reader.exhausted();
-  result.wait_ms = reader.number("PYTORCH_MPS_STREAM_POOL_WAIT_MS", -1, INT64_MAX, -1, "not -1 or more");
+  result.exhausted = reader.exhausted(&result.wait_ms);
   // Rule 16.
   result.stream_per_thread = reader.flag("PYTORCH_MPS_STREAM_PER_THREAD", true);
   // Rule 19.
   result.graph_cache_size =
       static_cast<size_t>(reader.number("PYTORCH_MPS_GRAPH_CACHE_SIZE", 0, INT64_MAX, 512, "not 0 or more"));
-  // Rule 20.
-  result.force_graph_path = reader.flag("MPS_FORCE_GRAPH_PATH", false);
-  result.serialize_encode = reader.flag("PYTORCH_MPS_SERIALIZE_ENCODE", false);
   return result;
 }
 

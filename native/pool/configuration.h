@@ -1,4 +1,4 @@
-// The environment variables of rules 7, 8, 16, 19 and 20, read once and checked.
+// The environment variables of rules 7, 8, 16 and 19, read once and checked.
 #ifndef MPSFORGE_NATIVE_POOL_CONFIGURATION_H
 #define MPSFORGE_NATIVE_POOL_CONFIGURATION_H
 
@@ -18,8 +18,6 @@ struct Configuration {
   int64_t wait_ms = -1;           // for Wait only; negative: for ever
   bool stream_per_thread = true;  // rule 16: 0 turns automatic leasing off
   size_t graph_cache_size = 512;  // graphs, and as many kernels; 0: no bound
-  bool force_graph_path = false;
-  bool serialize_encode = false;
 };
 
 // Reads lines NAME=VALUE; NULL is an empty environment. Each malformed value adds one warning and leaves the default.

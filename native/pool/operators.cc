@@ -52,9 +52,6 @@ class Encoding {
 
   // On the queue.
   void encode(Stream& stream) const {
-    sync::Lock lock(pool_.encode_lock, std::defer_lock);
-    // Rule 20.
-    if (pool_.configuration.serialize_encode) lock.lock();
     switch (path_) {
       case MPSFORGE_POOL_BLIT:
         encode_blit(stream);
@@ -66,7 +63,7 @@ class Encoding {
         return;
       case MPSFORGE_POOL_MATRIX: {
         mpsforge_metal_encoder* encoder = stream.compute_encoder();
-        if (!lock.owns_lock()) lock.lock();
+        const sync::Lock lock(pool_.encode_lock);  // rule 20
         encode_object(stream.command_buffer(), encoder);
         return;
       }
@@ -84,8 +81,6 @@ class Encoding {
   }
 
   void choose_path() {
-    // Rule 20.
-    if (path_ == MPSFORGE_POOL_MATRIX && pool_.configuration.force_graph_path) path_ = MPSFORGE_POOL_GRAPH;
     if (path_ != MPSFORGE_POOL_BLIT) return;
     const bool copies = kernel_->inputs == 1 && !kernel_->takes_value;
     const bool fills = kernel_->inputs == 0 && !kernel_->reads_output;

@@ -33,13 +33,12 @@ class Session {
   explicit Session(Choices choices) : choices_(choices) {
     static const char* const settings[] = {"PYTORCH_MPS_STREAM_POOL_SIZE=",
                                            "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=",
-                                           "PYTORCH_MPS_STREAM_POOL_WAIT_MS=",
-                                           "PYTORCH_MPS_GRAPH_CACHE_SIZE=",
-                                           "MPS_FORCE_GRAPH_PATH=",
-                                           "PYTORCH_MPS_SERIALIZE_ENCODE="};
+                                           "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=wait:",
+                                           "PYTORCH_MPS_STREAM_PER_THREAD=",
+                                           "PYTORCH_MPS_GRAPH_CACHE_SIZE="};
     std::string environment;
     for (auto count = choices_.below(3); count > 0; --count) {
-      environment += settings[choices_.below(6)];
+      environment += settings[choices_.below(5)];
       environment += choices_.text(choices_.below(4)) + "\n";
     }
     mpsforge_metal_config config{};

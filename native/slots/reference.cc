@@ -144,8 +144,8 @@ bool whole_number(const std::string& text, int64_t low, int64_t high, int64_t* v
   return true;
 }
 
-int parse(const char* pool_size, const char* exhausted, const char* wait_ms, mpsforge_slots_config* config,
-          char* buffer, size_t size) noexcept {
+int parse(const char* pool_size, const char* exhausted, mpsforge_slots_config* config, char* buffer,
+          size_t size) noexcept {
   std::string warnings;
   int count = 0;
   auto warn = [&](const char* name, const std::string& text, const char* rule) {
@@ -157,16 +157,14 @@ int parse(const char* pool_size, const char* exhausted, const char* wait_ms, mps
     warn("PYTORCH_MPS_STREAM_POOL_SIZE", pool_size, "is not in 2..1024; using 32");
   }
   config->worker_slots = static_cast<uint32_t>(streams - 1);
-  if (wait_ms && !whole_number(wait_ms, -1, INT64_MAX, &config->wait_ms)) {
-    warn("PYTORCH_MPS_STREAM_POOL_WAIT_MS", wait_ms, "is not -1 or more; using -1");
-  }
   const std::string word = exhausted ? exhausted : "share";
-  if (word == "wait") {
+  if (word == "wait" ||
+      (word.compare(0, 5, "wait:") == 0 && whole_number(word.c_str() + 5, 0, INT64_MAX, &config->wait_ms))) {
     config->policy = MPSFORGE_SLOTS_WAIT;
   } else if (word == "error") {
     config->policy = MPSFORGE_SLOTS_ERROR;
   } else if (word != "share") {
-    warn("PYTORCH_MPS_STREAM_POOL_EXHAUSTED", word, "is none of share, wait, error; using share");
+    warn("PYTORCH_MPS_STREAM_POOL_EXHAUSTED", word, "is none of share, wait, wait:500, error; using share");
   }
   copy_text(warnings, buffer, size);
   return count;

@@ -17,7 +17,7 @@ static void acquire(const mpsforge_slots_api* api, mpsforge_slots* self, mpsforg
 static int release(const mpsforge_slots_api* api, mpsforge_slots* self, uint32_t slot, uint64_t generation) { return api->release(self, slot, generation); }
 static void statistics(const mpsforge_slots_api* api, mpsforge_slots* self, mpsforge_slots_statistics* out) { api->statistics(self, out); }
 static size_t message(const mpsforge_slots_api* api, mpsforge_slots* self, int which, char* buffer, size_t size) { return api->message(self, which, buffer, size); }
-static int parse(const mpsforge_slots_api* api, const char* size, const char* exhausted, const char* wait_ms, mpsforge_slots_config* config, char* buffer, size_t length) { return api->parse(size, exhausted, wait_ms, config, buffer, length); }
+static int parse(const mpsforge_slots_api* api, const char* size, const char* exhausted, mpsforge_slots_config* config, char* buffer, size_t length) { return api->parse(size, exhausted, config, buffer, length); }
 static const mpsforge_slots_api* subject(void* function) { return ((mpsforge_slots_subject_function)function)(); }
 */
 import "C"
@@ -71,11 +71,11 @@ func newSubject(api *C.mpsforge_slots_api) (*Subject, error) {
 // Identity returns what the library says it was built from.
 func (s *Subject) Identity() string { return C.GoString(C.identity(s.api)) }
 
-// Parse reads the values of PYTORCH_MPS_STREAM_POOL_SIZE, _EXHAUSTED and _WAIT_MS, nil meaning unset, and returns the
-// configuration and the warnings.
-func (s *Subject) Parse(size, exhausted, waitMS *string) (Config, []string) {
-	texts := [3]*C.char{}
-	for i, text := range []*string{size, exhausted, waitMS} {
+// Parse reads the values of PYTORCH_MPS_STREAM_POOL_SIZE and _EXHAUSTED, nil meaning unset, and returns the configuration
+// and the warnings.
+func (s *Subject) Parse(size, exhausted *string) (Config, []string) {
+	texts := [2]*C.char{}
+	for i, text := range []*string{size, exhausted} {
 		if text != nil {
 			texts[i] = C.CString(*text)
 			defer C.free(unsafe.Pointer(texts[i]))
@@ -83,7 +83,7 @@ func (s *Subject) Parse(size, exhausted, waitMS *string) (Config, []string) {
 	}
 	var config C.mpsforge_slots_config
 	var buffer [textLimit]C.char
-	count := C.parse(s.api, texts[0], texts[1], texts[2], &config, &buffer[0], textLimit)
+	count := C.parse(s.api, texts[0], texts[1], &config, &buffer[0], textLimit)
 	var warnings []string
 	if count > 0 {
 		warnings = strings.SplitN(C.GoString(&buffer[0]), "\n", int(count))

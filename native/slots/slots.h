@@ -82,10 +82,9 @@ typedef struct {
   // without it.
   size_t (*message)(mpsforge_slots* self, int which, char* buffer, size_t size);
 
-  // Reads the values of PYTORCH_MPS_STREAM_POOL_SIZE, _EXHAUSTED and _WAIT_MS (NULL: unset) into *config. Writes the
-  // warnings to buffer, one a line, cut to size bytes with the null byte. Returns how many there are.
-  int (*parse)(const char* pool_size, const char* exhausted, const char* wait_ms, mpsforge_slots_config* config,
-               char* buffer, size_t size);
+  // Reads the values of PYTORCH_MPS_STREAM_POOL_SIZE and _EXHAUSTED (NULL: unset) into *config. Writes the warnings to
+  // buffer, one a line, cut to size bytes with the null byte. Returns how many there are.
+  int (*parse)(const char* pool_size, const char* exhausted, mpsforge_slots_config* config, char* buffer, size_t size);
 } mpsforge_slots_api;
 
 // The one symbol that a subject's shared library exports.

@@ -57,7 +57,7 @@ func TestNewRefusesBadConfig(t *testing.T) {
 
 func TestParseReturnsOneWarningPerVariable(t *testing.T) {
 	bad := "x\ny" // a line break in a value must not make two warnings of one
-	config, warnings := reference(t).Parse(nil, nil, &bad)
+	config, warnings := reference(t).Parse(nil, &bad)
 	if want := (Config{WorkerSlots: 31, WaitMS: -1}); config != want || len(warnings) != 1 {
 		t.Errorf("Parse = %+v, %q; want %+v and one warning", config, warnings, want)
 	}

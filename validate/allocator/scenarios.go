@@ -454,50 +454,54 @@ func growth(workerSlots uint32) func(*trial) {
 	}
 }
 
-// setting is a text for each of the three variables, "-" meaning unset, and what comes of it.
+// setting is a text for each of the two variables, "-" meaning unset, and what comes of it.
 type setting struct {
-	size, exhausted, waitMS string
-	want                    slots.Config
-	warn                    []string // the last part of the name of each variable that is warned about
+	size, exhausted string
+	want            slots.Config
+	warn            []string // the last part of the name of each variable that is warned about
 }
 
 var goodSettings = []setting{
-	{"-", "-", "-", slots.Config{WorkerSlots: 31, Policy: slots.Share, WaitMS: -1}, nil},
-	{"2", "share", "0", slots.Config{WorkerSlots: 1, Policy: slots.Share, WaitMS: 0}, nil},
-	{"1024", "wait", "-1", slots.Config{WorkerSlots: 1023, Policy: slots.Wait, WaitMS: -1}, nil},
-	{"9", "error", "9223372036854775807", slots.Config{WorkerSlots: 8, Policy: slots.Error, WaitMS: 1<<63 - 1}, nil},
+	{"-", "-", slots.Config{WorkerSlots: 31, Policy: slots.Share, WaitMS: -1}, nil},
+	{"2", "share", slots.Config{WorkerSlots: 1, Policy: slots.Share, WaitMS: -1}, nil},
+	{"1024", "wait", slots.Config{WorkerSlots: 1023, Policy: slots.Wait, WaitMS: -1}, nil},
+	{"3", "wait:0", slots.Config{WorkerSlots: 2, Policy: slots.Wait, WaitMS: 0}, nil},
+	{"9", "wait:9223372036854775807", slots.Config{WorkerSlots: 8, Policy: slots.Wait, WaitMS: 1<<63 - 1}, nil},
+	{"9", "error", slots.Config{WorkerSlots: 8, Policy: slots.Error, WaitMS: -1}, nil},
 }
 
 var badSettings = []setting{
-	{"1", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"0", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"-5", "wait", "7", slots.Config{WorkerSlots: 31, Policy: slots.Wait, WaitMS: 7}, []string{"SIZE"}},
-	{"1025", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"4294967298", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"99999999999999999999", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"8 ", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"8x", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"0x10", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"many", "-", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
-	{"", "", "", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED", "SIZE", "WAIT_MS"}},
-	{"-", "Wait", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED"}},
-	{"-", "share,wait", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED"}},
-	{"4", "wait", "-2", slots.Config{WorkerSlots: 3, Policy: slots.Wait, WaitMS: -1}, []string{"WAIT_MS"}},
-	{"4", "wait", "9223372036854775808", slots.Config{WorkerSlots: 3, Policy: slots.Wait, WaitMS: -1}, []string{"WAIT_MS"}},
-	{"4", "wait", "1.5", slots.Config{WorkerSlots: 3, Policy: slots.Wait, WaitMS: -1}, []string{"WAIT_MS"}},
-	{"a", "b", "c", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED", "SIZE", "WAIT_MS"}},
+	{"1", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"0", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"-5", "wait:7", slots.Config{WorkerSlots: 31, Policy: slots.Wait, WaitMS: 7}, []string{"SIZE"}},
+	{"1025", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"4294967298", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"99999999999999999999", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"8 ", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"8x", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"0x10", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"many", "-", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"SIZE"}},
+	{"", "", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED", "SIZE"}},
+	{"-", "Wait", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED"}},
+	{"-", "share,wait", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED"}},
+	{"-", "share:5", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED"}},
+	{"4", "wait:", slots.Config{WorkerSlots: 3, WaitMS: -1}, []string{"EXHAUSTED"}},
+	{"4", "wait:-1", slots.Config{WorkerSlots: 3, WaitMS: -1}, []string{"EXHAUSTED"}},
+	{"4", "wait:9223372036854775808", slots.Config{WorkerSlots: 3, WaitMS: -1}, []string{"EXHAUSTED"}},
+	{"4", "wait:1.5", slots.Config{WorkerSlots: 3, WaitMS: -1}, []string{"EXHAUSTED"}},
+	{"a", "b", slots.Config{WorkerSlots: 31, WaitMS: -1}, []string{"EXHAUSTED", "SIZE"}},
 }
 
 func parseCases(t *trial, cases []setting) {
 	for _, s := range cases {
-		texts := [3]*string{}
-		for i, text := range []string{s.size, s.exhausted, s.waitMS} {
+		texts := [2]*string{}
+		for i, text := range []string{s.size, s.exhausted} {
 			if text != "-" {
 				texts[i] = &text
 			}
 		}
-		what := fmt.Sprintf("SIZE=%q EXHAUSTED=%q WAIT_MS=%q", s.size, s.exhausted, s.waitMS)
-		config, warnings := t.subject.Parse(texts[0], texts[1], texts[2])
+		what := fmt.Sprintf("SIZE=%q EXHAUSTED=%q", s.size, s.exhausted)
+		config, warnings := t.subject.Parse(texts[0], texts[1])
 		if config != s.want {
 			t.failf("%s: expected %+v, found %+v", what, s.want, config)
 		}

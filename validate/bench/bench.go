@@ -71,6 +71,9 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	add("processes", r.ThreadsOf(processes), iterations)
 	batching, _ := pytests.Named("batching")
 	add("batching", []int{1}, r.IterationsOf(batching))
+	if scale, _ := pytests.Named(scaleTest); patched.Device == "mps" {
+		add(scaleTest, r.ThreadsOf(scale), r.IterationsOf(scale))
+	}
 	for _, t := range all {
 		switch {
 		case slices.Contains(stepTests, t.Name):
@@ -88,7 +91,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Concat(names, []string{"processes", "batching", "cpu-cost"}, stepTests) {
+	for _, name := range slices.Concat(names, []string{"processes", "batching", scaleTest, "cpu-cost"}, stepTests) {
 		for _, s := range []*pytests.Subject{patched, stock} {
 			of := pytests.JobsWhere(found, func(o pytests.Job) bool { return o.Test.Name == name && o.Subject == s })
 			if len(of) == 0 {
@@ -104,12 +107,13 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
 	}
 	report.Tables = append(report.Tables, scalingTable(found, names, note), batchingTable(found, note))
-	for _, table := range []reports.Table{stepsTable(found, patched, stock, note), cpuTable(found)} {
+	for _, table := range []reports.Table{stepsTable(found, patched, stock, note), scaleTable(found, note), cpuTable(found)} {
 		if len(table.Rows) > 0 {
 			report.Tables = append(report.Tables, table)
 		}
 	}
 	report.Plots = append(report.Plots, scalingPlots(found, names)...)
+	report.Plots = append(report.Plots, scalePlots(found)...)
 	if plot := batchingPlot(found); len(plot.Bars) > 0 {
 		report.Plots = append(report.Plots, plot)
 	}

@@ -53,3 +53,29 @@ func TestStepsTable(t *testing.T) {
 		t.Errorf("a hung run does not show: %q", rows)
 	}
 }
+
+// A number of threads at which no process lived is no row and no point; of several processes the median counts.
+func TestScaleTable(t *testing.T) {
+	var all []pytests.Job
+	add := func(threads int, steps, bytes, streams float64, problem string) {
+		o := pytests.Job{Test: pytests.Test{Name: scaleTest}, Run: pytests.Run{Threads: threads}}
+		o.Counted.Facts, o.End.Problem = map[string]float64{stepsFact: steps, threadBytesFact: bytes, streamsFact: streams}, problem
+		all = append(all, o)
+	}
+	add(1, 900, 3<<20, 2, "")
+	add(64, 1500, 1<<20, 65, "")
+	add(64, 1300, 1<<20, 65, "")
+	add(64, 1400, 2<<20, 65, "")
+	add(256, 0, 0, 0, "hung")
+	rows := scaleTable(all, "").Rows
+	if len(rows) != 2 || !slices.Equal(rows[1], []string{"64 threads", "65", "1400", "1.00"}) {
+		t.Errorf("%q", rows)
+	}
+	plots := scalePlots(all)
+	if len(plots) != 2 || len(plots[0].Lines[0].Points) != 2 || len(plots[1].Lines[0].Points[1].Samples) != 3 {
+		t.Errorf("%+v", plots)
+	}
+	if plots := scalePlots(nil); plots != nil {
+		t.Errorf("%+v", plots)
+	}
+}

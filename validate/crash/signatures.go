@@ -154,7 +154,7 @@ var signatures = []*Signature{
 		Meaning: "Apple's matrix multiplication kernel lost its operands while it was being encoded.",
 		Cause:   "Two threads encode MPSNDArrayMatrixMultiplication at the same time, even on different instances, buffers and queues: the kernel keeps state outside its instances. PyTorch's nn.Linear uses it where it skips the graph.",
 		Patches: []string{"matrix-kernel-locks"},
-		Remains: "The lock makes these encodes run one after another. MPS_FORCE_GRAPH_PATH=1, of the same patch, avoids the kernel.",
+		Remains: "The lock makes these encodes run one after another. PYTORCH_MPS_STREAM_PER_THREAD=0 gives all threads one queue, on which no two encode anything at once.",
 		Sources: []string{fieldReport},
 	},
 	{

@@ -98,14 +98,7 @@ func (r Run) command() run.Command {
 
 // again is the command line with what differs in its environment.
 func (r Run) again() string {
-	return process.Again(slices.Concat(r.Subject.environment, r.environment()), r.command())
-}
-
-func (r Run) environment() []string {
-	if r.Graph {
-		return append([]string{"MPS_FORCE_GRAPH_PATH=1"}, r.More...)
-	}
-	return r.More
+	return process.Again(slices.Concat(r.Subject.environment, r.More), r.command())
 }
 
 // run starts the process, watches it, and judges its end. An error is one of this program's, or a torch that is not the
@@ -114,7 +107,7 @@ func (r Run) run(ctx context.Context) (process.Result, Counts, error) {
 	started := time.Now()
 	command := r.command()
 	command.Args = append(command.Args, "--events", "3")
-	found, watched, err := r.Subject.start(ctx, command, r.environment(), r.limits)
+	found, watched, err := r.Subject.start(ctx, command, r.More, r.limits)
 	end := process.Result{Threads: r.Threads, Again: r.again(), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr) + watched.stacks, Values: watched.result.Values, Found: watched.result.Findings}
 	if ctx.Err() != nil {
 		return end, watched.result, ctx.Err()

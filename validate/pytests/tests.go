@@ -127,6 +127,8 @@ func Tests() []Test {
 		{Name: "batching", About: "one thread, batches of several sizes", Section: BenchSection, stock: process.StockLives, threads: []int{1}, quick: []int{1}, iterations: 40, quickIterations: 10, Noisy: true},
 		{Name: "steps-16", About: "small steps of a model by threads that share its weights", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 300, quickIterations: 100, Noisy: true},
 		{Name: "steps-512", About: "larger steps", Section: BenchSection, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 150, quickIterations: 50, Noisy: true},
+		{Name: "scale", About: "small steps by up to 256 threads, each with a stream", Section: BenchSection, patches: []string{"thread-leases"}, stock: process.StockMay, threads: []int{1, 2, 4, 8, 16, 32, 64, 128, 256}, quick: []int{1, 8, 64},
+			iterations: 40, quickIterations: 10, environment: poolOf("257", "error"), Noisy: true},
 		{Name: "cpu-cost", About: "operators of the CPU beside several streams", Section: BenchSection, stock: process.StockLives, threads: []int{1}, quick: []int{1}, iterations: 15, quickIterations: 5, Noisy: true},
 	}, slices.Concat(oneStreamTests(), frontEndTests(), fieldTests(), reportedTests())...)
 }

@@ -254,7 +254,7 @@ func (t *text) explain(r *Repro) {
 	signature := r.Signature
 	if t.Scenario == appleScenario {
 		signature = "10"
-		t.Workaround = "One lock around the encoding of this kernel, for all threads of the process. PyTorch with mpsforge's patch matrix-kernel-locks does that; or MPS_FORCE_GRAPH_PATH=1 with that patch, which takes MPSGraph instead."
+		t.Workaround = "One lock around the encoding of this kernel, for all threads of the process. PyTorch with mpsforge's patch matrix-kernel-locks does that."
 	}
 	if signature != "" {
 		number, _, _ := strings.Cut(signature, " ")

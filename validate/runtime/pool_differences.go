@@ -30,7 +30,6 @@ var differences = map[string]difference{
 	"threads in turn use one compiled graph, which outlives them":      {why: ownNumbers},
 	"emptying the cache frees what nobody uses":                        {why: ownNumbers},
 	"matrix multiplications of two threads are encoded one at a time":  {why: "PyTorch's operators choose their own path, and whole numbers never use matrix kernels; scenario matrix-kernels"},
-	"the graph path instead of matrix kernels":                         {why: "PyTorch 2.6.0 has no such kernel"},
 	"the profiler counts the operators of all threads":                 {why: "PyTorch's profiler has no counter; scenario profiler"},
 	"emptying the cache returns complete memory":                       {why: "PyTorch gives memory back in completion handlers, which may run after the wait; scenario empty-cache"},
 	"memory that the CPU writes":                                       {why: forTheCPU},

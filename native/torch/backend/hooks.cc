@@ -19,8 +19,8 @@ int64_t statistic(const Hooks&, const std::string&, long) {
 }
 
 template <class Hooks>
-auto release(const Hooks& hooks, int) -> decltype(hooks.leaseStreamSlot(false)) {
-  hooks.leaseStreamSlot(false);
+auto release(const Hooks& hooks, int) -> decltype(hooks.returnStream()) {
+  hooks.returnStream();
 }
 template <class Hooks>
 void release(const Hooks&, long) {}

@@ -101,9 +101,9 @@ size_t message(mpsforge_slots* self, int which, char* buffer, size_t size) noexc
                    size);
 }
 
-int parse(const char* pool_size, const char* exhausted, const char* wait_ms, mpsforge_slots_config* config,
-          char* buffer, size_t size) noexcept {
-  const auto parsed = MPSStreamSlots::parse(pool_size, exhausted, wait_ms);
+int parse(const char* pool_size, const char* exhausted, mpsforge_slots_config* config, char* buffer,
+          size_t size) noexcept {
+  const auto parsed = MPSStreamSlots::parse(pool_size, exhausted);
   *config = {parsed.config.worker_slots, to_number(parsed.config.policy), parsed.config.wait_ms};
   std::string text;
   for (const std::string& warning : parsed.warnings) text += (text.empty() ? "" : "\n") + warning;

@@ -76,6 +76,14 @@ def numbers(seed, *shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+def resident() -> int:
+    """Bytes of the process that are in memory, as Linux counts them; -1 elsewhere."""
+    if not os.path.exists("/proc/self/statm"):
+        return -1
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def exit_code(child: int, seconds: float) -> int | None:
     """The exit code of a forked child, negative for a signal. None if it does not end in time: then it is killed."""
     deadline = time.monotonic() + seconds

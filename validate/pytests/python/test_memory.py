@@ -8,18 +8,12 @@ import time
 from collections.abc import Callable
 
 import torch
-from harness import ParallelTest
+from harness import ParallelTest, resident
 
 MB = 1 << 20
 # The allocator takes tensors of this size from heaps of 32 MB, larger ones from heaps of 1 GB, which would hide what they take.
 BYTES = 8 * MB
 NUMBERS = 1 << 18  # of a copy to the CPU
-
-
-def resident() -> int:
-    """Bytes of the process that are in memory, as Linux counts them."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * 4096
 
 
 class Memory(ParallelTest):

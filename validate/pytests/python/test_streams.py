@@ -6,7 +6,7 @@ import threading
 
 import operations
 import torch
-from harness import ParallelTest, numbers
+from harness import ParallelTest, numbers, resident
 
 
 class Streams(ParallelTest):
@@ -149,16 +149,10 @@ class Streams(ParallelTest):
     def test_profiled_stream(self):
         """A stream that begins within torch.mps.profiler.profile() keeps no command buffers later."""
         self.need_mps()
-        if not os.path.exists("/proc/self/statm"):
+        if resident() < 0:
             self.skipTest("needs the memory of the process from /proc")
         weights = torch.ones(16, device="mps")
         self.compare(weights.cpu(), torch.ones(16), "before the threads", answer=False)
-
-        def resident():
-            self.synchronize()
-            gc.collect()
-            with open("/proc/self/statm", encoding="ascii") as file:
-                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
         def work(i):
             with torch.mps.profiler.profile():
@@ -171,6 +165,8 @@ class Streams(ParallelTest):
                         value = value + 1
                     torch.mps.Event().record()
                 self.compare(value.cpu(), torch.full((16,), 21.0), f"thread {i}, part {part}", answer=False)
+                self.synchronize()
+                gc.collect()
                 held.append(resident())
             self.counts.facts["bytes of growth"] = held[2] - held[1]
             self.assertLess(held[2] - held[1], 1 << 20, f"growth by {self.settings.iterations} rounds of 20 operators, of {held}")

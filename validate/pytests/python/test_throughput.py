@@ -11,11 +11,13 @@ import timeit
 
 import operations
 import torch
-from harness import ParallelTest, numbers
+from harness import ParallelTest, numbers, resident
 
 BATCHES = (1, 8, 64, 256)
 WARM_STEPS = 5
 STEPS_FACT = "steps a second"
+THREAD_BYTES_FACT = "bytes a thread"
+STREAMS_FACT = "streams"
 CPU_COSTS = ("add_", "view")
 
 
@@ -86,6 +88,41 @@ class Throughput(ParallelTest):
                 expected = torch.tensor(step(inputs[i], here)).expand(len(values))
                 self.compare(torch.tensor(values), expected, f"thread {i}", 1e-4)
                 self.counts.add(answers=len(values) - 1)
+        if len(times) == threads:
+            seconds = max(end for _, end in times.values()) - min(begin for begin, _ in times.values())
+            self.counts.facts[STEPS_FACT] = threads * iterations / seconds
+
+    def test_scale(self):
+        """So many threads, each with a stream of its own, all at once; the steps a second of all, what the process grew by for each
+        thread, and how many streams there are, are facts."""
+        self.need_mps()
+        device, iterations, threads = self.settings.device, self.settings.iterations, self.settings.threads
+        meet, done, times = threading.Barrier(threads), threading.Barrier(threads), {}
+        weight = numbers(0, 16, 16)
+        expected = torch.relu(numbers(1, 4, 16) @ weight).sum()
+        with torch.no_grad():
+            on_device, x = weight.to(device), numbers(1, 4, 16).to(device)
+            self.compare(torch.relu(x @ on_device).sum().cpu(), expected, "before the threads", 1e-4, answer=False)
+            before = resident()
+
+        def work(i):
+            found = []
+            with torch.no_grad():
+                for step in range(WARM_STEPS + iterations):
+                    if step == WARM_STEPS:
+                        meet.wait()
+                        begin = time.perf_counter()
+                    found.append(torch.relu(x @ on_device).sum().cpu())
+                    if step >= WARM_STEPS:
+                        self.done()
+            times[i] = (begin, time.perf_counter())
+            if done.wait() == 0:  # all have their streams yet
+                self.counts.facts[THREAD_BYTES_FACT] = (resident() - before) / threads
+                self.counts.facts[STREAMS_FACT] = torch.mps.stream_pool_stats()["streams"]
+            self.compare(torch.stack(found[WARM_STEPS:]), expected.expand(iterations), f"thread {i}", 1e-4)
+            self.counts.add(answers=iterations - 1)
+
+        self.together(work)
         if len(times) == threads:
             seconds = max(end for _, end in times.values()) - min(begin for begin, _ in times.values())
             self.counts.facts[STEPS_FACT] = threads * iterations / seconds
