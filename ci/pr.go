@@ -44,6 +44,7 @@ type Options struct {
 	Series   *patches.LintResult // what lint says about the series
 	Runs     *patches.RunsResult // what is recorded of its verification
 	Out      string              // folder of the texts
+	First    bool                // it is the first pull request, which needs no other, and not the series
 	Mailbox  string              // folder of mail files; empty makes branches instead
 	Replace  bool                // move branches that are at other commits
 	DryRun   bool

@@ -40,6 +40,7 @@ type page struct {
 	baseline           string
 	report             *reports.Report
 	onBase             bool // the stack is on the commit that the report's series was on
+	first              bool // it is no part of a stack
 	author, reviewedBy string
 }
 
@@ -71,7 +72,7 @@ func (p *Prepared) texts(ctx context.Context, checkout *fork.Checkout, series *p
 		}
 		at := slices.IndexFunc(series.Patches, func(patch *patches.Patch) bool { return patch.Name == request.Name })
 		one := page{Request: request, Ready: options.Ready, Total: len(p.Requests), Words: wordsBegin + "\n" + words + wordsEnd, Onto: code(short(p.Onto)),
-			Message: request.layer.Patch.Header.Body, baseline: series.Baseline.Name, report: options.Report, onBase: base == p.Onto,
+			Message: request.layer.Patch.Header.Body, baseline: series.Baseline.Name, report: options.Report, onBase: base == p.Onto, first: options.First,
 			author: request.layer.Patch.Header.AuthorName, reviewedBy: options.Reviewer}
 		if i > 0 {
 			one.Below = p.Requests[i-1].Title
@@ -159,6 +160,9 @@ func (p *page) commands() string {
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "python test/test_mps.py  # on a Mac, with this stack built")
+	}
+	if p.first {
+		return strings.Join(append(lines, "go test -run TestFirstPullRequestKeepsThreadsAlive ./validate/runtime  # in mpsforge's repository, on Linux, over a software Metal"), "\n")
 	}
 	return strings.Join(append(lines, fmt.Sprintf("mpsforge verify --baseline %s --stages conformance,runtime,python --ablate %s  # on Linux, over a software Metal", p.baseline, p.Name)), "\n")
 }

@@ -26,6 +26,7 @@ style as upstream does. Refuses, with exit code 4, unless every stage passed on 
 a dry run only warns. Nothing is pushed or opened: the commands for that are printed. HEAD and the work tree stay as
 they are. What you write between the two comments under Summary is kept by later runs.
 
+  mpsforge pr --issue 123456 --first                    one for itself: two threads live, 128 lines
   mpsforge pr --issue 123456                            drafts on the baseline's commit
   mpsforge pr --issue 123456 --onto origin/main --report out.json
   mpsforge pr --issue 123456 --mailbox mails            mail files instead of branches
@@ -34,6 +35,7 @@ they are. What you write between the two comments under Summary is kept by later
     --author "A. Person <a@example.org>" --reviewed-by-human "B. Person <b@example.org>"
   mpsforge pr status --onto origin/main                 patch by patch: size, status, there already, conflicts`,
 		flags: checkoutFlags(ontoFlag(),
+			&cli.BoolFlag{Name: "first", Usage: "the first pull request, which needs no other, in place of the stack"},
 			&cli.StringFlag{Name: "issue", Usage: "`NUMBER` or address of upstream's issue, for patches without a trailer Fixes:"},
 			&cli.StringFlag{Name: "report", Usage: "`FILE.json` of mpsforge verify, to show what ran"},
 			&cli.StringFlag{Name: "out", Value: "mpsforge-pr", Usage: "`DIR` for the texts"},
@@ -55,7 +57,7 @@ func ontoFlag() cli.Flag {
 
 func pullRequests(ctx context.Context, c call) (result, error) {
 	options := ci.Options{Onto: c.String("onto"), Issue: c.String("issue"), Author: c.String("author"), Reviewer: c.String("reviewed-by-human"),
-		Ready: c.Bool("ready"), Out: c.String("out"), Mailbox: c.String("mailbox"), Replace: c.Bool("replace"), DryRun: c.Bool("dry-run")}
+		Ready: c.Bool("ready"), First: c.Bool("first"), Out: c.String("out"), Mailbox: c.String("mailbox"), Replace: c.Bool("replace"), DryRun: c.Bool("dry-run")}
 	for _, dir := range []*string{&options.Out, &options.Mailbox} {
 		if *dir == "" {
 			continue
@@ -64,6 +66,9 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 		if *dir, err = filepath.Abs(*dir); err != nil { // printed commands change folders
 			return result{}, err
 		}
+	}
+	if options.First && c.String("report") != "" {
+		return result{}, usagef("--report: a report is of the whole series, and shows nothing of --first")
 	}
 	if path := c.String("report"); path != "" {
 		err := checkInput("--report", path)
@@ -86,7 +91,11 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 	if options.Series, err = patches.Lint(files, series.Baseline.Name, validate.ScenarioNames()); err != nil {
 		return result{}, err
 	}
-	if options.Runs, err = patches.LintRuns(files, series.Baseline.Name, validate.StageNames()); err != nil {
+	if options.First { // the stages are run on the whole series; TestFirstPullRequestKeepsThreadsAlive runs what this one claims
+		if series, err = patches.Load(patches.First(files), series.Baseline.Name); err != nil {
+			return result{}, fmt.Errorf("the first pull request: %w", err)
+		}
+	} else if options.Runs, err = patches.LintRuns(files, series.Baseline.Name, validate.StageNames()); err != nil {
 		return result{}, err
 	}
 	prepared, err := ci.Prepare(ctx, checkout, series, options, c.sink)

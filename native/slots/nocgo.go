@@ -18,7 +18,7 @@ func Load(string) (*Subject, error) { return nil, ErrNoCgo }
 func (*Subject) Identity() string { return "" }
 
 // Parse is never reached.
-func (*Subject) Parse(_, _, _ *string) (Config, []string) { return Config{}, nil }
+func (*Subject) Parse(_, _ *string) (Config, []string) { return Config{}, nil }
 
 // New returns ErrNoCgo.
 func (*Subject) New(Config) (*Slots, error) { return nil, ErrNoCgo }

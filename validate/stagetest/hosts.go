@@ -2,6 +2,7 @@ package stagetest
 
 import (
 	"context"
+	"io/fs"
 	"testing"
 
 	"mpsforge/fork/builds"
@@ -9,6 +10,7 @@ import (
 	"mpsforge/fork/host/hosttest"
 	"mpsforge/internal/events"
 	"mpsforge/native"
+	"mpsforge/patches"
 )
 
 // HostBuild gives HostBuildOf 2.6.0.
@@ -20,7 +22,28 @@ func HostBuild(ctx context.Context, t testing.TB, flavour builds.Flavour, stock,
 // HostBuildOf builds the real tree of a baseline, stock or with the series. A machine without what that needs skips the test.
 func HostBuildOf(ctx context.Context, t testing.TB, baseline string, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
 	t.Helper()
-	root, torch, checkout, series, cache := hosttest.InputsOf(t, baseline)
+	return hostBuild(ctx, t, patches.Embedded(), baseline, flavour, stock, tests)
+}
+
+// HostBuildOfFirst builds the real tree of a baseline with its first pull request alone.
+func HostBuildOfFirst(ctx context.Context, t testing.TB, baseline string) (*host.Build, *host.Root, *patches.Series) {
+	t.Helper()
+	files := patches.First(patches.Embedded())
+	series, err := patches.Load(files, baseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, root := hostBuild(ctx, t, files, baseline, builds.Plain, false, false)
+	return built, root, series
+}
+
+func hostBuild(ctx context.Context, t testing.TB, files fs.FS, baseline string, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
+	t.Helper()
+	root, torch, checkout, _, cache := hosttest.InputsOf(t, baseline)
+	series, err := patches.Load(files, baseline)
+	if err != nil {
+		t.Fatal(err)
+	}
 	source, err := checkout.Patched(ctx, series, cache)
 	if stock {
 		source, err = checkout.Stock(ctx, cache)
