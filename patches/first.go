@@ -1,6 +1,8 @@
 package patches
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -14,6 +16,17 @@ const firstDir = "first"
 // alive, by itself, of lines that the whole series has, too. What is known of the baseline is the same; what
 // was found about the whole series is not there. Without a folder "first" a baseline is unknown.
 func First(files fs.FS) fs.FS { return first{files} }
+
+// ErrNoFirst is returned, wrapped, for a baseline whose folder has no first pull request.
+var ErrNoFirst = errors.New("there is no first pull request")
+
+// LoadFirst loads a baseline's first pull request.
+func LoadFirst(files fs.FS, baseline string) (*Series, error) {
+	if _, err := fs.Stat(files, path.Join(baseline, firstDir, seriesFile)); err != nil {
+		return nil, fmt.Errorf("%w for %s: its folder of patches has no %s/%s: %w", ErrNoFirst, baseline, firstDir, seriesFile, err)
+	}
+	return Load(First(files), baseline)
+}
 
 type first struct{ files fs.FS }
 

@@ -18,12 +18,11 @@ func TestFirstPullRequestIsOfTheSeries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := First(Embedded())
-		series, err := Load(files, baseline)
+		series, err := LoadFirst(Embedded(), baseline)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := Lint(files, baseline, nil)
+		found, err := Lint(First(Embedded()), baseline, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

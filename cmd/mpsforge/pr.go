@@ -92,8 +92,8 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 		return result{}, err
 	}
 	if options.First { // the stages are run on the whole series; TestFirstPullRequestKeepsThreadsAlive runs what this one claims
-		if series, err = patches.Load(patches.First(files), series.Baseline.Name); err != nil {
-			return result{}, fmt.Errorf("the first pull request: %w", err)
+		if series, err = patches.LoadFirst(files, series.Baseline.Name); err != nil {
+			return result{}, fmt.Errorf("%w; leave --first out for the stack", err)
 		}
 	} else if options.Runs, err = patches.LintRuns(files, series.Baseline.Name, validate.StageNames()); err != nil {
 		return result{}, err

@@ -28,12 +28,11 @@ func HostBuildOf(ctx context.Context, t testing.TB, baseline string, flavour bui
 // HostBuildOfFirst builds the real tree of a baseline with its first pull request alone.
 func HostBuildOfFirst(ctx context.Context, t testing.TB, baseline string) (*host.Build, *host.Root, *patches.Series) {
 	t.Helper()
-	files := patches.First(patches.Embedded())
-	series, err := patches.Load(files, baseline)
+	series, err := patches.LoadFirst(patches.Embedded(), baseline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, root := hostBuild(ctx, t, files, baseline, builds.Plain, false, false)
+	built, root := hostBuild(ctx, t, patches.First(patches.Embedded()), baseline, builds.Plain, false, false)
 	return built, root, series
 }
 
