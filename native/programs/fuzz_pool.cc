@@ -31,11 +31,9 @@ struct Tensor {
 class Session {
  public:
   explicit Session(Choices choices) : choices_(choices) {
-    static const char* const settings[] = {"PYTORCH_MPS_STREAM_POOL_SIZE=",
-                                           "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=",
-                                           "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=wait:",
-                                           "PYTORCH_MPS_STREAM_PER_THREAD=",
-                                           "PYTORCH_MPS_GRAPH_CACHE_SIZE="};
+    static const char* const settings[] = {
+        "PYTORCH_MPS_STREAM_POOL_SIZE=", "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=",
+        "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=wait:", "PYTORCH_MPS_STREAM_PER_THREAD=", "PYTORCH_MPS_GRAPH_CACHE_SIZE="};
     std::string environment;
     for (auto count = choices_.below(3); count > 0; --count) {
       environment += settings[choices_.below(5)];
