@@ -228,7 +228,7 @@ var faults = []fault{
 		old: "handlers_.push_back(std::move(function));\n", new: "handlers_.push_back(function);\n    attach_handlers();\n    handlers_.push_back(std::move(function));\n",
 		want: sighting{kind: script.Violation, text: `^completed handler added while a command encoder is open`}},
 	{name: "matrix kernels are encoded without the lock", file: "pool/operators.cc",
-		old: "if (!lock.owns_lock()) lock.lock();", new: "",
+		old: "const sync::Lock lock(pool_.encode_lock);", new: "",
 		want: sighting{kind: script.Model, signature: 10, text: `A and B index not found`}},
 	{name: "streams are changed off their queue", file: "pool/stream.h",
 		old: "if (here() == this) {", new: "if (true) {", way: searched,
