@@ -2,7 +2,6 @@ package stagetest
 
 import (
 	"context"
-	"io/fs"
 	"testing"
 
 	"mpsforge/fork/builds"
@@ -22,7 +21,7 @@ func HostBuild(ctx context.Context, t testing.TB, flavour builds.Flavour, stock,
 // HostBuildOf builds the real tree of a baseline, stock or with the series. A machine without what that needs skips the test.
 func HostBuildOf(ctx context.Context, t testing.TB, baseline string, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
 	t.Helper()
-	return hostBuild(ctx, t, patches.Embedded(), baseline, flavour, stock, tests)
+	return hostBuild(ctx, t, baseline, nil, flavour, stock, tests)
 }
 
 // HostBuildOfFirst builds the real tree of a baseline with its first pull request alone.
@@ -32,16 +31,16 @@ func HostBuildOfFirst(ctx context.Context, t testing.TB, baseline string) (*host
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, root := hostBuild(ctx, t, patches.First(patches.Embedded()), baseline, builds.Plain, false, false)
+	built, root := hostBuild(ctx, t, baseline, series, builds.Plain, false, false)
 	return built, root, series
 }
 
-func hostBuild(ctx context.Context, t testing.TB, files fs.FS, baseline string, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
+// hostBuild builds a series; nil is the whole one.
+func hostBuild(ctx context.Context, t testing.TB, baseline string, series *patches.Series, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
 	t.Helper()
-	root, torch, checkout, _, cache := hosttest.InputsOf(t, baseline)
-	series, err := patches.Load(files, baseline)
-	if err != nil {
-		t.Fatal(err)
+	root, torch, checkout, whole, cache := hosttest.InputsOf(t, baseline)
+	if series == nil {
+		series = whole
 	}
 	source, err := checkout.Patched(ctx, series, cache)
 	if stock {

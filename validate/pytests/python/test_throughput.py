@@ -88,9 +88,13 @@ class Throughput(ParallelTest):
                 expected = torch.tensor(step(inputs[i], here)).expand(len(values))
                 self.compare(torch.tensor(values), expected, f"thread {i}", 1e-4)
                 self.counts.add(answers=len(values) - 1)
-        if len(times) == threads:
+        self.note_speed(times)
+
+    def note_speed(self, times: dict[int, tuple[float, float]]):
+        """Makes the steps a second of all threads a fact, from when each began and ended; if one did not, there is none."""
+        if len(times) == self.settings.threads:
             seconds = max(end for _, end in times.values()) - min(begin for begin, _ in times.values())
-            self.counts.facts[STEPS_FACT] = threads * iterations / seconds
+            self.counts.facts[STEPS_FACT] = self.settings.threads * self.settings.iterations / seconds
 
     def test_scale(self):
         """So many threads, each with a stream of its own, all at once; the steps a second of all, what the process grew by for each
@@ -123,9 +127,7 @@ class Throughput(ParallelTest):
             self.counts.add(answers=iterations - 1)
 
         self.together(work)
-        if len(times) == threads:
-            seconds = max(end for _, end in times.values()) - min(begin for begin, _ in times.values())
-            self.counts.facts[STEPS_FACT] = threads * iterations / seconds
+        self.note_speed(times)
 
     def test_cpu_cost(self):
         """What operators of the CPU cost in a process whose threads have used MPS, by what they cost in one where only the main
