@@ -386,6 +386,8 @@ var slotScenarios = []slotScenario{
 		pool := t.give(1, slots.Wait, 1<<63-1)
 		t.fill(pool, 1)
 		waiter := t.start(pool, 1)
+		time.Sleep(500 * time.Millisecond) // a release at once would serve one whose limit has ended, but who still waits for the lock
+		t.asleep(waiter, "the waiter")
 		t.release(pool, 0, 1)
 		t.served(waiter, 0, 3)
 	}},
