@@ -24,7 +24,7 @@ func Example() {
 	fmt.Println("every hunk exact by digest:", linted.Verified == linted.Hunks)
 	fmt.Println("errors:", len(linted.Of(patches.SeverityError)))
 	// Output:
-	// v2.9.1 stream-slots by mpsforge
+	// v2.9.1 stream-discipline by mpsforge
 	// every hunk exact by digest: true
 	// errors: 0
 }

@@ -173,7 +173,7 @@ func long(t testing.TB) fstest.MapFS {
 	t.Helper()
 	var patches []string
 	for i := range maxSeries/maxPatch + 1 {
-		patches = append(patches, fmt.Sprintf("p%c", 'a'+i), good(created(fmt.Sprintf("new%d", i), numbered(600))))
+		patches = append(patches, fmt.Sprintf("p%c", 'a'+i), good(created(fmt.Sprintf("new%d", i), numbered(maxPatch))))
 	}
 	return fixture(tree, append(patches, "tests", good(created("test/t.py", numbered(500))))...)
 }

@@ -60,8 +60,9 @@ var ErrUnknownBaseline = errors.New("no such baseline")
 type Series struct {
 	Baseline Baseline
 	Patches  []*Patch
-	dir      fs.FS // of the baseline; nil for a series made in memory
-	all      fs.FS // that the baseline is one of
+	Parts    []Part // in the order of application; none in a series that is not divided
+	dir      fs.FS  // of the baseline; nil for a series made in memory
+	all      fs.FS  // that the baseline is one of
 }
 
 // Neighbours gives the facts of the baselines that the series was loaded beside, its own first.
@@ -163,7 +164,59 @@ func Load(fsys fs.FS, baseline string) (*Series, error) {
 		}
 		s.Patches = append(s.Patches, p)
 	}
+	s.Parts = partsOf(entries)
 	return s, nil
+}
+
+// Part is a part of a series that can be had without those after it, by a line "# part: NAME" before its first patch.
+type Part struct {
+	Name string
+	Last string // its last patch
+}
+
+func partsOf(entries []entry) []Part {
+	var parts []Part
+	for _, e := range entries {
+		if e.part == "" {
+			continue
+		}
+		if n := len(parts); n > 0 && parts[n-1].Name == e.part {
+			parts[n-1].Last = e.name
+		} else {
+			parts = append(parts, Part{e.part, e.name})
+		}
+	}
+	return parts
+}
+
+// Applied gives, where the names are those of one or more first parts but not of all patches, the series up to there and the last of
+// these parts; else the series itself and "".
+func (s *Series) Applied(names []string) (*Series, string) {
+	for _, part := range s.Parts {
+		last := slices.IndexFunc(s.Patches, func(p *Patch) bool { return p.Name == part.Last })
+		same := func(p *Patch, name string) bool { return p.Name == name }
+		if last < len(s.Patches)-1 && slices.EqualFunc(s.Patches[:last+1], names, same) {
+			some := *s
+			some.Patches = s.Patches[:last+1]
+			return &some, part.Name
+		}
+	}
+	return s, ""
+}
+
+// ErrNoPart is returned, wrapped, for the name of a part that the series does not have.
+var ErrNoPart = errors.New("the series has no such part")
+
+// UpTo gives the last patch of a part: what is applied up to it is that part, and those before it.
+func (s *Series) UpTo(part string) (string, error) {
+	var known []string
+	for _, one := range s.Parts {
+		if one.Name == part {
+			return one.Last, nil
+		}
+		known = append(known, one.Name)
+	}
+	return "", fmt.Errorf("%w: %q%s", ErrNoPart, part, suggest.Names(part, known))
 }
 
 // baselineDir is the directory of a baseline; the name comes from a flag, so it must not lead elsewhere.
@@ -233,6 +286,7 @@ func lazy(pattern string) func() *regexp.Regexp {
 type entry struct {
 	name string
 	line int
+	part string // that it belongs to; empty: none
 }
 
 // seriesFault is a line of a series file that breaks its format.
@@ -244,11 +298,15 @@ type seriesFault struct {
 var (
 	slug    = lazy(`^[a-z0-9]+(-[a-z0-9]+)*\.patch$`)
 	ordinal = lazy(`^[0-9]+(-|\.)`)
+	heading = lazy(`^#\s*part:\s*(.*)$`)
 )
 
-// parseSeries reads quilt's series format without its options: a name a line, comments, blank lines.
+// parseSeries reads quilt's series format without its options: a name a line, comments, blank lines. The comment "# part: NAME"
+// begins a part.
 func parseSeries(text string) (entries []entry, faults []seriesFault) {
 	seen := map[string]int{}
+	begun := map[string]int{}
+	part := ""
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
@@ -259,12 +317,22 @@ func parseSeries(text string) (entries []entry, faults []seriesFault) {
 		fault := func(do, why string, args ...any) {
 			faults = append(faults, seriesFault{n, fmt.Sprintf(why, args...), do})
 		}
+		begins := heading().FindStringSubmatch(strings.TrimSpace(line))
 		switch {
+		case begins != nil && CheckName(begins[1]) != nil:
+			fault("name the part in one word of small letters, like fixes", "%q is no name of a part", begins[1])
+		case begins != nil && begun[begins[1]] > 0:
+			fault("put its patches in one place", "the part %s has begun on line %d already", begins[1], begun[begins[1]])
+		case begins != nil && part == "" && len(entries) > 0:
+			fault("begin a part before the first patch, too", "the patches before the part %s are in none", begins[1])
+		case begins != nil:
+			part = begins[1]
+			begun[part] = n
 		case len(fields) == 0:
 		case len(fields) > 1:
 			fault("write one file name per line", "%q after the name: quilt's options are not part of this format", fields[1])
 		case !slug().MatchString(fields[0]):
-			fault("name the file like stream-slots.patch", "%q is not a slug (small letters, digits, single hyphens) ending in .patch", fields[0])
+			fault("name the file like stream-pool.patch", "%q is not a slug (small letters, digits, single hyphens) ending in .patch", fields[0])
 		case ordinal().MatchString(fields[0]):
 			fault("drop the number; the series file holds the order", "%q begins with a number", fields[0])
 		case fields[0] == CumulativeFile:
@@ -273,7 +341,7 @@ func parseSeries(text string) (entries []entry, faults []seriesFault) {
 			fault("delete one of the two lines", "%q is listed on line %d already", fields[0], seen[fields[0]])
 		default:
 			seen[fields[0]] = n
-			entries = append(entries, entry{strings.TrimSuffix(fields[0], suffix), n})
+			entries = append(entries, entry{strings.TrimSuffix(fields[0], suffix), n, part})
 		}
 	}
 	return entries, faults

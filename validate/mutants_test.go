@@ -59,9 +59,9 @@ func TestMutantPasses(t *testing.T) {
 		mutant patches.Mutant
 		stages string
 	}{
-		"slot allocator": {patches.Mutant{Patch: "stream-slots", Path: allocator.Header}, "conformance; checkout,runtime; python; runtime; operators"},
+		"slot allocator": {patches.Mutant{Patch: "thread-leases", Path: allocator.Header}, "conformance; checkout,runtime; python; runtime; operators"},
 		"Python":         {patches.Mutant{Patch: "python-streams", Path: "torch/mps/streams.py"}, "python; checkout,runtime; runtime; operators"},
-		"the rest":       {patches.Mutant{Patch: "matrix-kernel-locks", Path: "aten/src/ATen/mps/MPSStream.mm"}, "checkout,runtime; python; runtime; operators"},
+		"the rest":       {patches.Mutant{Patch: "graph-and-kernel-cache", Path: "aten/src/ATen/mps/MPSStream.mm"}, "checkout,runtime; python; runtime; operators"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stages []string
@@ -73,7 +73,7 @@ func TestMutantPasses(t *testing.T) {
 				switch {
 				case len(options.Stages) == 1 && len(scenarios) > 0:
 					t.Errorf("%s: %v", stages, scenarios)
-				case len(options.Stages) > 1 && (len(scenarios) < len(runtimestage.ScenarioNames()) || c.mutant.Patch == "matrix-kernel-locks" && scenarios[0] != "matrix-kernels"):
+				case len(options.Stages) > 1 && (len(scenarios) < len(runtimestage.ScenarioNames()) || c.mutant.Patch == "graph-and-kernel-cache" && scenarios[0] != "cold-start"):
 					t.Errorf("%s: %v", stages, scenarios)
 				}
 			}

@@ -18,10 +18,15 @@ func applyCommand(std streams) *cli.Command {
 		about: `Each patch becomes one commit with its author, date and message. Only files whose bytes change are
 written. When all patches are applied already, nothing happens. If a run was interrupted, the next one finishes or undoes it.
 
+The series has parts, each better than PyTorch as it is at its end: fixes makes one stream safe for any number of threads, streams
+gives each thread its own, extras is the rest. A part brings those before it.
+
   mpsforge apply                          the whole series on ./pytorch
   mpsforge apply --check                  would it work? writes nothing
-  mpsforge apply --until stream-slots     the patches up to that one`,
+  mpsforge apply --part fixes             safe threads, on the one stream of stock
+  mpsforge apply --until stream-pool      the patches up to that one`,
 		flags: checkoutFlags(
+			&cli.StringFlag{Name: "part", Usage: "apply the patches up to the end of the part `NAME`: fixes, streams or extras"},
 			&cli.StringFlag{Name: "until", Usage: "apply the patches up to `NAME`, that one included"},
 			&cli.BoolFlag{Name: "check", Usage: "only show whether it would work; write nothing"}),
 		action: changeAction("applied", "verify --quick", (*fork.Checkout).Apply),
@@ -32,7 +37,7 @@ func unapplyCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "unapply", usage: "remove the series from the checkout, last patch first", ui: workUI,
 		about: `  mpsforge unapply                        back to the baseline
-  mpsforge unapply --until stream-slots   remove patches down to that one, that one included
+  mpsforge unapply --until stream-pool    remove patches down to that one, that one included
   mpsforge unapply --check                would it work? writes nothing`,
 		flags: checkoutFlags(
 			&cli.StringFlag{Name: "until", Usage: "remove patches down to `NAME`, that one included"},
@@ -52,7 +57,16 @@ func changeAction(done, next string, run change) func(context.Context, call) (re
 			return result{}, err
 		}
 		defer checkout.Close()
-		made, err := run(checkout, ctx, series, fork.Options{Until: c.String("until"), Check: c.Bool("check")}, c.sink)
+		until := c.String("until")
+		if part := c.String("part"); part != "" {
+			if until != "" {
+				return result{}, usagef("--part and --until both say where to end: give one of them")
+			}
+			if until, err = series.UpTo(part); err != nil {
+				return result{}, fmt.Errorf("--part: %w", err)
+			}
+		}
+		made, err := run(checkout, ctx, series, fork.Options{Until: until, Check: c.Bool("check")}, c.sink)
 		if err != nil {
 			return result{}, err
 		}

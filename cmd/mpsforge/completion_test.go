@@ -49,8 +49,8 @@ func TestCompletionOffers(t *testing.T) {
 		{"apply --ch", "--check --checkout"},
 		{"apply --check --ch", "--checkout"}, // a flag that is there already is not offered
 		{"export --name a=b --na", "--name"}, // but one that may be repeated is
-		{"apply -", "--until --check --checkout --baseline --patches --json --progress --quiet -q --help -h"},
-		{"apply --until stream-", "stream-slots stream-discipline stream-pool stream-choice"},
+		{"apply -", "--part --until --check --checkout --baseline --patches --json --progress --quiet -q --help -h"},
+		{"apply --until stream-", "stream-discipline stream-pool"},
 		{"port --patch=hand", "--patch=hand-over"},
 		{"status --baseline ", "v2.6.0 v2.9.1"},
 		{"verify --stages ref", "reference"},

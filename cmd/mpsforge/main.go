@@ -110,7 +110,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case is(errNoCheckout):
 		return exitEnvironment
-	case errors.As(err, &usage), is(git.ErrNotRepository, fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline, patches.ErrNoFirst, validate.ErrUnknownStage, crash.ErrUnknownSignature, msl.ErrRequest, pytests.ErrTestPattern, repro.ErrNone, ci.ErrOptions, reports.ErrUnwritable):
+	case errors.As(err, &usage), is(git.ErrNotRepository, fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline, patches.ErrNoFirst, patches.ErrNoPart, validate.ErrUnknownStage, crash.ErrUnknownSignature, msl.ErrRequest, pytests.ErrTestPattern, repro.ErrNone, ci.ErrOptions, reports.ErrUnwritable):
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotResolved, fork.ErrBranch):

@@ -43,12 +43,11 @@ A wheel for Linux is for the host build of the stock sources ("mpsforge build --
 for Apple silicon, with any Python. It is made on Linux and has not been run on a Mac: its library is linked with PyTorch's, and then
 checked as in the stage mac.
 
-The checkout must have the whole series, or only the patches up to event-streams. With these alone there are no streams: threads are
-safe and take turns.
+The checkout must have the whole series, or its part fixes alone. With that there are no streams: threads are safe and take turns.
 
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist --platform macos
-  mpsforge apply --until event-streams --checkout pytorch && mpsforge overlay build --checkout pytorch --out dist`,
+  mpsforge apply --part fixes --checkout pytorch && mpsforge overlay build --checkout pytorch --out dist`,
 		flags: checkoutFlags(hostFlags(&cli.StringFlag{Name: "out", Value: ".", Usage: "`DIR` for the wheel"},
 			&cli.StringFlag{Name: "platform", Usage: "what the wheel is for, `NAME`: " + strings.Join(overlayPlatforms, " or ") + " (default: this system)"})...),
 		action: func(ctx context.Context, c call) (result, error) {
@@ -97,22 +96,20 @@ func (c call) buildOverlayForMac(ctx context.Context) (result, error) {
 	return found, err
 }
 
-// withoutStreams is the last patch of the shorter overlay: threads are safe and take turns on one stream.
-const withoutStreams = "event-streams"
-
-// overlayPart refuses a checkout whose patches make no overlay, whose own bindings are for the two ends only, and gives the digest of
-// those that it has.
+// overlayPart refuses a checkout whose patches make no overlay, whose own bindings are for the whole series and for its first part, which
+// has no streams, and gives the digest of those that it has.
 func overlayPart(checkout string, identity builds.Stamp, series *patches.Series) (digest string, err error) {
-	part := *series
+	part, name := series.Applied(identity.Patches)
 	var all []string
-	for i, p := range series.Patches {
+	for _, p := range part.Patches {
 		all = append(all, p.Name)
-		if p.Name == withoutStreams && len(identity.Patches) < len(series.Patches) {
-			part.Patches = series.Patches[:i+1]
-		}
 	}
-	if !slices.Equal(identity.Patches, all[:len(part.Patches)]) {
-		return "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all or those up to %s: mpsforge apply, or mpsforge apply --until %s, puts them on", checkout, len(identity.Patches), len(all), withoutStreams, withoutStreams)
+	if !slices.Equal(identity.Patches, all) || name != "" && name != series.Parts[0].Name {
+		first := ""
+		if len(series.Parts) > 1 {
+			first = fmt.Sprintf(" or those of the part %s: mpsforge apply --part %[1]s, or", series.Parts[0].Name)
+		}
+		return "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all%s mpsforge apply, puts them on", checkout, len(identity.Patches), len(series.Patches), cmp.Or(first, ":"))
 	}
 	return part.Digest(), nil
 }

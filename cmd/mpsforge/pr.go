@@ -26,7 +26,7 @@ style as upstream does. Refuses, with exit code 4, unless every stage passed on 
 a dry run only warns. Nothing is pushed or opened: the commands for that are printed. HEAD and the work tree stay as
 they are. What you write between the two comments under Summary is kept by later runs.
 
-  mpsforge pr --issue 123456 --first                    one for itself: two threads live, 128 lines
+  mpsforge pr --issue 123456 --first                    one for itself: two threads live, 124 lines
   mpsforge pr --issue 123456                            drafts on the baseline's commit
   mpsforge pr --issue 123456 --onto origin/main --report out.json
   mpsforge pr --issue 123456 --mailbox mails            mail files instead of branches

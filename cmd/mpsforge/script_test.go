@@ -266,7 +266,7 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 	for i, mail := range mails {
 		check(os.Rename(mail, filepath.Join(dir, names[i]+".patch")))
 	}
-	check(os.WriteFile(filepath.Join(dir, "series"), []byte("slots.patch\nstreams.patch\ntidy.patch\n"), 0o644))
+	check(os.WriteFile(filepath.Join(dir, "series"), []byte("# part: fixes\nslots.patch\n# part: streams\nstreams.patch\ntidy.patch\n"), 0o644))
 	record := func(name string, source *patches.Source, paths ...string) (base string) {
 		base = git(up, "rev-parse", name+"^{commit}")
 		read := func(path string) (string, []byte, error) {

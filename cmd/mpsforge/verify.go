@@ -304,7 +304,12 @@ func (c call) verify(ctx context.Context) (result, error) {
 	switch {
 	case err == nil:
 		defer checkout.Close()
-		options.Checkout, options.Series = checkout, series
+		status, err := checkout.Status(ctx, series)
+		if err != nil {
+			return result{}, err
+		}
+		options.Checkout = checkout
+		options.Series, _ = series.Applied(status.Applied()) // a part by itself is a series to verify
 	case errors.Is(err, errNoCheckout):
 		options.NoCheckout = fmt.Sprintf("there is no checkout at %s; mpsforge fetch gets one", c.String("checkout"))
 		if options.Series, err = c.series(""); err != nil {

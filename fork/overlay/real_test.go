@@ -149,7 +149,7 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 
 	t.Run("status names the overlay for every part", func(t *testing.T) {
 		s := p.status(t)
-		if !s.Active || s.Why() != "" || s.Kernels["MPS"][s.Library] < 700 || s.Symbols < 1000 || len(s.Rebound) == 0 || !slices.Contains(s.Patches, "stream-slots") {
+		if !s.Active || s.Why() != "" || s.Kernels["MPS"][s.Library] < 700 || s.Symbols < 1000 || len(s.Rebound) == 0 || !slices.Contains(s.Patches, "thread-leases") {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -264,7 +264,7 @@ func TestOverlayWithoutStreams(t *testing.T) {
 	}
 	p := install(t, "stream-pool")
 	t.Run("status names its patches", func(t *testing.T) {
-		if s := p.status(t); !s.Active || s.Why() != "" || len(s.Patches) != 7 || s.Patches[6] != "event-streams" {
+		if s := p.status(t); !s.Active || s.Why() != "" || len(s.Patches) != 5 || s.Patches[4] != "event-streams" {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -278,6 +278,9 @@ func TestOverlayWithoutStreams(t *testing.T) {
 			}
 		})
 	}
+	t.Run("its graphs are counted", func(t *testing.T) {
+		p.trapped.must(t, "True\n", "-c", "import torch; torch.ones(2, device='mps').exp().cpu(); print(torch.mps.graph_cache_stats()['limit'] > 0)")
+	})
 	t.Run("one stream serves all threads, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "False {0}\n", "-c", oneStream) })
 }
 

@@ -33,6 +33,12 @@ c10::Stream stream_of(int64_t id) { return c10::Stream(c10::Stream::UNSAFE, guar
 using Library = std::shared_ptr<DynamicMetalShaderLibrary>;
 using Kernel = std::shared_ptr<MetalKernelFunction>;
 
+std::string lines_of(const std::vector<std::pair<std::string, uint64_t>>& counters) {
+  std::ostringstream lines;
+  for (const auto& [name, value] : counters) lines << name << '\t' << value << '\n';
+  return lines.str();
+}
+
 }  // namespace
 
 int attempt(const std::function<void()>& call) noexcept {
@@ -76,6 +82,10 @@ int mpsforge_overlay_synchronize() {
 
 int mpsforge_overlay_empty_cache() {
   return attempt([] { hooks().emptyCache(); });
+}
+
+int mpsforge_overlay_graph_statistics(const char** text) {
+  return attempt([&] { *text = keep(lines_of(hooks().graphCacheStatistics())); });
 }
 
 int mpsforge_overlay_profiler_stop() {
@@ -143,11 +153,7 @@ int mpsforge_overlay_stream_release() {
 }
 
 int mpsforge_overlay_stream_statistics(const char** text) {
-  return attempt([&] {
-    std::ostringstream lines;
-    for (const auto& [name, value] : hooks().streamPoolStatistics()) lines << name << '\t' << value << '\n';
-    *text = keep(lines.str());
-  });
+  return attempt([&] { *text = keep(lines_of(hooks().streamPoolStatistics())); });
 }
 
 int mpsforge_overlay_external_begin(const void* expected, void** queue) {

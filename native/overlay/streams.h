@@ -1,4 +1,4 @@
-// Whether the checkout has the whole series, or only the patches up to event-streams: threads are safe and take turns.
+// Whether the checkout has the whole series, or only its part fixes: threads are safe and take turns.
 #ifndef MPSFORGE_OVERLAY_STREAMS_H
 #define MPSFORGE_OVERLAY_STREAMS_H
 

@@ -66,7 +66,7 @@ func checkSilentFunctions(dir string, stock func(file string) (string, error), r
 		return err
 	}
 	if !strings.Contains(string(pool), "deferMPSError") {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "31", Verdict: reports.Skipped, Detail: "the patch deferred-errors is not applied"})
+		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "31", Verdict: reports.Skipped, Detail: "no patch is applied that keeps errors (stream-pool)"})
 		return nil
 	}
 	found, read, err := escapes(dir, stock)

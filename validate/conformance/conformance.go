@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/words"
@@ -34,6 +35,9 @@ func Stage() stage.Stage {
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
 	if env.Checkout == nil {
 		return stage.Skipf("%s", env.NoCheckout)
+	}
+	if !slices.Contains(env.Series.TouchedPaths(), allocator.Header) {
+		return stage.Skipf("the patches on the checkout end before thread-leases, which brings the slot allocator")
 	}
 	_, asHead, err := env.Checkout.WorkFile(ctx, allocator.Header)
 	if err != nil {

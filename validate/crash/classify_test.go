@@ -205,7 +205,7 @@ func TestClassifyLimits(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	series := &patches.Series{Patches: []*patches.Patch{{Name: "stream-slots"}, {Name: "stream-discipline"}}}
+	series := &patches.Series{Patches: []*patches.Patch{{Name: "thread-leases"}, {Name: "stream-discipline"}}}
 	for query, want := range map[string]string{
 		"4": "commit-with-open-encoder", " 18 ": "gpu-fault", "INVALID-KERNEL-DAG": "invalid-kernel-dag", "mlir-error": "mlir-error",
 		"x [_MTLCommandBuffer commit]:683: failed assertion `commit command buffer with uncommitted encoder'": "commit-with-open-encoder",
@@ -231,8 +231,8 @@ func TestExplain(t *testing.T) {
 
 // TestSignatures checks what the table promises.
 func TestSignatures(t *testing.T) {
-	planned := []string{"stream-slots", "stream-discipline", "shader-library-locks", "graph-and-kernel-cache", "matrix-kernel-locks", "profiler-streams",
-		"event-streams", "stream-pool", "allocator-streams", "hand-over", "thread-leases", "python-streams", "test-mps-parallel", "cpu-copies"}
+	planned := []string{"stream-discipline", "kernel-locks", "graph-and-kernel-cache", "profiler-streams",
+		"event-streams", "stream-pool", "allocator-streams", "hand-over", "thread-leases", "python-streams", "cpu-copies"}
 	slugs := map[string]bool{}
 	number := 0
 	for _, s := range Signatures() {

@@ -24,7 +24,7 @@ func allowances() []*allowance {
 		{name: "a handler for an event", measure: commits, changed: withoutHandlersOfSignals,
 			reason: "failed-work: a command buffer that fails signals nothing; a handler gives its event the value, so that who waits for it does not wait for ever"},
 		{name: "an upload beyond the budget", measure: commits, program: regexp.MustCompile(`^shape upload larger than the budget$`),
-			reason: "one-stream-cost: copies to MPS that do not block hold at most 64 MB; what is larger blocks"},
+			reason: "cpu-copies: copies to MPS that do not block hold at most 64 MB; what is larger blocks"},
 		{name: "views that are cast on their way to the CPU", measure: values, program: regexp.MustCompile(`^shape casts of views to the cpu$`),
 			reason: "cpu-copies: stock converts in the source's own buffer and copies the wrong part of it"},
 		{name: "commits of such a cast", measure: commits, program: regexp.MustCompile(`^shape casts of views to the cpu$`),
@@ -32,7 +32,7 @@ func allowances() []*allowance {
 		{name: "kernels of such a cast", measure: compiled, program: regexp.MustCompile(`^shape casts of views to the cpu$`),
 			reason: "cpu-copies: the view is gathered by a kernel before its copy"},
 		{name: "more graphs than the bound", measure: compiled, program: regexp.MustCompile(`^shape more shapes than the bound$`),
-			reason: "graph-cache-bound: the process keeps 512 graphs, and one more for each that is built again (PYTORCH_MPS_GRAPH_CACHE_SIZE=0 is no bound)"},
+			reason: "graph-and-kernel-cache: the process keeps 512 graphs, and one more for each that is built again (PYTORCH_MPS_GRAPH_CACHE_SIZE=0 is no bound)"},
 	}
 }
 

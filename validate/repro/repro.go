@@ -254,7 +254,7 @@ func (t *text) explain(r *Repro) {
 	signature := r.Signature
 	if t.Scenario == appleScenario {
 		signature = "10"
-		t.Workaround = "One lock around the encoding of this kernel, for all threads of the process. PyTorch with mpsforge's patch matrix-kernel-locks does that."
+		t.Workaround = "One lock around the encoding of this kernel, for all threads of the process. PyTorch with mpsforge's patch kernel-locks does that."
 	}
 	if signature != "" {
 		number, _, _ := strings.Cut(signature, " ")

@@ -10,6 +10,7 @@ with torch.mps.stream(stream):
 event.synchronize()
 assert event.query() and stream.query()
 assert torch.mps.stream_pool_stats()["streams"] >= 1
+assert torch.mps.graph_cache_stats()["compiled"] >= 1
 try:
     torch.mps.set_stream(torch.mps.Stream(stream_id=10**6))
 except (RuntimeError, ValueError) as error:

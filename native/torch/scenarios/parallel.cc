@@ -152,7 +152,7 @@ void kernels_cold_start(Run& run) {
 void be_short_of_memory() { at::mps::getIMPSAllocator()->setLowWatermarkRatio(1e-12); }
 
 // Graphs compiled by a thread outlive it and serve the next one, and are freed by empty_cache(), and beyond the bound
-// that the environment sets for the process, or, without the patch graph-cache-bound, for each thread.
+// that the environment sets for the process.
 void graph_cache(Run& run) {
   at::globalContext().hasMPS();
   be_short_of_memory();

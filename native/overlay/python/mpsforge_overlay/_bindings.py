@@ -164,8 +164,8 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
             raise ValueError(f"{of} is not of MPS")
         return of.stream_id
 
-    def statistics() -> dict[str, int]:
-        return {name: int(number) for name, number in (line.split("\t") for line in library.lines("stream_statistics"))}
+    def statistics(of: str) -> dict[str, int]:
+        return {name: int(number) for name, number in (line.split("\t") for line in library.lines(f"{of}_statistics"))}
 
     def run_suspended(kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         suspension = ctypes.c_void_p()
@@ -178,6 +178,7 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
     functions: dict[str, Callable[..., Any]] = {
         "deviceSynchronize": lambda: call("synchronize"),
         "emptyCache": lambda: call("empty_cache"),
+        "graphCacheStats": lambda: statistics("graph"),
         "profilerStopTrace": lambda: call("profiler_stop"),
         "releaseEvent": lambda event: call("event_release", event),
         "recordEvent": lambda event: call("event_record", event),
@@ -198,7 +199,7 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         "queryStream": lambda of: bool(value("stream_query", ctypes.c_int, identifier(of))),
         "releaseStreamSlot": lambda: call("stream_release"),
         "ExternalWork": lambda queue: ExternalWork(library, queue),
-        "streamPoolStats": statistics,
+        "streamPoolStats": lambda: statistics("stream"),
         "runSuspended": run_suspended,
     }
 

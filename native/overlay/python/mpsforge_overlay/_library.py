@@ -25,6 +25,7 @@ _FUNCTIONS: dict[str, list[Any]] = {
     "status": [_text],
     "synchronize": [],
     "empty_cache": [],
+    "graph_statistics": [_text],
     "profiler_stop": [],
     "event_release": [_id],
     "event_record": [_id],
