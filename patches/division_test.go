@@ -2,6 +2,7 @@ package patches
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -54,7 +55,7 @@ func temporaryLines(t *testing.T, baseline string) []string {
 					}
 					if line.Op == gitdiff.OpContext {
 						after = append(after, before[0])
-					} else if before[0] != "" {
+					} else if before[0] != "" && strings.TrimSpace(line.Line) != "" { // git takes blank lines for one another
 						temporary = append(temporary, fmt.Sprintf("%s removes what %s added to %s: %q", patch.Name, before[0], file.Path(), line.Line))
 					}
 					before = before[1:]

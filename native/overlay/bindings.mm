@@ -28,16 +28,16 @@ const c10::impl::VirtualGuardImpl& guard() {
 }
 
 c10::Stream stream_of(int64_t id) { return c10::Stream(c10::Stream::UNSAFE, guard().getDevice(), id); }
-#endif
-
-using Library = std::shared_ptr<DynamicMetalShaderLibrary>;
-using Kernel = std::shared_ptr<MetalKernelFunction>;
 
 std::string lines_of(const std::vector<std::pair<std::string, uint64_t>>& counters) {
   std::ostringstream lines;
   for (const auto& [name, value] : counters) lines << name << '\t' << value << '\n';
   return lines.str();
 }
+#endif
+
+using Library = std::shared_ptr<DynamicMetalShaderLibrary>;
+using Kernel = std::shared_ptr<MetalKernelFunction>;
 
 }  // namespace
 
@@ -82,10 +82,6 @@ int mpsforge_overlay_synchronize() {
 
 int mpsforge_overlay_empty_cache() {
   return attempt([] { hooks().emptyCache(); });
-}
-
-int mpsforge_overlay_graph_statistics(const char** text) {
-  return attempt([&] { *text = keep(lines_of(hooks().graphCacheStatistics())); });
 }
 
 int mpsforge_overlay_profiler_stop() {
@@ -150,6 +146,10 @@ int mpsforge_overlay_stream_query(int64_t stream, int* complete) {
 
 int mpsforge_overlay_stream_release() {
   return attempt([] { hooks().returnStream(); });
+}
+
+int mpsforge_overlay_graph_statistics(const char** text) {
+  return attempt([&] { *text = keep(lines_of(hooks().graphCacheStatistics())); });
 }
 
 int mpsforge_overlay_stream_statistics(const char** text) {

@@ -34,7 +34,6 @@ int mpsforge_overlay_status(const char** text);
 
 // torch._C._mps_*, as far as the series changes them.
 int mpsforge_overlay_synchronize(void);
-int mpsforge_overlay_graph_statistics(const char** text);  // a counter a line: name, tab, number
 int mpsforge_overlay_empty_cache(void);
 int mpsforge_overlay_profiler_stop(void);
 int mpsforge_overlay_event_release(uint32_t event);
@@ -52,6 +51,7 @@ int mpsforge_overlay_stream_set(int64_t stream, int64_t before[3]);
 int mpsforge_overlay_stream_restore(int64_t before[3]);
 int mpsforge_overlay_stream_query(int64_t stream, int* complete);
 int mpsforge_overlay_stream_release(void);
+int mpsforge_overlay_graph_statistics(const char** text);  // a counter a line: name, tab, number
 int mpsforge_overlay_stream_statistics(const char** text);  // as mpsforge_overlay_graph_statistics
 // What these begin they store through their last argument, and what they end they clear: a caller that a signal handler
 // interrupts sees which it is.

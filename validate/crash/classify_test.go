@@ -205,7 +205,7 @@ func TestClassifyLimits(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	series := &patches.Series{Patches: []*patches.Patch{{Name: "thread-leases"}, {Name: "stream-discipline"}}}
+	series := &patches.Series{Patches: []*patches.Patch{{Name: "sanitizer"}, {Name: "stream-discipline"}}}
 	for query, want := range map[string]string{
 		"4": "commit-with-open-encoder", " 18 ": "gpu-fault", "INVALID-KERNEL-DAG": "invalid-kernel-dag", "mlir-error": "mlir-error",
 		"x [_MTLCommandBuffer commit]:683: failed assertion `commit command buffer with uncommitted encoder'": "commit-with-open-encoder",

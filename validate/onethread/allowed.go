@@ -32,7 +32,7 @@ func allowances() []*allowance {
 		{name: "kernels of such a cast", measure: compiled, program: regexp.MustCompile(`^shape casts of views to the cpu$`),
 			reason: "cpu-copies: the view is gathered by a kernel before its copy"},
 		{name: "more graphs than the bound", measure: compiled, program: regexp.MustCompile(`^shape more shapes than the bound$`),
-			reason: "graph-and-kernel-cache: the process keeps 512 graphs, and one more for each that is built again (PYTORCH_MPS_GRAPH_CACHE_SIZE=0 is no bound)"},
+			reason: "allocator-streams: the process keeps 512 graphs, and one more for each that is built again (PYTORCH_MPS_GRAPH_CACHE_SIZE=0 is no bound)"},
 	}
 }
 

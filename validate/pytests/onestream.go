@@ -21,7 +21,7 @@ func oneStreamTests() []Test {
 		t.environment = settings
 		return t
 	}
-	cyclic := memory("cyclic-graphs", "more shapes than the default bound of graphs, again and again", "graph-and-kernel-cache", 1, 1, 1)
+	cyclic := memory("cyclic-graphs", "more shapes than the default bound of graphs, again and again", "allocator-streams", 1, 1, 1)
 	cyclic.Section = ColdSection
 	return []Test{
 		streams("hooks", "item() in the backward pass, after copies of other threads that do not block", "cpu-copies", 4, 3, 1),

@@ -91,11 +91,11 @@ func scenarios() []scenario {
 		{name: "cold-start", patches: []string{"graph-and-kernel-cache", "profiler-streams"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
 		{name: "kernels-cold-start", patches: []string{"kernel-locks", "graph-and-kernel-cache", "profiler-streams"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
 		// cold, because on stock the graphs of a run before are all that this one needs
-		{name: "graph-cache", patches: []string{"graph-and-kernel-cache"}, stock: process.StockFails, least: 1, cold: true, iterations: 3, environment: []string{"PYTORCH_MPS_GRAPH_CACHE_SIZE=2"}},
+		{name: "graph-cache", patches: []string{"allocator-streams"}, stock: process.StockFails, least: 1, cold: true, iterations: 3, environment: []string{"PYTORCH_MPS_GRAPH_CACHE_SIZE=2"}},
 		{name: "graphs-in-turn", patches: []string{"graph-and-kernel-cache"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
-		{name: "graph-cache-bound", patches: []string{"graph-and-kernel-cache"}, stock: process.StockFails, least: 1, cold: true, iterations: 1, environment: []string{"PYTORCH_MPS_GRAPH_CACHE_SIZE=16"}},
-		{name: "graphs-again", patches: []string{"graph-and-kernel-cache"}, stock: process.StockLives, least: 1, cold: true, iterations: 1},
-		{name: "graphs-dropped", patches: []string{"graph-and-kernel-cache"}, stock: process.StockMay, least: 2, iterations: 20},
+		{name: "graph-cache-bound", patches: []string{"allocator-streams"}, stock: process.StockFails, least: 1, cold: true, iterations: 1, environment: []string{"PYTORCH_MPS_GRAPH_CACHE_SIZE=16"}},
+		{name: "graphs-again", patches: []string{"allocator-streams"}, stock: process.StockLives, least: 1, cold: true, iterations: 1},
+		{name: "graphs-dropped", patches: []string{"allocator-streams"}, stock: process.StockMay, least: 2, iterations: 20},
 		{name: "failed-work", patches: []string{"failed-work"}, stock: process.StockFails, least: 1, iterations: 3},
 		{name: "commits-without-pool", patches: []string{"failed-work"}, stock: process.StockMay, least: 1, iterations: 20},
 		// each graph commits by itself, so that what fails is MPSGraph's own command buffer

@@ -178,7 +178,6 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
     functions: dict[str, Callable[..., Any]] = {
         "deviceSynchronize": lambda: call("synchronize"),
         "emptyCache": lambda: call("empty_cache"),
-        "graphCacheStats": lambda: statistics("graph"),
         "profilerStopTrace": lambda: call("profiler_stop"),
         "releaseEvent": lambda event: call("event_release", event),
         "recordEvent": lambda event: call("event_record", event),
@@ -199,6 +198,7 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         "queryStream": lambda of: bool(value("stream_query", ctypes.c_int, identifier(of))),
         "releaseStreamSlot": lambda: call("stream_release"),
         "ExternalWork": lambda queue: ExternalWork(library, queue),
+        "graphCacheStats": lambda: statistics("graph"),
         "streamPoolStats": lambda: statistics("stream"),
         "runSuspended": run_suspended,
     }
