@@ -3,6 +3,7 @@
 # make test   linters, the fast tests and the demo, with seconds per part
 # make test-full   every test and the whole demo; the gate (.ci/run) runs both
 # make test-v2.9.1   every stage that Linux can run, on the cache's whole tree of v2.9.1, recorded beside its series; FORM=long, SEEDS="11 12 13"
+# make test-prefixes   the series up to each of its patches compiles and passes the scenarios that it is for; BASELINE=v2.6.0, UNTIL="NAMES"
 # make fuzz   all fuzz targets, FUZZTIME each (10m), one after another; FUZZ=Name for those with Name
 # make kills  commands killed at each fault point and at KILLS random moments (1000); with CHECKOUT=DIR on copies of it, and those that need a host build
 # make soak   operators and scenarios by threads for SOAK (60m), with memory, files and threads watched
@@ -29,7 +30,7 @@ define part
 	@echo "== $(1)"; exec 2>&1; TIMEFORMAT='== $(1): %0R s (processors: %0U s user, %0S s system)'; time ( $(2) )
 endef
 
-.PHONY: all build demo demo-full test test-full test-v2.9.1 check tools unit unit-short bench fuzz kills soak tidy vulns release reference pictures licences clean
+.PHONY: all build demo demo-full test test-full test-v2.9.1 test-prefixes check tools unit unit-short bench fuzz kills soak tidy vulns release reference pictures licences clean
 all: build
 
 build: $(MPSFORGE)
@@ -83,6 +84,10 @@ SEEDS := 11 12 13
 test-v2.9.1: export GOFLAGS := $(GOFLAGS) -buildvcs=true # the record names the commit that ran
 test-v2.9.1: build
 	$(call part,$@,FORM="$(FORM)" SEEDS="$(SEEDS)" sh ci/test-tree.sh $(MPSFORGE) $(CACHE) v2.9.1 $(BUILD)/test-v2.9.1)
+
+UNTIL :=
+test-prefixes: build
+	$(call part,$@,UNTIL="$(UNTIL)" sh ci/test-prefixes.sh $(MPSFORGE) $(CACHE) $(if $(BASELINE),$(BASELINE),v2.9.1) $(BUILD)/test-prefixes)
 
 # FILES,PATCHES,COMMITS of a generated repository, such as 100000,500,200000; without them two small ones.
 SCALE :=
