@@ -60,7 +60,7 @@ func fieldTests() []Test {
 		test("exhausted-indexing", "more threads than streams, which wait for one; each begins with an index", 1, mayDie, threads(8), needs("thread-leases", "python-streams"),
 			with(poolOf("3", "wait")...)),
 		test("operators-beside-stalled-peer", "indexing, numbers and copies while another stream is stalled", 1, mayDie, extension, threads(1), needs("python-streams")),
-		test("functions-beside-stalled-peer", "every function of torch.mps while another stream is stalled", 1, mayDie, extension, threads(1), needs("python-streams")),
+		test("functions-beside-stalled-peer", "every function of torch.mps while another stream is stalled", 1, mayDie, extension, threads(1), needs("python-streams", "interop")),
 		test("no-global-callback", "callbacks for all operators are refused once there are several streams", 1, mayDie),
 	}
 }

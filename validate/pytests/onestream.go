@@ -24,11 +24,11 @@ func oneStreamTests() []Test {
 	cyclic := memory("cyclic-graphs", "more shapes than the default bound of graphs, again and again", "allocator-streams", 1, 1, 1)
 	cyclic.Section = ColdSection
 	return []Test{
-		streams("hooks", "item() in the backward pass, after copies of other threads that do not block", "cpu-copies", 4, 3, 1),
+		streams("hooks", "item() in the backward pass, after copies of other threads that do not block", "python-streams", 4, 3, 1),
 		streams("hook-events", "events in the backward pass", "python-streams", 4, 3, 1),
-		streams("same-stream", "setting the stream that a thread has is no choice", "cpu-copies", 4, 3, 3),
+		streams("same-stream", "setting the stream that a thread has is no choice", "python-streams", 4, 3, 3),
 		streams("captured-stream", "an event on the stream that another thread had", "python-streams", 2, 10, 3),
-		streams("earlier-events", "events of other threads after a wait of one", "cpu-copies", 4, 5, 2),
+		streams("earlier-events", "events of other threads after a wait of one", "python-streams", 4, 5, 2),
 		streams("current-stream", "the current stream before and after a thread's first operator", "python-streams", 4, 10, 3),
 		with(streams("asks-again", "a thread that found no stream gets the first that is free", "thread-leases", 1, 5, 2), poolOf("2", "share")...),
 		streams("backward-on-cpu", "a backward pass on the CPU leases no stream", "python-streams", 4, 5, 2),

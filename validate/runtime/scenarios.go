@@ -107,7 +107,7 @@ func scenarios() []scenario {
 		{name: "dropped-copies", patches: []string{"cpu-copies"}, stock: process.StockFails, least: 1, iterations: 10},
 		{name: "copies-from-cpu", patches: []string{"cpu-copies"}, stock: process.StockFails, least: 1, iterations: 10},
 		{name: "copies-before-threads", patches: []string{"fences"}, stock: process.StockMay, least: 2, cold: true, iterations: 1},
-		{name: "copies-awaited", patches: []string{"cpu-copies"}, stock: process.StockMay, least: 2, iterations: 10},
+		{name: "copies-awaited", patches: []string{"fences", "cpu-copies"}, stock: process.StockMay, least: 2, iterations: 10},
 		// release_buffer() gives the mutex up in the middle of its callers' iteration
 		{name: "empty-cache", patches: []string{"allocator-streams"}, stock: process.StockMay, least: 2, iterations: 12},
 		{name: "matrix-kernels", patches: []string{"kernel-locks"}, stock: process.StockMay, least: 2, iterations: 300, environment: []string{"MPSFORGE_METAL_MODELS=7"}},
