@@ -271,6 +271,7 @@ func valueSets() map[string]valueSet {
 		"baseline":  {names: givenBaselines},
 		"to":        {names: givenBaselines},
 		"until":     {names: givenPatches},
+		"part":      {names: givenParts},
 		"patch":     {names: givenPatches},
 		"ablate":    {names: func(given map[string]string) []string { return append(givenPatches(given), patches.AllPatches) }, list: true},
 		"stages":    {names: stages, list: true},
@@ -312,13 +313,26 @@ func givenBaselines(given map[string]string) []string {
 	return names
 }
 
-func givenPatches(given map[string]string) []string {
+// givenSeries is empty where there is none.
+func givenSeries(given map[string]string) patches.Series {
 	series, err := patches.Load(givenFiles(given), cmp.Or(given["baseline"], patches.DefaultBaseline))
 	if err != nil {
-		return nil // as above
+		return patches.Series{} // as above
 	}
+	return *series
+}
+
+func givenParts(given map[string]string) []string {
 	var names []string
-	for _, patch := range series.Patches {
+	for _, part := range givenSeries(given).Parts {
+		names = append(names, part.Name)
+	}
+	return names
+}
+
+func givenPatches(given map[string]string) []string {
+	var names []string
+	for _, patch := range givenSeries(given).Patches {
 		names = append(names, patch.Name)
 	}
 	return names

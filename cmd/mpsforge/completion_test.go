@@ -50,6 +50,7 @@ func TestCompletionOffers(t *testing.T) {
 		{"apply --check --ch", "--checkout"}, // a flag that is there already is not offered
 		{"export --name a=b --na", "--name"}, // but one that may be repeated is
 		{"apply -", "--part --until --check --checkout --baseline --patches --json --progress --quiet -q --help -h"},
+		{"apply --part ", "fixes streams extras"},
 		{"apply --until stream-", "stream-discipline stream-pool"},
 		{"port --patch=hand", "--patch=hand-over"},
 		{"status --baseline ", "v2.6.0 v2.9.1"},
