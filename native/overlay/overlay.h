@@ -51,7 +51,7 @@ int mpsforge_overlay_stream_set(int64_t stream, int64_t before[3]);
 int mpsforge_overlay_stream_restore(int64_t before[3]);
 int mpsforge_overlay_stream_query(int64_t stream, int* complete);
 int mpsforge_overlay_stream_release(void);
-int mpsforge_overlay_graph_statistics(const char** text);  // a counter a line: name, tab, number
+int mpsforge_overlay_graph_statistics(const char** text);   // a counter a line: name, tab, number
 int mpsforge_overlay_stream_statistics(const char** text);  // as mpsforge_overlay_graph_statistics
 // What these begin they store through their last argument, and what they end they clear: a caller that a signal handler
 // interrupts sees which it is.
