@@ -9,6 +9,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/internal/words"
+	"mpsforge/patches"
 )
 
 func statusCommand(std streams) *cli.Command {
@@ -32,7 +33,7 @@ Without it, 0 for all of these.
 			if err != nil {
 				return result{}, err
 			}
-			found := result{value: status, message: string(status.Condition), text: func(w io.Writer) { printStatus(w, c.std, status) }}
+			found := result{value: status, message: string(status.Condition), text: func(w io.Writer) { printStatus(w, c.std, status, series) }}
 			if then := afterStatus[status.Condition]; then != "" {
 				found.next = c.onCheckout(then)
 			}
@@ -74,9 +75,12 @@ var conditions = map[fork.Condition]string{
 	fork.Unknown:     "it is not the baseline, and mpsforge has recorded nothing of it",
 }
 
-func printStatus(w io.Writer, std streams, status *fork.Status) {
+func printStatus(w io.Writer, std streams, status *fork.Status, series *patches.Series) {
 	colours := std.colours()
 	patched := fmt.Sprintf("%s (%s), patches: %d of %d", status.Condition, status.Baseline, len(status.Applied()), len(status.Patches))
+	if _, part := series.Applied(status.Applied()); part != "" {
+		patched += ", the part " + part
+	}
 	switch why := conditions[status.Condition]; {
 	case why != "":
 		patched = words.Paint(colours.Bad, patched+"; "+why)
