@@ -3,7 +3,7 @@
 # make test   linters, the fast tests and the demo, with seconds per part
 # make test-full   every test and the whole demo; the gate (.ci/run) runs both
 # make test-v2.9.1   every stage that Linux can run, on the cache's whole tree of v2.9.1, recorded beside its series; FORM=long, SEEDS="11 12 13"
-# make test-prefixes   the series up to each of its patches compiles and passes the scenarios that it is for; BASELINE=v2.6.0, UNTIL="NAMES"
+# make test-prefixes   compiles the series up to each of its patches, and runs the scenarios that it is for; BASELINE=v2.6.0, UNTIL="NAMES"
 # make fuzz   all fuzz targets, FUZZTIME each (10m), one after another; FUZZ=Name for those with Name
 # make kills  commands killed at each fault point and at KILLS random moments (1000); with CHECKOUT=DIR on copies of it, and those that need a host build
 # make soak   operators and scenarios by threads for SOAK (60m), with memory, files and threads watched
