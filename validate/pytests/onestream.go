@@ -10,8 +10,9 @@ func oneStreamTests() []Test {
 			iterations: iterations, quickIterations: quick}
 	}
 	memory := func(name, about, patch string, threads, iterations, quick int) Test {
-		return Test{Name: name, About: about, Section: memorySection, patches: []string{patch}, stock: process.StockMay, threads: []int{threads}, quick: []int{threads},
-			iterations: iterations, quickIterations: quick, Noisy: true}
+		t := streams(name, about, patch, threads, iterations, quick)
+		t.Section, t.Noisy = memorySection, true
+		return t
 	}
 	extension := func(t Test) Test {
 		t.extension = true
