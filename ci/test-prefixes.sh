@@ -1,5 +1,5 @@
 #!/bin/sh
-# test-prefixes.sh MPSFORGE CACHE BASELINE FOLDER: the series up to each of its patches, on a copy of the tree that CACHE has: it compiles, and
+# test-prefixes.sh MPSFORGE CACHE BASELINE FOLDER: the series up to each of its patches, on a copy of the tree that CACHE has: whether it compiles, and
 # passes the scenarios of the stage runtime whose patches it has. Some five minutes a patch. FOLDER gets the tree and the reports.
 #
 #   UNTIL=NAMES   only up to these patches

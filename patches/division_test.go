@@ -91,10 +91,10 @@ func TestPartsOfASeriesFile(t *testing.T) {
 		"no part":               {"# a comment about a part: none\na.patch\n", ""},
 		"a part twice":          {"# part: fixes\na.patch\n# part: streams\nb.patch\n# part: fixes\nc.patch\n", "the part fixes has begun on line 1 already"},
 		"patches before a part": {"a.patch\n# part: streams\nb.patch\n", "the patches before the part streams are in none"},
-		"a part without a name": {"# part:\na.patch\n", `"" is no name of a part`},
-		"a part with two words": {"# part: the fixes\na.patch\n", `"the fixes" is no name of a part`},
-		"a part with a capital": {"# part: Fixes\na.patch\n", `"Fixes" is no name of a part`},
-		"a number for its name": {"# part: 1-fixes\na.patch\n", `"1-fixes" is no name of a part`},
+		"a part without a name": {"# part:\na.patch\n", `"" cannot be the name of a part`},
+		"a part with two words": {"# part: the fixes\na.patch\n", `"the fixes" cannot be the name of a part`},
+		"a part with a capital": {"# part: Fixes\na.patch\n", `"Fixes" cannot be the name of a part`},
+		"a number for its name": {"# part: 1-fixes\na.patch\n", `"1-fixes" cannot be the name of a part`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, faults := parseSeries(c.text)

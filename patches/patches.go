@@ -320,7 +320,7 @@ func parseSeries(text string) (entries []entry, faults []seriesFault) {
 		begins := heading().FindStringSubmatch(strings.TrimSpace(line))
 		switch {
 		case begins != nil && CheckName(begins[1]) != nil:
-			fault("name the part in one word of small letters, like fixes", "%q is no name of a part", begins[1])
+			fault("name the part in one word of small letters, like fixes", "%q cannot be the name of a part", begins[1])
 		case begins != nil && begun[begins[1]] > 0:
 			fault("put its patches in one place", "the part %s has begun on line %d already", begins[1], begun[begins[1]])
 		case begins != nil && part == "" && len(entries) > 0:
