@@ -52,6 +52,7 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 		{"planted_reads_unwritten", "basic", notAlone, "two runs alone differ"},
 		{"planted_uniform", "basic", right, "range"},
 		{"planted_changes_argument", "shared", right, ""},
+		{"planted_writes_argument", "shared", violated, "planted::writes_argument changes its argument x, and neither"},
 		{"planted_right", "out", doesNotApply, "no out="},
 		{"planted_right", "basic", right, ""},
 	}

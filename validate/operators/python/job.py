@@ -1,5 +1,6 @@
 """One job, in a process of its own: an entry's samples alone, then by threads at once."""
 
+import collections
 import contextlib
 import queue
 import random
@@ -18,7 +19,16 @@ GENERATOR_SEED = 20
 FREE_BLOCKS = [256 << power for power in range(8) for _ in range(8)]  # bytes
 REFILLS = 64  # of free memory, in one answer: each takes milliseconds, and some operators are thousands inside
 HAND_OVER_SECONDS = 60  # what a thread waits for its neighbour at most
+LOOKS = 3  # at the arguments of one operator inside of a case
 UNDEFINED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided")
+
+# What torchgen's table of this name says that a kernel may write beside what its schema declares; a test compares the two.
+MPS_WRITES = {
+    "_copy_from": ("dst",),
+    "_copy_from_and_resize": ("dst",),
+    "native_batch_norm": ("running_mean", "running_var"),
+    "_native_batch_norm_legit": ("running_mean", "running_var"),
+}
 
 # What PyTorch has no Metal kernel for, and whose CPU kernel gives other last bits in another thread: with --device cpu, too.
 ROUNDED = ("linalg.lstsq",)
@@ -32,6 +42,7 @@ class Case:
         self.changed = frozenset()  # numbers of the arguments that the operator changes
         self.random = False
         self.generator = False  # random, the same with a generator of the same seed
+        self.undeclared = []  # what operators inside change with nothing that says so
         self.alone = []  # answers; of a random operator without a generator several
         self.out = None  # what out= is made like
 
@@ -145,13 +156,36 @@ def prepare(program, entry, dtype, job, progress):
 
 
 class Watch(TorchDispatchMode):
-    """Finds whether one of the called operators draws random numbers: two equal answers may be luck."""
+    """Looks at the operators inside: whether one draws random numbers (two equal answers may be luck), and whether one changes memory of
+    the device that its guard takes for read, because neither the schema nor torchgen's table says that it is written."""
 
-    random = False
+    def __init__(self, device):
+        super().__init__()
+        self.device, self.random, self.undeclared, self.calls = device, False, [], collections.Counter()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         self.random = self.random or torch.Tag.nondeterministic_seeded in function.tags
-        return function(*args, **(kwargs or {}))
+        self.calls[function] += 1
+        read = self.only_read(function, args, kwargs or {}) if self.calls[function] <= LOOKS else []
+        before = values.read([tensor for _, tensor in read])
+        result = function(*args, **(kwargs or {}))
+        for (name, tensor), old in zip(read, before, strict=True):
+            if values.difference(values.read([tensor]), [old]):
+                self.undeclared.append(f"{function.name()} changes its argument {name}, and neither its schema nor MPS_WRITES of torchgen says so")
+        return result
+
+    def only_read(self, function, args, kwargs):
+        """Names and tensors of the arguments that are not written as far as PyTorch says, nor share memory with one that is."""
+        arguments = function._schema.arguments
+        given = list(zip(arguments, args, strict=False)) + [(a, kwargs[a.name]) for a in arguments if a.name in kwargs]
+        read, written = [], set()
+        for argument, value in given:
+            tensors = [leaf for leaf in values.tensors_of(value) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
+            if argument.is_write or argument.name in MPS_WRITES.get(function._schema.name.removeprefix("aten::"), ()):
+                written.update(tensor.untyped_storage().data_ptr() for tensor in tensors)
+            else:
+                read += [(argument.name, tensor) for tensor in tensors if tensor.device.type == self.device]
+        return [(name, tensor) for name, tensor in read if tensor.untyped_storage().data_ptr() not in written]
 
 
 class Refill(TorchDispatchMode):
@@ -188,9 +222,9 @@ def run_alone(program, case):
             raise NotApplicable("its results are no tensors")
         case.out = values.mapped(tuple(case.out) if isinstance(case.out, tuple) else case.out, lambda tensor: torch.empty_like(tensor, device="cpu"))
     before = values.read(inputs.tensors())
-    with Watch() as watch:
+    with Watch(program.device) as watch:
         first = program.compute(case, inputs)
-    case.random = watch.random
+    case.random, case.undeclared = watch.random, watch.undeclared
     if not any(isinstance(leaf, torch.Tensor) and leaf.device.type == program.device for leaf in first + inputs.tensors()):
         raise NotApplicable("it does nothing on the device")
     after = values.read(inputs.tensors())
@@ -407,7 +441,7 @@ def synchronize(program):
 
 def fences():
     """How often work was given to a stream outside of every guard: no operator of PyTorch's may."""
-    return torch.mps.stream_pool_stats().get("fences", 0) if hasattr(torch.mps, "stream_pool_stats") else 0
+    return torch.mps.stream_pool_stats().get("fences", 0)
 
 
 def run(job, entries, findings, progress):
@@ -452,6 +486,7 @@ def run(job, entries, findings, progress):
     storm.run()
     synchronize(program)
     found = findings()
+    has_guards = program.device == "mps" and hasattr(torch.mps, "stream_pool_stats")
     status, text, sample, title = "right", "", -1, ""
     if storm.problems:
         worst = next((p for p in storm.problems if p["status"] == "wrong values"), storm.problems[0])
@@ -459,7 +494,9 @@ def run(job, entries, findings, progress):
     elif found:
         status = "race" if found[0]["kind"] == 1 else "violation"
         text = f"{found[0]['message']} ({found[0]['first']}; {found[0]['second']})"
-    elif program.device == "mps" and fences():
+    elif has_guards and any(case.undeclared for case in cases):
+        status, text = "violation", next(case.undeclared[0] for case in cases if case.undeclared)
+    elif has_guards and fences():
         status, text = "violation", f"{fences()} times work was given to a stream outside of every guard"
     return {
         "status": status, "text": text, "sample": sample, "case": title, "problems": len(storm.problems), "findings": found[:3], "found": len(found),

@@ -86,6 +86,21 @@ def changes_argument(x):
     return x * 2
 
 
+library = torch.library.Library("planted", "DEF")
+library.define("writes_argument(Tensor x) -> Tensor")
+
+
+@torch.library.impl(library, "writes_argument", ("CPU", "MPS"))
+def write_argument(x):
+    x.add_(1)
+    return x * 2
+
+
+def writes_argument(x):
+    """As changes_argument, by an operator whose schema says that it does not."""
+    return torch.ops.planted.writes_argument(x)
+
+
 def samples(op, device, dtype, requires_grad, **kwargs):
     for size in (3, 5, 7, 9):
         yield SampleInput(torch.randn(size, size, dtype=dtype, device=device, requires_grad=requires_grad))
@@ -93,5 +108,5 @@ def samples(op, device, dtype, requires_grad, **kwargs):
 
 entries = [
     OpInfo("planted_" + op.__name__, op=op, dtypes=_dispatch_dtypes((torch.float32,)), sample_inputs_func=samples, supports_out=False, supports_autograd=False)
-    for op in (right, shared_state, unordered, raises, dies, hangs, dies_alone, absent, unlike_cpu, not_deterministic, reads_unwritten, uniform, changes_argument)
+    for op in (right, shared_state, unordered, raises, dies, hangs, dies_alone, absent, unlike_cpu, not_deterministic, reads_unwritten, uniform, changes_argument, writes_argument)
 ]
