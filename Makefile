@@ -93,7 +93,7 @@ test-prefixes: build
 SCALE :=
 bench: build $(TREE26)
 	MPSFORGE_BENCH_TREE=$(TREE26) $(GO) test -run '^$$' -bench . -skip Scale -benchtime 15x -timeout 30m ./cmd/mpsforge ./patches
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./validate/... ./fork/build ./internal/events/tui ./reports
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./validate/... ./fork/macos/build ./internal/events/tui ./reports
 	MPSFORGE_BENCH_SCALE=$(SCALE) $(GO) test -run '^$$' -bench Scale -benchtime 1x -timeout 60m ./cmd/mpsforge
 
 FUZZTIME := 10m
@@ -109,7 +109,7 @@ kills:
 
 SOAK := 60m
 soak:
-	MPSFORGE_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -run 'TestSoak$$' -v ./validate/operators ./validate/runtime
+	MPSFORGE_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -run 'TestSoak$$' -v ./validate/stages/operators ./validate/stages/runtime
 
 tidy:
 	$(call part,clang-tidy,sh ci/tidy.sh $(CACHE))

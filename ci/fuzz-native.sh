@@ -2,7 +2,7 @@
 # fuzz-native.sh TIME CACHE [NAME]: runs the fuzz targets in C++ (native/programs/fuzz_*.cc), or those whose name has NAME, with libFuzzer,
 # AddressSanitizer and UndefinedBehaviorSanitizer, each for TIME: a number and s, m or h. The compiler is that of host builds, else clang++; without one
 # they are skipped by name. What was found to reach new code stays in build/fuzz; an input with a finding is put below
-# validate/reference/testdata/fuzz, where plain go test runs it from then on.
+# validate/stages/reference/testdata/fuzz, where plain go test runs it from then on.
 set -eu
 case $1 in
 *h) seconds=$((${1%h} * 3600)) ;;
@@ -45,7 +45,7 @@ for source in programs/fuzz_*"${3:-}"*.cc; do
   done
   # shellcheck disable=SC2086
   $compiler $flags -fsanitize=fuzzer,address,undefined $link $objects -o "$build/$name"
-  seeds=../validate/reference/testdata/fuzz/$name
+  seeds=../validate/stages/reference/testdata/fuzz/$name
   mkdir -p "$build/$name-corpus"
   ASAN_OPTIONS=allocator_may_return_null=1 "$build/$name" -max_total_time="$seconds" -max_len=800 -timeout=60 -print_final_stats=1 \
     -artifact_prefix="$seeds/" "$build/$name-corpus" "$seeds"

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
-	"mpsforge/fork/host"
-	"mpsforge/fork/mac"
+	"mpsforge/fork/hostbuild/host"
+	"mpsforge/fork/macos/mac"
 	"mpsforge/internal/events"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
-	"mpsforge/validate/stagetest"
+	"mpsforge/validate/judge/stagetest"
 )
 
 // The probe finds what is planted, with the check that is for it, and says "not judged" of a virtual machine alone.

@@ -162,7 +162,7 @@ func (p *page) commands() string {
 		lines = append(lines, "python test/test_mps.py  # on a Mac, with this stack built")
 	}
 	if p.first {
-		return strings.Join(append(lines, "go test -run TestFirstPullRequestKeepsThreadsAlive ./validate/runtime  # in mpsforge's repository, on Linux, over a software Metal"), "\n")
+		return strings.Join(append(lines, "go test -run TestFirstPullRequestKeepsThreadsAlive ./validate/stages/runtime  # in mpsforge's repository, on Linux, over a software Metal"), "\n")
 	}
 	return strings.Join(append(lines, fmt.Sprintf("mpsforge verify --baseline %s --stages conformance,runtime,python --ablate %s  # on Linux, over a software Metal", p.baseline, p.Name)), "\n")
 }

@@ -112,6 +112,7 @@ func TestPathsThatAreNotThereAreFound(t *testing.T) {
 
 var (
 	layoutSection = regexp.MustCompile(`(?s)\n## Layout\n\n(.*?)\n\n`)
+	changeSection = regexp.MustCompile(`(?s)\n## I want to change \.\.\.\n\n(.*?)\n\n`)
 	folderInTable = regexp.MustCompile("`([\\w./-]+/)`")
 )
 
@@ -160,6 +161,24 @@ func TestLayoutTableIsTrue(t *testing.T) {
 	}
 	if folders, problems := layoutFolders("| `a/` | `b/`, `gone/` |", func(folder string) bool { return folder == "a" || folder == "a/b" }); !slices.Equal(folders, []string{"a", "a/b", "gone"}) || len(problems) != 1 {
 		t.Errorf("%q, %q", folders, problems)
+	}
+}
+
+// Who wants to change something finds its folder in a table, whose folders exist.
+func TestTableOfChangesIsTrue(t *testing.T) {
+	section := changeSection.FindStringSubmatch(tracked(t)["docs/architecture.md"])
+	if section == nil {
+		t.Fatal("docs/architecture.md has no section I want to change ...")
+	}
+	rows := strings.Split(section[1], "\n")[2:]
+	if len(rows) < 25 {
+		t.Errorf("%d rows", len(rows))
+	}
+	for _, row := range rows {
+		named, problems := layoutFolders(row, func(folder string) bool { return onDisk(folder + "/") })
+		if len(named) == 0 || len(problems) > 0 {
+			t.Errorf("docs/architecture.md: %s: %q", row, problems)
+		}
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"mpsforge/internal/words"
 	"mpsforge/patches"
 	"mpsforge/reports"
-	"mpsforge/validate/allocator"
-	runtimestage "mpsforge/validate/runtime"
+	"mpsforge/validate/judge/allocator"
+	runtimestage "mpsforge/validate/stages/runtime"
 )
 
 // JudgeMutant puts the mutant on the checkout, which must hold the whole series and nothing else, runs the quick stages that can judge it

@@ -7,9 +7,9 @@ import (
 
 	"mpsforge/patches"
 	"mpsforge/reports"
-	"mpsforge/validate/allocator"
-	runtimestage "mpsforge/validate/runtime"
+	"mpsforge/validate/judge/allocator"
 	"mpsforge/validate/stage"
+	runtimestage "mpsforge/validate/stages/runtime"
 )
 
 // The first failed check of the first failed stage found the mutant. A stage that could not judge is an error: it is neither found nor

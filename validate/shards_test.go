@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"mpsforge/patches"
-	"mpsforge/validate/pytests"
+	"mpsforge/validate/judge/pytests"
 	"mpsforge/validate/stage"
 )
 

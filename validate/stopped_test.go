@@ -9,7 +9,7 @@ import (
 	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/reports"
-	"mpsforge/validate/kept"
+	"mpsforge/validate/judge/kept"
 	"mpsforge/validate/stage"
 )
 

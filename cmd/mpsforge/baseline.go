@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
-	"mpsforge/fork/mac"
+	"mpsforge/fork/macos/mac"
 	"mpsforge/patches"
 )
 

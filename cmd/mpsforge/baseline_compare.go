@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/git"
-	"mpsforge/fork/mac"
+	"mpsforge/fork/macos/mac"
 	"mpsforge/patches"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/builds"
-	"mpsforge/fork/host"
+	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/suggest"
 	"mpsforge/native"
 	"mpsforge/patches"

@@ -12,8 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/fork/build"
 	"mpsforge/fork/builds"
+	"mpsforge/fork/macos/build"
 	"mpsforge/internal/suggest"
 )
 

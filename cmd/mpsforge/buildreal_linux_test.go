@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"mpsforge/fork/build"
 	"mpsforge/fork/builds"
+	"mpsforge/fork/macos/build"
 	"mpsforge/internal/apt"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/fork/host"
+	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/cache"
 	"mpsforge/internal/events"
 	"mpsforge/internal/suggest"

@@ -17,11 +17,11 @@ import (
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
-	"mpsforge/validate/crash"
-	"mpsforge/validate/pytests"
-	"mpsforge/validate/reference/corpus"
-	"mpsforge/validate/repro"
-	runtimestage "mpsforge/validate/runtime"
+	"mpsforge/validate/judge/corpus"
+	"mpsforge/validate/judge/crash"
+	"mpsforge/validate/judge/pytests"
+	"mpsforge/validate/judge/repro"
+	runtimestage "mpsforge/validate/stages/runtime"
 )
 
 // The scripts hold no word of mpsforge's: at each TAB they ask mpsforge __complete.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/macos/build"
 )
 
 // layer shows the folder template as run, with what is changed there in the folder changes.

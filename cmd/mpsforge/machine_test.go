@@ -14,7 +14,7 @@ import (
 	"mpsforge/internal/schemas/schematest"
 	"mpsforge/native/script"
 	"mpsforge/reports"
-	"mpsforge/validate/device"
+	"mpsforge/validate/stages/device"
 )
 
 // docs/machine.md lists every schema with the version that is written today.

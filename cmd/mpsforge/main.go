@@ -20,16 +20,16 @@ import (
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
 	"mpsforge/fork/git"
-	"mpsforge/fork/msl"
+	"mpsforge/fork/hostbuild/msl"
 	"mpsforge/internal/events"
 	"mpsforge/internal/suggest"
 	"mpsforge/internal/words"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
-	"mpsforge/validate/crash"
-	"mpsforge/validate/pytests"
-	"mpsforge/validate/repro"
+	"mpsforge/validate/judge/crash"
+	"mpsforge/validate/judge/pytests"
+	"mpsforge/validate/judge/repro"
 )
 
 // Exit codes, as docs/using.md lists them.

@@ -11,7 +11,7 @@ import (
 
 	"mpsforge/internal/words"
 	"mpsforge/patches"
-	"mpsforge/validate/crash"
+	"mpsforge/validate/judge/crash"
 )
 
 func metalCommand(std streams) *cli.Command {

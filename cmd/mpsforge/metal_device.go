@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/native/script"
-	"mpsforge/validate/device"
+	"mpsforge/validate/stages/device"
 )
 
 // metalObserve is the child process of the stage device.

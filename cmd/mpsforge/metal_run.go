@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/native/script"
-	"mpsforge/validate/reference/corpus"
+	"mpsforge/validate/judge/corpus"
 )
 
 func metalRun(std streams) *cli.Command {
@@ -22,7 +22,7 @@ func metalRun(std streams) *cli.Command {
 or to a stream pool. Prints every violation, race, deadlock and unmet expectation; exit code 4 if there is one.
 
 Instead of FILE, --name takes a program of the stage reference: its name in a report, or that of its file in
-validate/reference/corpus. The result is compared with what the program's front matter expects; exit code 4 if they differ. If
+validate/judge/corpus. The result is compared with what the program's front matter expects; exit code 4 if they differ. If
 the expected finding exists in some schedules only, all schedules are searched, unless a flag chooses another way to run.
 
   mpsforge metal run race.txt                       once, freely

@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/fork/host"
-	"mpsforge/fork/msl"
+	"mpsforge/fork/hostbuild/host"
+	"mpsforge/fork/hostbuild/msl"
 	"mpsforge/native"
 )
 

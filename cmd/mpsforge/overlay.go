@@ -14,8 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork/builds"
-	"mpsforge/fork/host"
-	"mpsforge/fork/overlay"
+	"mpsforge/fork/hostbuild/host"
+	"mpsforge/fork/macos/overlay"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/patches"

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mpsforge/fork/host/hosttest"
+	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/patches"
 )
 

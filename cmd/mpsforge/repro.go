@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/validate/repro"
+	"mpsforge/validate/judge/repro"
 )
 
 func reproCommand(std streams) *cli.Command {

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
-	"mpsforge/fork/build"
+	"mpsforge/fork/macos/build"
 	"mpsforge/internal/events"
 	"mpsforge/validate"
 	"mpsforge/validate/stage"

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"mpsforge/fork/host/hosttest"
+	"mpsforge/fork/hostbuild/host/hosttest"
 )
 
 // TestShaderScripts runs kernels of Metal source files, as written in testdata/shader, with the compiler of host builds.

@@ -19,16 +19,16 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/fork/build"
+	"mpsforge/fork/macos/build"
 	"mpsforge/internal/run"
 	"mpsforge/internal/suggest"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate"
-	"mpsforge/validate/operators"
-	"mpsforge/validate/pytests"
-	runtimestage "mpsforge/validate/runtime"
+	"mpsforge/validate/judge/pytests"
 	"mpsforge/validate/stage"
+	"mpsforge/validate/stages/operators"
+	runtimestage "mpsforge/validate/stages/runtime"
 )
 
 func verifyCommand(std streams) *cli.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"mpsforge/fork/wheels"
+	"mpsforge/fork/macos/wheels"
 )
 
 // wheel makes a wheel of a folder's files: wheel FILE DIR. A file DIR/names becomes the two libraries of a wheel for macOS. Each of its lines is a

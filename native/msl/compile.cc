@@ -247,7 +247,7 @@ Compiled compile(const Toolchain& toolchain, const std::string& source, const Ma
   all += "\n" + source;
   const std::string folder = toolchain.cache + "/" + short_name(all), library = folder + "/library.so";
   if (read_file(folder + "/whole") == all && access(library.c_str(), R_OK) == 0) {
-    utimes(folder.c_str(), nullptr);  // those that were used last stay in the cache (fork/host/msl.go)
+    utimes(folder.c_str(), nullptr);  // those that were used last stay in the cache (fork/hostbuild/host/msl.go)
     return {library, ""};
   }
   static std::atomic<unsigned> made{0};

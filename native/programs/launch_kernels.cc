@@ -1,4 +1,4 @@
-// Launches kernels of a library that fork/shaders has translated, without Metal: for tests in Python, which load this
+// Launches kernels of a library that fork/hostbuild/shaders has translated, without Metal: for tests in Python, which load this
 // as a shared library.
 #include <dlfcn.h>
 

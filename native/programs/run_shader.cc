@@ -1,4 +1,4 @@
-// Compiles a file in Metal's language and runs one of its kernels, for package fork/msl:
+// Compiles a file in Metal's language and runs one of its kernels, for package fork/hostbuild/msl:
 //   run_shader compile TOOLCHAIN FILE [NAME=VALUE...]  prints the path of the library that it made, or what is wrong
 //   run_shader list SECONDS LIBRARY                    prints the kernels
 //   run_shader run SECONDS LIBRARY                     runs what standard input asks for, and prints what comes of it

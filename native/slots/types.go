@@ -1,5 +1,5 @@
 // Package slots loads implementations of the slot allocator, the reference and those of checkouts, and drives them from Go and
-// from many threads. What they must answer is judged by package validate/allocator, not here.
+// from many threads. What they must answer is judged by package validate/judge/allocator, not here.
 package slots
 
 import "errors"

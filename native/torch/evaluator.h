@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../../native/objc/graph/evaluator.h"
+#include "../../native/objc/graph/evaluator_hook.h"
 
 namespace mpsforge::hostmps {
 

@@ -1,6 +1,6 @@
 // Loading the library gives MPSGraph the evaluator over libtorch's CPU operators.
 #include "evaluator.h"
-#include "objc/graph/evaluator.h"
+#include "objc/graph/evaluator_hook.h"
 
 namespace {
 

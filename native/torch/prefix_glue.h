@@ -1,5 +1,5 @@
 // What nearly all sources here include that see none of a checkout's headers, compiled once for all of them
-// (fork/host/prefix.go).
+// (fork/hostbuild/host/prefix.go).
 #include <ATen/ATen.h>
 #include <ATen/detail/MPSHooksInterface.h>
 #include <torch/library.h>

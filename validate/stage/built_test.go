@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"mpsforge/fork/host"
+	"mpsforge/fork/hostbuild/host"
 )
 
 // A build is made once in a run; one that failed is tried again by the next stage.

@@ -11,11 +11,11 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
-	"mpsforge/fork/host"
+	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/reports"
-	"mpsforge/validate/kept"
+	"mpsforge/validate/judge/kept"
 )
 
 // Stage is one step of the pipeline.

@@ -8,7 +8,7 @@
 #include "../engine.h"
 #include "../record.h"
 #include "arrays.h"
-#include "evaluator.h"
+#include "evaluator_hook.h"
 
 namespace mpsforge::graph {
 namespace {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "evaluator.h"
+#include "evaluator_hook.h"
 
 namespace mpsforge::graph {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Which macOS the process finds is said when it runs (MPSFORGE_METAL_MACOS), so __builtin_available asks for it. A
 // statement @available(...) cannot be turned by a header, and clang for Linux makes it true whatever it says: host
-// builds refuse sources that hold one (fork/host/availability.go).
+// builds refuse sources that hold one (fork/hostbuild/host/availability.go).
 #ifndef MPSFORGE_AVAILABILITY_H
 #define MPSFORGE_AVAILABILITY_H
 

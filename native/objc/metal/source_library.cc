@@ -7,7 +7,7 @@
 namespace mpsforge::objc {
 namespace {
 
-// Beside this library in a host build (fork/host/msl.go).
+// Beside this library in a host build (fork/hostbuild/host/msl.go).
 std::string toolchain_file() {
   Dl_info info{};
   if (!dladdr(reinterpret_cast<const void*>(&toolchain_file), &info)) return "";

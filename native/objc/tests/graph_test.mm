@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../../metal/metal.h"
-#include "../graph/evaluator.h"
+#include "../graph/evaluator_hook.h"
 
 using namespace mpsforge::graph;
 

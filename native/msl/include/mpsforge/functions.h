@@ -1,5 +1,5 @@
 // Metal's functions of numbers. Those of half and bfloat are computed as float, as translated kernels do
-// (fork/shaders/air.go).
+// (fork/hostbuild/shaders/air.go).
 #pragma once
 
 #include "types.h"

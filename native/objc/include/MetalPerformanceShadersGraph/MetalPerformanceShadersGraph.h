@@ -1,5 +1,5 @@
 // MPSGraph, so far as PyTorch's MPS backend uses it. The graph is recorded here and evaluated through
-// native/objc/graph/evaluator.h; an operation that nobody evaluates raises an error when it is added to a graph.
+// native/objc/graph/evaluator_hook.h; an operation that nobody evaluates raises an error when it is added to a graph.
 #ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPH_UMBRELLA_H
 #define MPSFORGE_NATIVE_OBJC_MPSGRAPH_UMBRELLA_H
 

@@ -219,6 +219,6 @@ def _static_runtime(*_args: Any, **_kwargs: Any) -> None:
 def install(torch_c: types.ModuleType, library: Library) -> None:
     for name, function in _functions(library).items():
         setattr(torch_c, "_mps_" + name, function)
-    # Its copies are branches inside libtorch_cpu, which nothing can lead to this copy (fork/mac/branches.go).
+    # Its copies are branches inside libtorch_cpu, which nothing can lead to this copy (fork/macos/mac/branches.go).
     torch_c._jit_to_static_module = torch_c._fuse_to_static_module = _static_runtime
     torch_c._mps_ShaderLibrary, torch_c._mps_MetalKernel = ShaderLibrary, MetalKernel

@@ -1,0 +1,71 @@
+package hosttest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mpsforge/fork/builds"
+	"mpsforge/fork/macos/wheels"
+	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+)
+
+// pip is its own wheel, since Debian's Python brings none.
+var pip = wheels.Wheel{
+	URL:    "https://files.pythonhosted.org/packages/c9/bc/b7db44f5f39f9d0494071bddae6880eb645970366d0a200022a1a93d57f5/pip-25.0.1-py3-none-any.whl",
+	SHA256: "c46efd13b6aa8279f33f2864459c8ce587ea6a1a59ee20de055868d8f7688f7f",
+}
+
+// Pip runs pip on the Python of a host build.
+func Pip(t testing.TB, cache, interpreter string, args ...string) (output string, err error) {
+	t.Helper()
+	folder, err := pip.Get(t.Context(), cache, []string{"pip/"}, events.Discard)
+	if errors.Is(err, builds.ErrEnvironment) {
+		t.Skipf("SKIP pip: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := run.Command{Name: interpreter, Args: append([]string{"-m", "pip", "--disable-pip-version-check"}, args...),
+		Env: run.Environment([]string{"PYTHONPATH=" + folder}, nil)}.Run(t.Context())
+	return string(result.Stdout) + string(result.Stderr), err
+}
+
+// Packages gives a folder of the cache with what pip installs by a list, and with what more adds.
+func Packages(t testing.TB, cache, interpreter, list string, more func(folder string)) string {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skipf("SKIP packages: %s has the checksums of x86-64's wheels", list)
+	}
+	key, err := builds.FileSHA256(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(cache, "wheels", strings.TrimSuffix(filepath.Base(list), ".txt")+"-"+key[:16])
+	if builds.Exists(folder) {
+		return folder
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(folder), "making-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(temporary)
+	output, err := Pip(t, cache, interpreter, "install", "--target", temporary, "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes", "-r", list)
+	if err != nil && strings.Contains(output, "Could not find a version") { // PyPI cannot be reached; another checksum is a failure
+		t.Skipf("SKIP packages of %s: %s", list, output)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if more != nil {
+		more(temporary)
+	}
+	if err := os.Rename(temporary, folder); err != nil && !builds.Exists(folder) {
+		t.Fatal(err)
+	}
+	return folder
+}

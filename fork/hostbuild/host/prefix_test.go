@@ -1,0 +1,99 @@
+package host_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"mpsforge/fork/hostbuild/host"
+	"mpsforge/fork/hostbuild/host/hosttest"
+)
+
+// A change of an inline function in a header, which leaves the source as it is, gives another object; a checkout elsewhere with the
+// same text gets the same one from the cache.
+func TestObjectsAreSharedByWhatIsCompiled(t *testing.T) {
+	root, _, _, _, _ := hosttest.Inputs(t)
+	cache, own := t.TempDir(), t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prefix := filepath.Join(own, "prefix.h")
+	write(prefix, "#include <shared.h>\n")
+	object := func(header string) string {
+		t.Helper()
+		checkout := t.TempDir()
+		write(filepath.Join(checkout, "shared.h"), header)
+		write(filepath.Join(checkout, "source.cc"), "#include <shared.h>\nint answer() { return shared(); }\n")
+		made, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, prefix, "source.cc", []string{"-x", "objective-c++", "-O0", "-I."})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(made)
+	}
+	eleven := object("#pragma once\ninline int shared() { return 11; }\n")
+	if eleven == object("#pragma once\ninline int shared() { return 12; }\n") {
+		t.Error("two headers with different inline functions gave the same object")
+	}
+	before := host.CacheHits(t, root, cache)
+	if eleven != object("#pragma once\ninline int shared() { return 11; }\n") {
+		t.Error("the same text elsewhere gave another object")
+	}
+	if after := host.CacheHits(t, root, cache); before != 0 || after != 1 {
+		t.Errorf("ccache had %d hits for other text, %d after the same text: want 0 and 1", before, after)
+	}
+}
+
+// With ccache's own setting for a second storage, a folder or a server, a machine whose cache is empty gets the objects from there.
+func TestObjectsComeFromARemoteCache(t *testing.T) {
+	root, _, _, _, _ := hosttest.Inputs(t)
+	stored := map[string][]byte{}
+	var guard sync.Mutex
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guard.Lock()
+		defer guard.Unlock()
+		object, there := stored[r.URL.Path]
+		switch {
+		case r.Method == http.MethodPut:
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			stored[r.URL.Path] = text
+		case !there:
+			http.NotFound(w, r)
+		default:
+			_, _ = w.Write(object)
+		}
+	}))
+	defer server.Close()
+	for name, storage := range map[string]string{"a folder": "file:" + t.TempDir(), "a server": server.URL} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("CCACHE_REMOTE_STORAGE", storage)
+			cache, checkout := t.TempDir(), t.TempDir()
+			for path, text := range map[string]string{"prefix.h": "#include <stddef.h>\n", "source.cc": "int answer() { return 42; }\n"} {
+				if err := os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, want := range []int{0, 1} {
+				if err := os.RemoveAll(filepath.Join(cache, "ccache")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc", []string{"-x", "objective-c++", "-O0"}); err != nil {
+					t.Fatal(err)
+				}
+				if hits := host.CacheHits(t, root, cache); hits != want {
+					t.Errorf("hits: %d, want %d", hits, want)
+				}
+			}
+		})
+	}
+}

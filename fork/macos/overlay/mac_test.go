@@ -1,0 +1,201 @@
+package overlay_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mpsforge/fork/builds"
+	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/fork/macos/overlay"
+	"mpsforge/patches"
+)
+
+// macWheel is a wheel for macOS whose library, and whose torch's, are a few words.
+type macWheel struct{ file, stock string }
+
+var macFacts = patches.MacFacts{Git: "abc", LibtorchCPU: []string{strings.Repeat("0", 64)}}
+
+func makeMacWheel(t *testing.T) macWheel {
+	t.Helper()
+	top := t.TempDir()
+	build := builds.Stamp{Format: builds.StampFormat, Kind: "overlay", Series: strings.Repeat("5", 64)}
+	stamp, err := build.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"torch/lib/libtorch_cpu.dylib":    "torch's copy",
+		"built/libmpsforge_overlay.dylib": "the overlay " + stamp + "\x00",
+		"checkout/torch/mps/__init__.py":  "patched",
+		"checkout/torch/library.py":       "patched",
+	} {
+		path := filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := macWheel{stock: filepath.Join(top, "torch/lib/libtorch_cpu.dylib")}
+	facts := macFacts
+	sum, err := builds.FileSHA256(w.stock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts.LibtorchCPU = append(facts.LibtorchCPU, sum)
+	w.file, err = overlay.WheelForMac(facts, build, w.stock, filepath.Join(top, "built/libmpsforge_overlay.dylib"), filepath.Join(top, "checkout"), filepath.Join(top, "dist"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestWheelForMacSaysThatItHasNotRun(t *testing.T) {
+	w, site := makeMacWheel(t), t.TempDir()
+	if base := filepath.Base(w.file); base != "mpsforge_overlay-2.6.0+mpsforge.555555555555-py3-none-macosx_11_0_arm64.whl" {
+		t.Errorf("the wheel is called %s", base)
+	}
+	if err := overlay.Unpack(w.file, site); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-2.6.0+mpsforge.555555555555.dist-info/METADATA"))
+	if err != nil || !strings.Contains(string(text), "\nRequires-Dist: torch (==2.6.0)\n") || !strings.Contains(string(text), "not run on a Mac") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
+func TestWheelOverAnUnknownLibraryIsRefused(t *testing.T) {
+	if _, err := overlay.WheelForMac(macFacts, builds.Stamp{}, makeMacWheel(t).stock, "", "", t.TempDir()); err == nil || !strings.Contains(err.Error(), "mac.json of v2.6.0 does not name") {
+		t.Errorf("%v", err)
+	}
+}
+
+// pip on Linux can do for a Mac all but run.
+func TestPipTakesTheWheelForMac(t *testing.T) {
+	root, cache := hosttest.Root(t)
+	install := func(file, platform string) (site, output string, err error) {
+		site = t.TempDir()
+		output, err = hosttest.Pip(t, cache, root.Tool("python3"), "install", "--no-index", "--no-deps", "--no-compile", "--only-binary=:all:", "--platform", platform, "--target", site, file)
+		return site, output, err
+	}
+	w := makeMacWheel(t)
+	t.Run("each file is as RECORD says", func(t *testing.T) {
+		site, output, err := install(w.file, "macosx_11_0_arm64")
+		if err != nil {
+			t.Fatalf("%v: %s", err, output)
+		}
+		record, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-2.6.0+mpsforge.555555555555.dist-info/RECORD"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(bytes.NewReader(record)).ReadAll()
+		if err != nil || len(rows) < 12 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		for _, row := range rows {
+			if info, err := os.Stat(filepath.Join(site, row[0])); err != nil || row[2] != "" && row[2] != fmt.Sprint(info.Size()) {
+				t.Errorf("%q: %v", row, err)
+			}
+		}
+	})
+	t.Run("another system is refused", func(t *testing.T) {
+		if _, output, err := install(w.file, "macosx_11_0_x86_64"); err == nil || !strings.Contains(output, "is not a supported wheel on this platform") {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
+	t.Run("a damaged wheel is refused", func(t *testing.T) {
+		data, err := os.ReadFile(w.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[200] ^= 0xff
+		damaged := filepath.Join(t.TempDir(), filepath.Base(w.file))
+		if err := os.WriteFile(damaged, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, output, err := install(damaged, "macosx_11_0_arm64"); err == nil {
+			t.Errorf("pip installed it: %s", output)
+		}
+	})
+}
+
+// loadOnMac asks the wheel's Python, on Linux, whether it would load over a torch with the names of macOS.
+const loadOnMac = `
+import sys, types
+sys.path.insert(0, sys.argv[1])
+from mpsforge_overlay import _loading
+_loading.images = lambda: ["/usr/lib/libSystem.B.dylib", sys.argv[2]]
+print(_loading.mismatch(types.SimpleNamespace(__version__=sys.argv[3], version=types.SimpleNamespace(git_version=sys.argv[4]))))
+`
+
+func TestWheelForMacLeavesStockWhereAnythingDiffers(t *testing.T) {
+	root, _ := hosttest.Root(t)
+	w := makeMacWheel(t)
+	for name, c := range map[string]struct {
+		change func(t *testing.T, site string)
+		torch  string
+		git    string
+		stock  string
+		why    string
+	}{
+		"nothing":          {nil, "2.6.0", "abc", w.stock, "\n"},
+		"another version":  {nil, "2.9.1", "abc", w.stock, "it is for torch 2.6.0"},
+		"another commit":   {nil, "2.6.0", "abd", w.stock, "it is for torch of commit abc"},
+		"another library":  {nil, "2.6.0", "abc", filepath.Join(filepath.Dir(w.file), "libtorch_cpu.dylib"), "is another file"},
+		"a torch of Linux": {nil, "2.6.0", "abc", "/torch/lib/libtorch_cpu.so", "has not loaded libtorch_cpu.dylib"},
+		"a damaged dylib":  {add("libmpsforge_overlay.dylib"), "2.6.0", "abc", w.stock, "its own libmpsforge_overlay.dylib is damaged"},
+		"a damaged module": {add("_bindings.py"), "2.6.0", "abc", w.stock, "its own Python files are damaged"},
+		"a damaged stamp":  {add("stamp.json"), "2.6.0", "abc", w.stock, "its stamp cannot be read"},
+		"a forged stamp": {func(t *testing.T, site string) {
+			file := filepath.Join(site, overlay.Module, "stamp.json")
+			text, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, bytes.ReplaceAll(text, []byte(`\"kind\":\"overlay\"`), []byte(`\"kind\":\"planted\"`)), 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "2.6.0", "abc", w.stock, "has another stamp than its stamp.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := t.TempDir()
+			if err := overlay.Unpack(w.file, site); err != nil {
+				t.Fatal(err)
+			}
+			if c.change != nil {
+				c.change(t, site)
+			}
+			// Another library of that name.
+			if err := os.WriteFile(filepath.Join(filepath.Dir(w.file), "libtorch_cpu.dylib"), []byte("another"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			output, err := exec.CommandContext(t.Context(), root.Tool("python3"), "-c", loadOnMac, site, c.stock, c.torch, c.git).CombinedOutput()
+			if err != nil || !strings.Contains(string(output), c.why) || name == "nothing" && string(output) != "\n" {
+				t.Errorf("%v: %s", err, output)
+			}
+		})
+	}
+}
+
+// add changes a file of the installed package.
+func add(name string) func(t *testing.T, site string) {
+	return func(t *testing.T, site string) {
+		file, err := os.OpenFile(filepath.Join(site, overlay.Module, name), os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			_, err = file.WriteString("planted")
+		}
+		if err == nil {
+			err = file.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

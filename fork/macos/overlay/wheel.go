@@ -1,0 +1,266 @@
+package overlay
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"mpsforge/fork/builds"
+	"mpsforge/fork/hostbuild/host"
+	"mpsforge/internal/atomicfile"
+	"mpsforge/native"
+	"mpsforge/patches"
+)
+
+// Module is the Python package's name.
+const Module = "mpsforge_overlay"
+
+// Stamp is the wheel's stamp.json: from what the library was built, and the torch that it goes over. The Python side holds the torch that
+// imports it against it (native/overlay/python/mpsforge_overlay/_loading.py).
+type Stamp struct {
+	Torch         string `json:"torch"`        // torch.__version__
+	Git           string `json:"git"`          // torch.version.git_version
+	Stock         string `json:"stock"`        // file name of the library with torch's copy of the backend
+	StockSHA256   string `json:"stock_sha256"` // several, with spaces between them, where wheels of one torch differ in what is no code
+	Library       string `json:"library"`
+	LibrarySHA256 string `json:"library_sha256"`
+	ModulesSHA256 string `json:"modules_sha256"` // of the lines "SHA-256, name" of the package's Python files
+	Series        string `json:"series"`         // digest
+	Build         string `json:"stamp"`          // builds.Stamp's text, which the library holds, too
+}
+
+// Options say what goes into a wheel over a host build.
+type Options struct {
+	Patched *host.Build // with an overlay
+	Stock   *host.Build // what the wheel goes over
+	// TorchVersion is the file torch/version.py of that torch.
+	TorchVersion string
+	Checkout     string // with the package torch.mps
+	Dir          string // for the wheel
+}
+
+var versionLine = regexp.MustCompile(`(?m)^(__version__|git_version)\s*(?::[^=]*)?=\s*'([^']*)'`)
+
+// Write makes the wheel and gives its path. The same build gives the same bytes.
+func Write(o Options) (file string, stamp Stamp, err error) {
+	text, err := os.ReadFile(o.TorchVersion)
+	if err != nil {
+		return "", stamp, fmt.Errorf("the torch to go over: %w", err)
+	}
+	for _, match := range versionLine.FindAllSubmatch(text, -1) {
+		if string(match[1]) == "git_version" {
+			stamp.Git = string(match[2])
+		} else {
+			stamp.Torch = string(match[2])
+		}
+	}
+	if stamp.Torch == "" || stamp.Git == "" {
+		return "", stamp, fmt.Errorf("%s names no __version__ and git_version", o.TorchVersion)
+	}
+	if stamp.StockSHA256, err = builds.FileSHA256(o.Stock.Library); err != nil {
+		return "", stamp, fmt.Errorf("the library to go over: %w", err)
+	}
+	stamp.Stock = filepath.Base(o.Stock.Library)
+	return contents{stamp, o.Patched.Overlay.Stamp, o.Patched.Overlay.Library, platform(), "", o.Checkout}.write(o.Dir)
+}
+
+// contents are what goes into a wheel.
+type contents struct {
+	torch    Stamp // as far as it says what the wheel goes over
+	build    builds.Stamp
+	library  string
+	platform string // as in a wheel's name
+	note     string // of its description
+	checkout string
+}
+
+// write makes the wheel in a folder.
+func (c contents) write(dir string) (file string, stamp Stamp, err error) {
+	stamp = c.torch
+	if stamp.Build, err = c.build.Text(); err != nil {
+		return "", stamp, err
+	}
+	library, err := os.ReadFile(c.library)
+	if err != nil {
+		return "", stamp, fmt.Errorf("the overlay's library: %w", err)
+	}
+	stamp.Library, stamp.LibrarySHA256, stamp.Series = filepath.Base(c.library), digest(library), c.build.Series
+	files := map[string][]byte{}
+	python, err := fs.Sub(native.Overlay, "overlay/python/"+Module)
+	if err != nil {
+		return "", stamp, err
+	}
+	if err := addTree(files, Module, python); err != nil {
+		return "", stamp, err
+	}
+	if err := addTree(files, Module+"/"+builds.PythonPackage, os.DirFS(filepath.Join(c.checkout, builds.PythonPackage))); err != nil {
+		return "", stamp, err
+	}
+	if files[Module+"/"+builds.PythonLibrary], err = os.ReadFile(filepath.Join(c.checkout, builds.PythonLibrary)); err != nil {
+		return "", stamp, err
+	}
+	stamp.ModulesSHA256 = modulesDigest(files)
+	files[Module+"/"+stamp.Library] = library
+	if files[Module+"/stamp.json"], err = json.MarshalIndent(stamp, "", " "); err != nil {
+		return "", stamp, err
+	}
+	version := wheelVersion(stamp)
+	information := fmt.Sprintf("%s-%s.dist-info", Module, version)
+	if files[information+"/licenses/mpsforge/LICENSE"], err = native.Overlay.ReadFile("overlay/LICENSE"); err != nil {
+		return "", stamp, err
+	}
+	if files[information+"/licenses/pytorch/LICENSE"], err = fs.ReadFile(patches.Embedded(), "LICENSE"); err != nil {
+		return "", stamp, err
+	}
+	tag := "py3-none-" + c.platform
+	files[information+"/METADATA"] = fmt.Appendf(nil, `Metadata-Version: 2.1
+Name: mpsforge-overlay
+Version: %s
+Summary: The patched MPS backend over an installed torch %s
+License: BSD-3-Clause
+Requires-Python: >=3.9
+Requires-Dist: torch (==%s)
+
+%sSeries %s of mpsforge: %s. "python -m %s" says which copy of the backend answers; %s=0 in the environment leaves torch's own.
+`, version, stamp.Torch, stamp.Torch, c.note, stamp.Series, strings.Join(c.build.Patches, ", "), Module, "MPSFORGE_OVERLAY")
+	files[information+"/WHEEL"] = fmt.Appendf(nil, "Wheel-Version: 1.0\nGenerator: mpsforge\nRoot-Is-Purelib: false\nTag: %s\n", tag)
+	files[information+"/entry_points.txt"] = fmt.Appendf(nil, "[torch.backends]\nmps_overlay = %s:load\n", Module)
+	files[information+"/RECORD"] = record(files, information+"/RECORD")
+
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", stamp, err
+	}
+	file = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.whl", Module, version, tag))
+	packed, err := pack(files)
+	if err != nil {
+		return "", stamp, err
+	}
+	return file, stamp, atomicfile.WriteBytes(file, 0o644, packed)
+}
+
+// wheelVersion is the torch's version, with the series as the local part; it sorts with torch's.
+func wheelVersion(s Stamp) string {
+	public, _, _ := strings.Cut(s.Torch, "+")
+	if s.Series == "" {
+		return public + "+mpsforge.part"
+	}
+	return public + "+mpsforge." + s.Series[:12]
+}
+
+func platform() string {
+	return runtime.GOOS + "_" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// modulesDigest is Stamp.ModulesSHA256 of a package that is its Python files alone.
+func modulesDigest(modules map[string][]byte) string {
+	var lines bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		fmt.Fprintf(&lines, "%s %s\n", digest(modules[name]), strings.TrimPrefix(name, Module+"/"))
+	}
+	return digest(lines.Bytes())
+}
+
+// addTree adds the modules of a package, but not what Python leaves there.
+func addTree(files map[string][]byte, to string, from fs.FS) error {
+	return fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(name) != ".py" {
+			return err
+		}
+		files[path.Join(to, name)], err = fs.ReadFile(from, name)
+		return err
+	})
+}
+
+// record is the file RECORD, which names itself without a digest.
+func record(files map[string][]byte, own string) []byte {
+	var text bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		sum := sha256.Sum256(files[name])
+		fmt.Fprintf(&text, "%s,sha256=%s,%d\n", name, base64.RawURLEncoding.EncodeToString(sum[:]), len(files[name]))
+	}
+	fmt.Fprintf(&text, "%s,,\n", own)
+	return text.Bytes()
+}
+
+// pack writes files in order, all with the first time that the format has. The folder .dist-info comes last, as the format asks for.
+func pack(files map[string][]byte) ([]byte, error) {
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	names := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
+		if late := strings.Contains(a, ".dist-info/"); late != strings.Contains(b, ".dist-info/") {
+			return map[bool]int{true: 1, false: -1}[late]
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
+		header.SetMode(0o644)
+		if extension := path.Ext(name); extension == ".so" || extension == ".dylib" {
+			header.SetMode(0o755)
+		}
+		to, err := archive.CreateHeader(header)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := to.Write(files[name]); err != nil {
+			return nil, err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+// Unpack puts a wheel's files into a folder, as pip install --target does.
+func Unpack(wheel, dir string) error {
+	archive, err := zip.OpenReader(wheel)
+	if err != nil {
+		return fmt.Errorf("wheel %s: %w", wheel, err)
+	}
+	defer archive.Close()
+	for _, entry := range archive.File {
+		if !filepath.IsLocal(entry.Name) {
+			return fmt.Errorf("wheel %s: %q is outside of the folder", wheel, entry.Name)
+		}
+		from, err := entry.Open()
+		if err != nil {
+			return err
+		}
+		data, err := io.ReadAll(from)
+		if err := from.Close(); err != nil {
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("wheel %s: %w", wheel, err)
+		}
+		to := filepath.Join(dir, entry.Name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, data, entry.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package overlay
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mpsforge/fork/builds"
+	"mpsforge/fork/hostbuild/host"
+	"mpsforge/native"
+)
+
+// options are those of a wheel over builds that are not there but for the files that a wheel takes of them.
+func options(t *testing.T) Options {
+	t.Helper()
+	top := t.TempDir()
+	for name, text := range map[string]string{
+		"stock/libhostmps.so":             "torch's copy",
+		"patched/libmpsforge_overlay.so":  "the overlay",
+		"checkout/torch/mps/__init__.py":  "patched",
+		"checkout/torch/library.py":       "patched",
+		"checkout/torch/mps/__init__.pyc": "of Python",
+		"torch/version.py":                "from typing import Optional\n__version__ = '2.6.0+debian'\ngit_version = 'Unknown'\ncuda: Optional[str] = None\n",
+		"annotated/version.py":            "__version__ = '2.9.1'\ngit_version: str = 'abc'\n",
+		"withoutcommit/version.py":        "__version__ = '2.9.1'\n",
+	} {
+		path := filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stamp := builds.Stamp{Format: builds.StampFormat, Kind: "overlay", Series: strings.Repeat("5", 64)}
+	return Options{
+		Patched:      &host.Build{Stamp: stamp, Overlay: &host.Overlay{Library: filepath.Join(top, "patched/libmpsforge_overlay.so"), Stamp: stamp}},
+		Stock:        &host.Build{Library: filepath.Join(top, "stock/libhostmps.so")},
+		TorchVersion: filepath.Join(top, "torch/version.py"), Checkout: filepath.Join(top, "checkout"), Dir: filepath.Join(top, "dist"),
+	}
+}
+
+func write(t *testing.T, o Options) (file string, stamp Stamp, files map[string]string) {
+	t.Helper()
+	file, stamp, err := Write(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := Unpack(file, dir); err != nil {
+		t.Fatal(err)
+	}
+	all, err := builds.FilesBelow(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = map[string]string{}
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimPrefix(path, dir+"/")] = string(text)
+	}
+	return file, stamp, files
+}
+
+func TestWheelSaysWhatItIsFor(t *testing.T) {
+	file, stamp, files := write(t, options(t))
+	if base := filepath.Base(file); base != "mpsforge_overlay-2.6.0+mpsforge.555555555555-py3-none-"+platform()+".whl" {
+		t.Errorf("the wheel is called %s", base)
+	}
+	information := "mpsforge_overlay-2.6.0+mpsforge.555555555555.dist-info/"
+	for name, wanted := range map[string]string{
+		"METADATA":                  "\nRequires-Dist: torch (==2.6.0+debian)\n",
+		"WHEEL":                     "\nTag: py3-none-" + platform() + "\n",
+		"entry_points.txt":          "[torch.backends]\nmps_overlay = mpsforge_overlay:load\n",
+		"licenses/mpsforge/LICENSE": "mpsforge authors",
+		"licenses/pytorch/LICENSE":  "From PyTorch",
+	} {
+		if !strings.Contains(files[information+name], wanted) {
+			t.Errorf("%s lacks %q:\n%s", name, wanted, files[information+name])
+		}
+	}
+	var kept Stamp
+	if err := json.Unmarshal([]byte(files["mpsforge_overlay/stamp.json"]), &kept); err != nil || kept != stamp {
+		t.Errorf("stamp.json has %+v, %v; the stamp is %+v", kept, err, stamp)
+	}
+	if kept.Torch != "2.6.0+debian" || kept.Git != "Unknown" || kept.StockSHA256 != digest([]byte("torch's copy")) || kept.LibrarySHA256 != digest([]byte("the overlay")) {
+		t.Errorf("the stamp is %+v", kept)
+	}
+}
+
+func TestWheelHasThePackageAndTheCheckoutsModules(t *testing.T) {
+	_, _, files := write(t, options(t))
+	for _, name := range []string{"__init__.py", "__main__.py", "libmpsforge_overlay.so", "torch/mps/__init__.py", "torch/library.py"} {
+		if files["mpsforge_overlay/"+name] == "" {
+			t.Errorf("no %s", name)
+		}
+	}
+	for name := range files {
+		if strings.HasSuffix(name, ".pyc") {
+			t.Errorf("%s is Python's own", name)
+		}
+	}
+}
+
+func TestRecordNamesEveryFile(t *testing.T) {
+	_, _, files := write(t, options(t))
+	record := ""
+	for name := range files {
+		if strings.HasSuffix(name, "/RECORD") {
+			record = name
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(files[record])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		text, found := files[row[0]]
+		sum := sha256.Sum256([]byte(text))
+		wanted := []string{row[0], "sha256=" + base64.RawURLEncoding.EncodeToString(sum[:]), fmt.Sprint(len(text))}
+		if row[0] == record {
+			wanted = []string{record, "", ""}
+		}
+		if !found || !slices.Equal(row, wanted) {
+			t.Errorf("RECORD has %q, expected %q", row, wanted)
+		}
+		delete(files, row[0])
+	}
+	for name := range files {
+		t.Errorf("RECORD does not name %s", name)
+	}
+}
+
+func TestWheelIsTheSameTwice(t *testing.T) {
+	o := options(t)
+	var made [2][]byte
+	for i := range made {
+		file, _, err := Write(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made[i], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(made[0], made[1]) {
+		t.Error("two wheels of one build differ")
+	}
+}
+
+func TestTorchOfUnknownCommitIsRefused(t *testing.T) {
+	o := options(t)
+	o.TorchVersion = filepath.Join(filepath.Dir(o.Checkout), "withoutcommit/version.py")
+	if _, _, err := Write(o); err == nil || !strings.Contains(err.Error(), "git_version") {
+		t.Errorf("a torch that does not say its commit: %v", err)
+	}
+}
+
+func TestVersionMayHaveItsType(t *testing.T) {
+	o := options(t)
+	o.TorchVersion = filepath.Join(filepath.Dir(o.Checkout), "annotated/version.py")
+	if _, stamp, err := Write(o); err != nil || stamp.Git != "abc" || stamp.Torch != "2.9.1" {
+		t.Errorf("%+v, %v", stamp, err)
+	}
+}
+
+func TestUnpackStaysInItsFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bad.whl")
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	if _, err := archive.Create("../outside"); err != nil {
+		t.Fatal(err)
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, packed.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Unpack(file, t.TempDir()); err == nil {
+		t.Error("a wheel wrote out of the folder")
+	}
+}
+
+// The package's licence is the repository's.
+func TestLicenceIsOurs(t *testing.T) {
+	ours, err := os.ReadFile("../../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := native.Overlay.ReadFile("overlay/LICENSE")
+	if err != nil || !bytes.Equal(ours, packed) {
+		t.Errorf("native/overlay/LICENSE is not LICENSE: %v", err)
+	}
+}
+
+func TestStatusSaysWhy(t *testing.T) {
+	s, err := ReadStatus([]byte(`{"active": false, "reason": "", "foreign": ["hooks: /torch"], "left": ["a: b -> c"]}`))
+	if err != nil || s.Active || s.Why() != "hooks: /torch, a: b -> c" {
+		t.Errorf("%+v, %v: %s", s, err, s.Why())
+	}
+}

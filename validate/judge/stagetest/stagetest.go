@@ -1,0 +1,143 @@
+// Package stagetest holds what the tests of several stages share: options, a header, a host build of the real tree. Only test
+// files import it.
+package stagetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"mpsforge/internal/cxx"
+	"mpsforge/internal/events"
+	"mpsforge/internal/run"
+	"mpsforge/patches"
+	"mpsforge/reports"
+	"mpsforge/validate/judge/allocator"
+	"mpsforge/validate/stage"
+)
+
+// Options share one cache between tests and runs: it is keyed by content.
+func Options(t *testing.T) stage.CheckOptions {
+	t.Helper()
+	return stage.CheckOptions{
+		Cache: Cache(), Artifacts: t.TempDir(),
+		Header: Header(t), Stamp: "test", Seed: 1, Quick: true, Patience: 5 * time.Minute, Sink: events.Discard,
+	}
+}
+
+// Progress is a sink that looks at how far a stage says that it is.
+type Progress struct {
+	mutex sync.Mutex
+	most  events.StepProgress
+}
+
+func (p *Progress) Emit(event events.Event) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if e, ok := event.(events.StepProgress); ok && e.Done > p.most.Done {
+		p.most = e
+	}
+}
+
+// NeedTotal demands that the stage has done as much as it had announced.
+func (p *Progress) NeedTotal(t *testing.T) {
+	t.Helper()
+	if p.most.Done != p.most.Total || p.most.Total == 0 {
+		t.Errorf("done %d of %d", p.most.Done, p.most.Total)
+	}
+}
+
+// Cache keeps compiled programs from run to run of the tests.
+func Cache() string { return filepath.Join(os.TempDir(), "mpsforge-test-cache") }
+
+// Header writes the slot allocator that the series adds, the same for all baselines, and returns its path.
+func Header(t testing.TB) string {
+	t.Helper()
+	baselines, err := patches.Baselines(patches.Embedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var header []byte
+	for _, baseline := range baselines {
+		series, err := patches.Load(patches.Embedded(), baseline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var content []byte
+		for _, patch := range series.Patches {
+			for _, file := range patch.Files {
+				if file.Path() != allocator.Header {
+					continue
+				}
+				if content, err = file.Apply(content); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if header != nil && !bytes.Equal(header, content) {
+			t.Fatalf("the slot allocator of %s differs from that of %s", baseline, baselines[0])
+		}
+		header = content
+	}
+	if len(header) == 0 {
+		t.Fatalf("no series adds %s", allocator.Header)
+	}
+	path := filepath.Join(t.TempDir(), filepath.Base(allocator.Header))
+	if err := os.WriteFile(path, header, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func NeedPassed(t *testing.T, report reports.Stage) {
+	t.Helper()
+	if report.Verdict != reports.Passed {
+		t.Errorf("verdict %q: %s", report.Verdict, report.Reason)
+	}
+	for _, check := range report.Checks {
+		if check.Verdict != reports.Passed {
+			t.Errorf("%s: %s: %s\n%s", check.Name, check.Verdict, check.Detail, check.Output)
+		}
+	}
+}
+
+// Children runs a file of Python tests below testdata/children of a stage against the stage's Python programs. MPSFORGE_FLOOD
+// has their processes write so many bytes where they write many.
+func Children(t *testing.T, module string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("SKIP: %v", err)
+	}
+	command := exec.CommandContext(t.Context(), python, "-B", "-m", "unittest", module)
+	command.Dir = filepath.Join("testdata", "children")
+	command.Env = append(os.Environ(), "PYTHONPATH=../../python:../../../../judge/pytests/python")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
+
+func Benchmark(b *testing.B, sources []cxx.Source, args []string, result any) {
+	b.Helper()
+	tools := cxx.Find(b.Context(), Cache())
+	if tools.Err != nil {
+		b.Skipf("SKIP: %v", tools.Err)
+	}
+	builder := cxx.Builder{Cache: Cache(), Compiler: tools}
+	path, err := builder.Build(b.Context(), cxx.Target{Flavour: cxx.Program, Sources: sources})
+	if err != nil {
+		b.Fatal(err)
+	}
+	found, err := run.Command{Name: path, Args: args}.Run(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := json.Unmarshal(found.Stdout, result); err != nil {
+		b.Fatal(err)
+	}
+}

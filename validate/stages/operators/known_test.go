@@ -1,0 +1,150 @@
+package operators
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mpsforge/patches"
+	"mpsforge/reports"
+	"mpsforge/validate/judge/pytests"
+)
+
+var view = patches.OperatorFailure{Operator: "unfold", DType: "float32", Form: "first-work", Threads: 4, Seed: 7, Seen: []string{"wrong values"}, Reason: "R0"}
+
+func ended(operator, dtype, form string, end status) outcome {
+	o := outcome{Job: plan{seed: 7}.job(operator, dtype, form, 4)}
+	o.Result.Status = end
+	return o
+}
+
+// judged gives the report of the known failures' runs.
+func judged(failure patches.OperatorFailure, ends ...outcome) reports.Stage {
+	report := reports.Stage{Facts: []reports.Fact{{Name: "baseline", Value: "v2.6.0"}}}
+	judgeKnown(&pool{subject: &pytests.Subject{Name: "patched"}}, patches.KnownOperators{Failures: []patches.OperatorFailure{failure}}, ends, &report)
+	return report
+}
+
+func TestKnownFailureThatFailsIsNoNews(t *testing.T) {
+	report := judged(view, ended("unfold", "float32", "first-work", wrongValues))
+	if report.Verdict != reports.Passed || !strings.Contains(report.Checks[0].Detail, "as listed: 1") {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestKnownFailureThatPassesFails(t *testing.T) {
+	report := judged(view, ended("unfold", "float32", "first-work", right))
+	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, "it passes: delete it from patches/v2.6.0/operators.json") {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestKnownFailureThatDoesNotRunFails(t *testing.T) {
+	report := judged(view, ended("unfold", "float32", "first-work", notAlone))
+	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, "listed as wrong values, now: does not run alone") {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestKnownFailureThatEndsOtherwiseFails(t *testing.T) {
+	report := judged(view, ended("unfold", "float32", "first-work", crashed))
+	if report.Verdict != reports.Failed || !strings.Contains(report.Reason, ", now: crashed") {
+		t.Errorf("%+v", report)
+	}
+}
+
+// A flaky one that passes fails nothing, and is not a pass either; how often it was seen is reported.
+func TestFlakyKnownFailureMayPass(t *testing.T) {
+	flaky := view
+	flaky.Flaky = true
+	report := judged(flaky, ended("unfold", "float32", "first-work", right), ended("unfold", "float32", "first-work", right))
+	if report.Verdict != "" || report.Tables[0].Rows[0][3] != "0 of 2" {
+		t.Errorf("%+v", report)
+	}
+}
+
+// A listed form covers those that add words to it, and nothing else.
+func TestKnownFailureCoversMoreSpecialForms(t *testing.T) {
+	known := patches.KnownOperators{Failures: []patches.OperatorFailure{view}}
+	for _, c := range []struct {
+		end  outcome
+		want bool
+	}{
+		{ended("unfold", "float32", "first-work", wrongValues), true},
+		{ended("unfold", "float16", "strided+first-work", wrongValues), true},
+		{ended("add", "float32", "first-work+group:unfold", wrongValues), true},
+		{ended("unfold", "float32", "first-work", raced), false},
+		{ended("unfold", "float32", "shared", wrongValues), false},
+		{ended("fold", "float32", "first-work", wrongValues), false},
+	} {
+		if got := knownOf(known, c.end) != nil; got != c.want {
+			t.Errorf("%s, %s: %t", c.end.Job.cell, c.end.Result.Status, got)
+		}
+	}
+}
+
+// mostKnown may only be lowered: the list of known failures shrinks.
+const mostKnown = 0
+
+func TestKnownFailuresOnlyShrink(t *testing.T) {
+	series, err := patches.Load(os.DirFS("../../../patches"), "v2.6.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := series.KnownOperators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(known.Failures) != mostKnown {
+		t.Errorf("%d known failures, %d allowed; fewer: lower mostKnown", len(known.Failures), mostKnown)
+	}
+	var names []string
+	for _, failure := range known.Failures {
+		name := failure.Operator + ", " + failure.Form
+		if slices.Contains(names, name) {
+			t.Errorf("twice: %s", name)
+		}
+		names = append(names, name)
+		for _, word := range words(failure.Form) {
+			if !slices.Contains(forms, word) {
+				t.Errorf("%s: no form %s", name, word)
+			}
+		}
+	}
+}
+
+// A line for any operator covers its form and nothing else, and is not run by itself.
+func TestLineForAnyOperatorCoversItsForm(t *testing.T) {
+	known := patches.KnownOperators{Failures: []patches.OperatorFailure{{Operator: patches.AnyOperator, Form: "shared", Seen: []string{"race"}, Flaky: true}}}
+	ended := func(form string, status status) outcome {
+		return outcome{Job: job{cell: cell{Operator: "msort", DType: "float32", Form: form, Threads: 4}}, Result: result{Status: status}}
+	}
+	for _, c := range []struct {
+		form   string
+		status status
+		want   bool
+	}{{"shared", raced, true}, {"shared+strided", raced, true}, {"shared", crashed, false}, {"basic", raced, false}} {
+		if got := knownOf(known, ended(c.form, c.status)) != nil; got != c.want {
+			t.Errorf("%s, %s: covered %t", c.form, c.status, got)
+		}
+	}
+	if jobs := (plan{}).knownJobs(known); len(jobs) != 0 {
+		t.Errorf("it runs %v", jobs)
+	}
+}
+
+// An entry that no longer runs alone, and one that does again, are both news; what is listed, in another type or another form is none.
+func TestEntriesThatDoNotRunAloneAreListed(t *testing.T) {
+	known := patches.KnownOperators{NotAlone: map[string]string{"qr": "no kernel", "eig": "no kernel"}, SomeNotAlone: map[string]string{"pool": "sizes"}}
+	var report reports.Stage
+	judgeNotAlone("patched", known, []outcome{ended("add", "float32", "basic", right), ended("qr", "float32", "basic", notAlone), ended("pool", "float32", "basic", right), ended("add", "int64", "basic", notAlone), ended("add", "float32", "out", notAlone)}, &report)
+	if report.Verdict != reports.Passed || report.Checks[0].Detail != "yes: 2, no, as listed: 1" {
+		t.Errorf("%+v", report)
+	}
+	report = reports.Stage{}
+	judgeNotAlone("patched", known, []outcome{ended("add", "float32", "basic", notAlone), ended("eig", "float32", "basic", right)}, &report)
+	if report.Verdict != reports.Failed || !strings.Contains(report.Checks[0].Output, "add does not, and not_alone") || !strings.Contains(report.Checks[0].Output, "eig does: delete it") {
+		t.Errorf("%+v", report)
+	}
+}

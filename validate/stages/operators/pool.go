@@ -1,0 +1,215 @@
+package operators
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"mpsforge/internal/run"
+	lines "mpsforge/internal/words"
+	"mpsforge/validate/judge/pytests"
+	"mpsforge/validate/stage"
+)
+
+//go:embed python/*.py
+var sources embed.FS
+
+// pool runs jobs on one subject. Its processes live until close, as they take long to start.
+type pool struct {
+	subject *pytests.Subject
+	scripts string   // folder with storm.py
+	leases  bool     // threads are to have streams of their own
+	replay  []string // verify's options for this subject, where they name all that its jobs vary
+	extra   []string // of the environment, for tests
+	workers []*worker
+}
+
+// unpack writes the Python side into the cache, beside that of the parallel tests, whose module identity it uses.
+func unpack(cache string) (string, error) { return pytests.Unpack(cache, pytests.Sources, sources) }
+
+func (p *pool) command(args ...string) run.Command {
+	environment := []string{
+		// A Mac's runtime ends a forked process that goes on without exec; the one that forks has used no class that this protects.
+		"OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES",
+		// What PyTorch has no Metal kernel for runs on the CPU, as users run it: the copies to and fro are the backend's.
+		"PYTORCH_ENABLE_MPS_FALLBACK=1",
+	}
+	return p.subject.Program(append([]string{filepath.Join(p.scripts, "storm.py")}, args...), append(environment, p.extra...))
+}
+
+// worker is a process that forks one for each job. It is used by one goroutine.
+type worker struct {
+	jobs    io.WriteCloser
+	events  io.Closer
+	lines   *bufio.Reader
+	entries []entry
+	ended   chan struct{} // closed when the process has ended
+	failure error         // how, from then on
+}
+
+// start runs a worker and waits until it has reported which torch it loaded, and what the database has.
+func (p *pool) start(ctx context.Context) (*worker, error) {
+	input, jobs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	events, output, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, input.Close(), jobs.Close())
+	}
+	command := p.command("--events", "3")
+	command.Stdin, command.Files = input, []*os.File{output}
+	w := &worker{jobs: jobs, events: events, lines: bufio.NewReaderSize(events, 1<<20), ended: make(chan struct{})}
+	go func() {
+		found, err := command.Run(ctx)
+		for _, end := range []*os.File{input, output, jobs} {
+			_ = end.Close() // the reader of events sees their end now
+		}
+		if err != nil {
+			w.failure = fmt.Errorf("%w\n%s", err, lines.LastLines(string(found.Stderr), 12))
+		}
+		close(w.ended)
+	}()
+	first, err := w.next()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.subject.Check(first.Identity); err != nil {
+		return nil, errors.Join(err, w.stop())
+	}
+	second, err := w.next()
+	if err != nil {
+		return nil, err
+	}
+	if w.entries = second.Entries; len(w.entries) == 0 {
+		return nil, errors.Join(errors.New("the operator database of this torch is empty"), w.stop())
+	}
+	return w, nil
+}
+
+// next reads a message; that there is none more is an error, with what the process said.
+func (w *worker) next() (m message, err error) {
+	line, err := w.lines.ReadBytes('\n')
+	if err != nil {
+		_ = w.jobs.Close()
+		<-w.ended
+		return m, fmt.Errorf("the process that forks the jobs ended: %w", cmp.Or(w.failure, err))
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		return m, fmt.Errorf("the process that forks the jobs wrote %.200q: %w", line, err)
+	}
+	return m, nil
+}
+
+// ownFault is storm.py's exit code for faults of the Python side itself: no verdict on any operator.
+const ownFault = 70
+
+func (w *worker) do(j job) (result, error) {
+	line, err := json.Marshal(j)
+	if err != nil {
+		return result{}, err
+	}
+	if _, err := w.jobs.Write(append(line, '\n')); err != nil {
+		return result{}, fmt.Errorf("give %s to its process: %w", j.cell, err)
+	}
+	m, err := w.next()
+	if err == nil && (m.Event != "result" || m.result.ID != j.ID || m.Status == "") {
+		err = fmt.Errorf("asked for job %d, got the result of %d: %q, %q", j.ID, m.result.ID, m.Event, m.Status)
+	}
+	if err == nil && m.Status == crashed && m.Exit == ownFault {
+		err = fmt.Errorf("the process that runs it failed: %s", lines.LastLines(m.Stderr, 6))
+	}
+	if err != nil {
+		return result{}, fmt.Errorf("%s: %w", j.cell, err)
+	}
+	return m.result, nil
+}
+
+// stop ends the process by ending its input.
+func (w *worker) stop() error {
+	_ = w.jobs.Close() // it may be closed already, by the process's end
+	<-w.ended
+	return errors.Join(w.failure, w.events.Close())
+}
+
+// crew starts workers until there are enough of them, at the same time.
+func (p *pool) crew(ctx context.Context, count int) error {
+	var wait sync.WaitGroup
+	started, failed := make([]*worker, max(0, count-len(p.workers))), make([]error, max(0, count-len(p.workers)))
+	for i := range started {
+		wait.Go(func() { started[i], failed[i] = p.start(ctx) })
+	}
+	wait.Wait()
+	p.workers = append(p.workers, slices.DeleteFunc(started, func(w *worker) bool { return w == nil })...)
+	return errors.Join(failed...)
+}
+
+// run runs the jobs. done is called for each end, one at a time.
+func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) error {
+	if err := p.crew(ctx, min(stage.AtOnce(), len(jobs))); err != nil {
+		return err
+	}
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan job)
+	var mutex sync.Mutex
+	var wait sync.WaitGroup
+	for _, w := range p.workers {
+		wait.Go(func() {
+			for j := range queue {
+				found, err := w.do(j)
+				if err == nil {
+					o := outcome{j, found}
+					o.settle(p.leases && !ownSettings(j))
+					mutex.Lock()
+					err = done(o)
+					mutex.Unlock()
+				}
+				if err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	for id, j := range jobs {
+		j.ID = id
+		select {
+		case queue <- j:
+		case <-limited.Done():
+		}
+	}
+	close(queue)
+	wait.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return context.Cause(limited)
+}
+
+// entries asks the subject for its operator database.
+func (p *pool) entries(ctx context.Context) ([]entry, error) {
+	if err := p.crew(ctx, stage.AtOnce()); err != nil {
+		return nil, err
+	}
+	return p.workers[0].entries, nil
+}
+
+// close ends the workers.
+func (p *pool) close() error {
+	var all []error
+	for _, w := range p.workers {
+		all = append(all, w.stop())
+	}
+	p.workers = nil
+	return errors.Join(all...)
+}

@@ -1,0 +1,143 @@
+package runtime
+
+import (
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mpsforge/fork/builds"
+	"mpsforge/fork/hostbuild/host"
+	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/run"
+	"mpsforge/native"
+	"mpsforge/patches"
+	"mpsforge/validate/judge/hosts"
+	"mpsforge/validate/judge/process"
+	"mpsforge/validate/judge/stagetest"
+)
+
+// The table and the program know the same scenarios.
+func TestRuntimeScenariosExist(t *testing.T) {
+	inProgram, inTable := map[string]int{}, map[string]int{}
+	for _, file := range []string{"parallel.cc", "streams.cc", "guards.cc", "failures.cc", "copies.cc", "extensions.cc", "sanitizer.cc"} {
+		text, err := fs.ReadFile(native.Torch, "torch/scenarios/"+file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^\s+\{"([a-z0-9-]+)", "`).FindAllSubmatch(text, -1) {
+			inProgram[string(match[1])]++
+		}
+	}
+	for _, name := range ScenarioNames() {
+		inTable[name]++
+		if inProgram[name] != 1 {
+			t.Errorf("%s is in the table, and %d times in the program", name, inProgram[name])
+		}
+	}
+	for name := range inProgram {
+		if inTable[name] != 1 {
+			t.Errorf("%s is in the program, and %d times in the table", name, inTable[name])
+		}
+	}
+}
+
+// Scenarios that a patch's trailer names fail without it, so the table must say the same. A patch that the table names and no
+// series has would keep its scenarios from ever running. Names that are not in the table are for lint to judge.
+func TestTrailersNameScenariosOfTheirPatch(t *testing.T) {
+	baselines, err := patches.Baselines(patches.Embedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, baseline := range baselines {
+		series, err := patches.Load(patches.Embedded(), baseline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range scenarios() {
+			if _, err := series.Named(s.patches); err != nil {
+				t.Errorf("%s, scenario %s: %v", baseline, s.name, err)
+			}
+			for _, patch := range series.Patches {
+				if slices.Contains(patch.Header.Values("Scenario"), s.name) && s.patches[0] != patch.Name {
+					t.Errorf("%s: %s names %s, which the table gives to %s", baseline, patch.Name, s.name, s.patches[0])
+				}
+			}
+		}
+	}
+}
+
+// A kernel that is missing because its source is not in the checkout is reported as such; in a whole checkout it is a failure.
+func TestMissingKernelIsExcusedOnlyByAMissingSource(t *testing.T) {
+	absent := host.Excluded{Path: "aten/src/ATen/native/mps/operations/ReduceOps.mm", Reason: host.NotThere}
+	part := hostRun{built: &host.Build{Excluded: []host.Excluded{absent}}}
+	if reason := part.notRun("sum.IntList_out"); !strings.Contains(reason, "aten::sum.IntList_out") || !strings.Contains(reason, "ReduceOps.mm") {
+		t.Errorf("reason %q", reason)
+	}
+	whole := hostRun{built: &host.Build{Excluded: []host.Excluded{{Path: "Pooling.mm", Reason: "another"}}}}
+	if reason := whole.notRun("sum.IntList_out"); reason != "" {
+		t.Errorf("excused in a whole checkout: %q", reason)
+	}
+}
+
+func TestFirstRaceNamesPyTorchsLines(t *testing.T) {
+	report := `WARNING: ThreadSanitizer: data race (pid=1)
+  Write of size 8 at 0x1 by thread T2:
+    #0 objc_release native/objc/runtime/objects.cc:40 (libmpsforge_objc.so+0x1)
+    #1 at::mps::MPSStream::commitAndWait() aten/src/ATen/mps/MPSStream.mm:109 (libhostmps.so+0x1)
+  Previous read of size 8 at 0x1 by thread T1:
+    #0 at::mps::MPSStream::commandBuffer() ./aten/src/ATen/mps/MPSStream.mm:47 (libhostmps.so+0x1)
+`
+	if got := firstRace(report); got != "mps/MPSStream.mm:109 and mps/MPSStream.mm:47" {
+		t.Error(got)
+	}
+	if got := firstRace("WARNING: ThreadSanitizer: data race\n"); got != "code outside PyTorch's sources" {
+		t.Error(got)
+	}
+}
+
+// The Objective-C runtime, Foundation, the Metal classes, the graph recorder and its evaluator have programs of their own.
+func TestHostBuildsPartsWork(t *testing.T) {
+	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, true)
+	if len(built.Tests) < 4 {
+		t.Fatalf("test programs: %v", built.Tests)
+	}
+	for name, program := range built.Tests {
+		t.Run(name, func(t *testing.T) {
+			environment := hosts.Sanitizers(root)
+			if found, err := (run.Command{Name: program, Env: run.Environment(environment, nil)}).Run(t.Context()); err != nil {
+				t.Errorf("%v\n%s", err, found.Stdout)
+			}
+		})
+	}
+}
+
+// The backend of the software Metal's C ABI on Apple's Metal cannot run on Linux, but it compiles against the headers of
+// host builds. That finds slips; it is not a proof about Apple's interfaces.
+func TestAppleBackendCompilesAgainstTheVeneer(t *testing.T) {
+	root, _, _, _, _ := hosttest.Inputs(t)
+	sources, err := filepath.Glob("../../../native/metal/*_darwin.m")
+	if err != nil || len(sources) < 4 {
+		t.Fatalf("%v %v", sources, err)
+	}
+	for _, source := range sources {
+		args := []string{"-x", "objective-c", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
+			"-fsyntax-only", "-I../../../native/objc/include", "-include", "testdata/apple_only.h", source}
+		if _, err := (run.Command{Name: root.Tool("clang"), Args: args}).Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A library is asked where it comes from: one of another tree is refused, whatever its path says.
+func TestRuntimeStageRefusesAnotherBuild(t *testing.T) {
+	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
+	other := *built
+	other.Stamp.Tree = strings.Repeat("0", 40)
+	one := hostRun{built: &other, tools: root, scenario: "items", threads: 1, iterations: 1, seed: 1, limit: process.Patient}
+	if _, _, err := one.run(t.Context()); err == nil || !strings.Contains(err.Error(), "is another build") {
+		t.Errorf("%v", err)
+	}
+}
