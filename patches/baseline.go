@@ -47,20 +47,55 @@ type Digests struct {
 
 // FileDigests holds the facts of one file of a baseline.
 type FileDigests struct {
-	Path        string   `json:"path"`
-	Mode        string   `json:"mode"` // as git writes it, 100644
-	Size        int64    `json:"size"`
-	Blob        string   `json:"blob"`
-	Lines       int      `json:"lines"`
-	EOFNewline  bool     `json:"eof_newline"`
-	LineDigests []string `json:"line_digests"`
+	Path        string      `json:"path"`
+	Mode        string      `json:"mode"` // as git writes it, 100644
+	Size        int64       `json:"size"`
+	Blob        string      `json:"blob"`
+	Lines       int         `json:"lines"`
+	EOFNewline  bool        `json:"eof_newline"`
+	LineDigests LineDigests `json:"line_digests"`
+}
+
+// LineDigests are digests of lines, in their order. In JSON a row has many of them, one behind the other.
+type LineDigests []string
+
+const (
+	digestSize = 12 // hex digits
+	digestRow  = 64 // digests
+)
+
+// MarshalJSON gives an array of rows.
+func (d LineDigests) MarshalJSON() ([]byte, error) {
+	rows := []string{}
+	for row := range slices.Chunk(d, digestRow) {
+		rows = append(rows, strings.Join(row, ""))
+	}
+	return json.Marshal(rows)
+}
+
+// UnmarshalJSON takes rows of any number of digests.
+func (d *LineDigests) UnmarshalJSON(data []byte) error {
+	var rows []string
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return err
+	}
+	*d = LineDigests{}
+	for _, row := range rows {
+		if len(row)%digestSize != 0 {
+			return fmt.Errorf("a row of line_digests has %d hex digits, which is no multiple of %d", len(row), digestSize)
+		}
+		for digest := range slices.Chunk([]byte(row), digestSize) {
+			*d = append(*d, string(digest))
+		}
+	}
+	return nil
 }
 
 // NewDigests makes the digests of no file.
 func NewDigests(tag string) Digests {
 	return Digests{
 		Tag:        tag,
-		LineDigest: "first 12 hex digits of the SHA-256 of the line without its newline",
+		LineDigest: "first 12 hex digits of the SHA-256 of the line without its newline, 64 lines a row",
 		Blob:       "git blob SHA-1 of the whole file",
 		Files:      []FileDigests{},
 	}
@@ -68,14 +103,14 @@ func NewDigests(tag string) Digests {
 
 // lineDigest is the first 12 hex digits of the SHA-256 of a line without its newline.
 func lineDigest(line string) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.TrimSuffix(line, "\n"))))[:12]
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.TrimSuffix(line, "\n"))))[:digestSize]
 }
 
 // DigestFile takes the facts of one file. An empty file has no lines and counts as ending in a newline.
 func DigestFile(path, mode string, content []byte) FileDigests {
 	d := FileDigests{
 		Path: path, Mode: mode, Size: int64(len(content)), Blob: blobID(content),
-		EOFNewline: len(content) == 0 || content[len(content)-1] == '\n', LineDigests: []string{},
+		EOFNewline: len(content) == 0 || content[len(content)-1] == '\n', LineDigests: LineDigests{},
 	}
 	for line := range strings.Lines(string(content)) {
 		d.LineDigests = append(d.LineDigests, lineDigest(line))

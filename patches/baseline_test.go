@@ -231,12 +231,15 @@ func TestLoadRefuses(t *testing.T) {
 		change func(fstest.MapFS)
 		say    string
 	}{
-		"baseline outside":     {nil, "is not the name of one"},
-		"no such baseline":     {nil, "there are: v1.0.0"},
-		"missing patch":        {func(f fstest.MapFS) { delete(f, "v1.0.0/one.patch") }, "v1.0.0/series:1"},
-		"damaged patch":        {func(f fstest.MapFS) { f["v1.0.0/one.patch"].Data = []byte("x") }, "one.patch:1"},
-		"bad line":             {func(f fstest.MapFS) { f["v1.0.0/series"].Data = []byte("one.patch -R\n") }, "series:1"},
-		"misspelt field":       {func(f fstest.MapFS) { f["v1.0.0/baseline.json"].Data = []byte(`{"schema":1,"nmae":"x"}`) }, "nmae"},
+		"baseline outside": {nil, "is not the name of one"},
+		"no such baseline": {nil, "there are: v1.0.0"},
+		"missing patch":    {func(f fstest.MapFS) { delete(f, "v1.0.0/one.patch") }, "v1.0.0/series:1"},
+		"damaged patch":    {func(f fstest.MapFS) { f["v1.0.0/one.patch"].Data = []byte("x") }, "one.patch:1"},
+		"bad line":         {func(f fstest.MapFS) { f["v1.0.0/series"].Data = []byte("one.patch -R\n") }, "series:1"},
+		"misspelt field":   {func(f fstest.MapFS) { f["v1.0.0/baseline.json"].Data = []byte(`{"schema":1,"nmae":"x"}`) }, "nmae"},
+		"half a digest": {func(f fstest.MapFS) {
+			f["v1.0.0/digests.json"].Data = []byte(`{"files":[{"path":"f","line_digests":["0123456789ab0"]}]}`)
+		}, "13 hex digits"},
 		"digests do not count": {func(f fstest.MapFS) { f["v1.0.0/digests.json"].Data = []byte(`{"files":[{"path":"f","lines":2}]}`) }, "2 lines"},
 	} {
 		fsys := fixture(nil, "one", good(created("b", "x\n")))
@@ -293,6 +296,23 @@ func TestCheckChange(t *testing.T) {
 	for _, fine := range []string{"third_party/x/.gitmodules", "aten/a.mm"} {
 		if err := CheckChange(fine); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The digests of a version can be read in a diff: at most 1,000 lines, and a row is of one file.
+func TestDigestsAreShort(t *testing.T) {
+	names, err := Baselines(Embedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(Embedded(), name+"/"+digestsFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := bytes.Count(text, []byte("\n")); lines > 1000 {
+			t.Errorf("%s of %s has %d lines", digestsFile, name, lines)
 		}
 	}
 }
