@@ -1,5 +1,5 @@
 // Package docs holds the documentation and, as tests, what keeps it true: that the rules which the code cites are those
-// of docs/spec, and that nothing outside the repository is cited.
+// of docs/dev/spec, and that nothing outside the repository is cited.
 package docs
 
 import (
@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-// page is what a page of docs/spec defines.
+// page is what a page of docs/dev/spec defines.
 type page struct {
 	names      map[int]string // of rules, by number
 	signatures map[int]string // of crashes, by number
@@ -65,9 +65,9 @@ func parsePage(text string) (page, error) {
 func readPages(t *testing.T) map[string]page {
 	t.Helper()
 	pages := map[string]page{}
-	files, err := filepath.Glob("spec/*.md")
+	files, err := filepath.Glob("dev/spec/*.md")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("docs/spec has no pages: %v", err)
+		t.Fatalf("docs/dev/spec has no pages: %v", err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -135,7 +135,7 @@ func checkCitations(pages map[string]page, own, text string) (problems []string,
 			}
 			cited++
 			if !slices.Contains(slices.Collect(maps.Values(p.names)), list) {
-				problems = append(problems, fmt.Sprintf("%q: docs/spec/%s.md has no rule called %s", where, of, list))
+				problems = append(problems, fmt.Sprintf("%q: docs/dev/spec/%s.md has no rule called %s", where, of, list))
 			}
 			return
 		}
@@ -160,7 +160,7 @@ func checkCitations(pages map[string]page, own, text string) (problems []string,
 	for _, match := range citedSignatures.FindAllStringSubmatch(text, -1) {
 		cited++
 		if number, _ := strconv.Atoi(match[1]); pages["metal"].signatures[number] == "" {
-			problems = append(problems, fmt.Sprintf("%q: docs/spec/metal.md has no such signature", match[0]))
+			problems = append(problems, fmt.Sprintf("%q: docs/dev/spec/metal.md has no such signature", match[0]))
 		}
 	}
 	return problems, cited
@@ -198,11 +198,11 @@ func TestCitedRulesExist(t *testing.T) {
 	pages, total := readPages(t), 0
 	for file, text := range tracked(t) {
 		// Both tests hold citations that must be refused.
-		if !isCode(file) || file == "docs/docs_test.go" || file == "validate/judge/corpus/corpus_test.go" || file == "docs/README.md" {
+		if !isCode(file) || file == "docs/docs_test.go" || file == "validate/judge/corpus/corpus_test.go" || file == "docs/dev/README.md" {
 			continue
 		}
 		own := "pool"
-		if path.Dir(file) == "docs/spec" {
+		if path.Dir(file) == "docs/dev/spec" {
 			own = strings.TrimSuffix(path.Base(file), ".md")
 		}
 		problems, cited := checkCitations(pages, own, text)
@@ -219,7 +219,7 @@ func TestCitedRulesExist(t *testing.T) {
 
 // The table of crash signatures and the engine's violations, as the code has them, are those of the page.
 func TestMetalPageIsComplete(t *testing.T) {
-	text, err := os.ReadFile("spec/metal.md")
+	text, err := os.ReadFile("dev/spec/metal.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,16 +228,16 @@ func TestMetalPageIsComplete(t *testing.T) {
 		for _, match := range numbersInCode.FindAllStringSubmatch(code, -1) {
 			signatures++
 			if number, _ := strconv.Atoi(match[1]); metal.signatures[number] != match[2] {
-				t.Errorf("%s: signature %s is called %s; docs/spec/metal.md says %q", file, match[1], match[2], metal.signatures[number])
+				t.Errorf("%s: signature %s is called %s; docs/dev/spec/metal.md says %q", file, match[1], match[2], metal.signatures[number])
 			}
 		}
 		for _, match := range violationInCode.FindAllStringSubmatch(code, -1) {
 			violations++
 			if !strings.Contains(string(text), "`"+match[1]+"`") {
-				t.Errorf("%s: docs/spec/metal.md has no rule with the violation `%s`", file, match[1])
+				t.Errorf("%s: docs/dev/spec/metal.md has no rule with the violation `%s`", file, match[1])
 			}
 			if number, _ := strconv.Atoi(match[2]); number != 0 && metal.signatures[number] == "" {
-				t.Errorf("%s: %s has signature %d, which docs/spec/metal.md does not list", file, match[1], number)
+				t.Errorf("%s: %s has signature %d, which docs/dev/spec/metal.md does not list", file, match[1], number)
 			}
 		}
 	}
@@ -381,24 +381,24 @@ func TestBrokenCitationsAreFound(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	files := map[string]string{"docs/a.md": "# A heading, with `code`\n", "docs/spec/b.md": "text"}
+	files := map[string]string{"docs/a.md": "# A heading, with `code`\n", "docs/dev/spec/b.md": "text"}
 	for text, broken := range map[string]bool{
-		"[a](../a.md)":                     false,
-		"[a](../a.md#a-heading-with-code)": false,
-		"[a](https://example.org/f(_:))":   false,
-		oldQuestion:                        false,
-		"docs/spec/b.md":                   false,
-		"[a](../c.md)":                     true,
-		"[a](../a.md#another-heading)":     true,
-		"docs/spec/c.md":                   true,
-		"as SPEC-pool says":                true,
-		"see DESIGN.md":                    true,
-		"facts/metal.md":                   true,
-		"seeds/001":                        true,
-		"shared/baseline":                  true,
-		"the table of seed 004":            true,
+		"[a](../../a.md)":                     false,
+		"[a](../../a.md#a-heading-with-code)": false,
+		"[a](https://example.org/f(_:))":      false,
+		oldQuestion:                           false,
+		"docs/dev/spec/b.md":                  false,
+		"[a](../../c.md)":                     true,
+		"[a](../../a.md#another-heading)":     true,
+		"docs/dev/spec/c.md":                  true,
+		"as SPEC-pool says":                   true,
+		"see DESIGN.md":                       true,
+		"facts/metal.md":                      true,
+		"seeds/001":                           true,
+		"shared/baseline":                     true,
+		"the table of seed 004":               true,
 	} {
-		if problems := checkFiles(files, "docs/spec/b.md", text); (len(problems) > 0) != broken {
+		if problems := checkFiles(files, "docs/dev/spec/b.md", text); (len(problems) > 0) != broken {
 			t.Errorf("%q: %q", text, problems)
 		}
 	}

@@ -66,7 +66,7 @@ func written(expression ast.Expr) string {
 	return "…"
 }
 
-// docs/messages.txt has all texts of the program in one place, so that they can be read together. A text of several lines is
+// docs/dev/messages.txt has all texts of the program in one place, so that they can be read together. A text of several lines is
 // indented from its second one on.
 func TestMessagesAreListed(t *testing.T) {
 	var list bytes.Buffer
@@ -89,11 +89,11 @@ func TestMessagesAreListed(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile("messages.txt", list.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile("dev/messages.txt", list.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if kept, err := os.ReadFile("messages.txt"); err != nil || !bytes.Equal(kept, list.Bytes()) {
+	if kept, err := os.ReadFile("dev/messages.txt"); err != nil || !bytes.Equal(kept, list.Bytes()) {
 		t.Errorf("messages.txt is stale (%v); write it with: go test ./docs -run TestMessagesAreListed -update", err)
 	}
 }

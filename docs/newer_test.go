@@ -27,7 +27,7 @@ func checkCompared(file, text string, digest func(baseline string) (string, erro
 		return err
 	}
 	if now != series[2] {
-		return fmt.Errorf("%s is about an earlier series of %s; get the wheels (docs/newer-releases.md) and run again: %s > %s, then see whether docs/newer-releases.md is still right",
+		return fmt.Errorf("%s is about an earlier series of %s; get the wheels (docs/dev/newer-releases.md) and run again: %s > %s, then see whether docs/dev/newer-releases.md is still right",
 			file, series[1], command, file)
 	}
 	return nil
@@ -35,9 +35,9 @@ func checkCompared(file, text string, digest func(baseline string) (string, erro
 
 // The pages about newer releases are about the series as it is.
 func TestNewerReleasesAreOfThisSeries(t *testing.T) {
-	pages, err := filepath.Glob("newer-releases/*.md")
+	pages, err := filepath.Glob("dev/newer-releases/*.md")
 	if err != nil || len(pages) == 0 {
-		t.Fatalf("no pages in docs/newer-releases: %v", err)
+		t.Fatalf("no pages in docs/dev/newer-releases: %v", err)
 	}
 	for _, page := range pages {
 		text, err := os.ReadFile(page)

@@ -66,7 +66,7 @@ func TestCitedPathsExist(t *testing.T) {
 		if strings.HasPrefix(file, "patches/v") || strings.Contains(file, "/testdata/") || path.Base(file) == "licences.txt" || file == "docs/paths_test.go" {
 			continue
 		}
-		if strings.HasPrefix(file, "docs/howto/") {
+		if strings.HasPrefix(file, "docs/howto/") || strings.HasPrefix(file, "docs/dev/howto/") {
 			text = proseOf(text) // its commands make files, and are run
 		}
 		problems, cited := checkPaths(file, text, onDisk)
@@ -140,13 +140,13 @@ func layoutFolders(table string, exists func(string) bool) (folders, problems []
 // The table of folders is true, and names each folder that holds code, down to the second level.
 func TestLayoutTableIsTrue(t *testing.T) {
 	files := tracked(t)
-	section := layoutSection.FindStringSubmatch(files["docs/architecture.md"])
+	section := layoutSection.FindStringSubmatch(files["docs/dev/architecture.md"])
 	if section == nil {
-		t.Fatal("docs/architecture.md has no section Layout")
+		t.Fatal("docs/dev/architecture.md has no section Layout")
 	}
 	named, problems := layoutFolders(section[1], func(folder string) bool { return onDisk(folder + "/") })
 	for _, problem := range problems {
-		t.Errorf("docs/architecture.md, Layout: %s", problem)
+		t.Errorf("docs/dev/architecture.md, Layout: %s", problem)
 	}
 	missing := map[string]bool{}
 	for file := range files {
@@ -157,7 +157,7 @@ func TestLayoutTableIsTrue(t *testing.T) {
 		}
 	}
 	for folder := range missing {
-		t.Errorf("docs/architecture.md, Layout: %s is not in the table", folder)
+		t.Errorf("docs/dev/architecture.md, Layout: %s is not in the table", folder)
 	}
 	if folders, problems := layoutFolders("| `a/` | `b/`, `gone/` |", func(folder string) bool { return folder == "a" || folder == "a/b" }); !slices.Equal(folders, []string{"a", "a/b", "gone"}) || len(problems) != 1 {
 		t.Errorf("%q, %q", folders, problems)
@@ -166,9 +166,9 @@ func TestLayoutTableIsTrue(t *testing.T) {
 
 // Who wants to change something finds its folder in a table, whose folders exist.
 func TestTableOfChangesIsTrue(t *testing.T) {
-	section := changeSection.FindStringSubmatch(tracked(t)["docs/architecture.md"])
+	section := changeSection.FindStringSubmatch(tracked(t)["docs/dev/architecture.md"])
 	if section == nil {
-		t.Fatal("docs/architecture.md has no section I want to change ...")
+		t.Fatal("docs/dev/architecture.md has no section I want to change ...")
 	}
 	rows := strings.Split(section[1], "\n")[2:]
 	if len(rows) < 25 {
@@ -177,7 +177,7 @@ func TestTableOfChangesIsTrue(t *testing.T) {
 	for _, row := range rows {
 		named, problems := layoutFolders(row, func(folder string) bool { return onDisk(folder + "/") })
 		if len(named) == 0 || len(problems) > 0 {
-			t.Errorf("docs/architecture.md: %s: %q", row, problems)
+			t.Errorf("docs/dev/architecture.md: %s: %q", row, problems)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestEveryPackageHasOneComment(t *testing.T) {
 // citedName is a name of one of our packages, such as fork.Open, or of a method, such as fork.Checkout.Apply.
 var citedName = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*)(?:\\.([A-Z]\\w*))?")
 
-// The functions and types that docs/architecture.md, the how-tos and CONTRIBUTING.md name are there.
+// The functions and types that docs/dev/architecture.md, the how-tos and CONTRIBUTING.md name are there.
 func TestNamesInDocumentsExist(t *testing.T) {
 	files, names, checked := tracked(t), map[string]map[string]bool{}, 0
 	for file, text := range files {
@@ -276,7 +276,7 @@ func TestNamesInDocumentsExist(t *testing.T) {
 		})
 	}
 	for file, text := range files {
-		if path.Ext(file) != ".md" || path.Dir(file) != "docs" && path.Dir(file) != "docs/howto" {
+		if path.Ext(file) != ".md" || !slices.Contains([]string{"docs", "docs/howto", "docs/dev", "docs/dev/howto"}, path.Dir(file)) {
 			continue
 		}
 		for _, match := range citedName.FindAllStringSubmatch(text, -1) {

@@ -171,7 +171,7 @@ type Fact struct {
 type Check struct {
 	Name    string  `json:"name"`
 	Subject string  `json:"subject,omitempty"` // what was checked, such as "reference", "stock" or "patched, tsan": a side and its flavour
-	Rule    string  `json:"rule,omitempty"`    // the pool's rules that it tests, by number (docs/spec/pool.md)
+	Rule    string  `json:"rule,omitempty"`    // the pool's rules that it tests, by number (docs/dev/spec/pool.md)
 	Verdict Verdict `json:"verdict"`
 	Detail  string  `json:"detail,omitempty"` // one line; on failure expected and found
 	Seconds float64 `json:"seconds"`

@@ -47,7 +47,7 @@ classes, and names in torch._C that differ between the two wheels and that the s
   pip download torch==2.14.1 --platform macosx_14_0_arm64 --python-version 312 --no-deps --only-binary=:all:
   pip download torch==2.9.1 --platform macosx_11_0_arm64 --python-version 312 --no-deps --only-binary=:all:
   mpsforge baseline compare --wheel torch-2.14.1-*.whl
-  mpsforge baseline compare --wheel torch-2.14.1-*.whl --with torch-2.9.1-*.whl > docs/newer-releases/2.14.1.md
+  mpsforge baseline compare --wheel torch-2.14.1-*.whl --with torch-2.9.1-*.whl > docs/dev/newer-releases/2.14.1.md
   mpsforge baseline compare --json --wheel torch-2.14.1-*.whl    each hunk, with what it lacks`,
 		flags: []cli.Flag{&cli.StringFlag{Name: "wheel", Usage: "PyTorch's wheel for macOS of the newer release, `FILE`"},
 			&cli.StringFlag{Name: "with", Usage: "compare it with the baseline's own wheel for macOS, `FILE`"},

@@ -18,7 +18,7 @@ import (
 func metalRun(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "metal", name: "run", usage: "run a program on the software Metal", argument: "[FILE]",
-		about: `FILE holds a program of the language that docs/programs.md describes: what threads do to queues, buffers and events,
+		about: `FILE holds a program of the language that docs/dev/programs.md describes: what threads do to queues, buffers and events,
 or to a stream pool. Prints every violation, race, deadlock and unmet expectation; exit code 4 if there is one.
 
 Instead of FILE, --name takes a program of the stage reference: its name in a report, or that of its file in

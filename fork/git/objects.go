@@ -64,7 +64,7 @@ type Commit struct {
 }
 
 // Objects opens the object store directly, which works in layouts that go-git's PlainOpen refuses (worktreeConfig,
-// sparse checkout, alternates; docs/decisions/go-git-at-the-storer-only.md).
+// sparse checkout, alternates; docs/dev/decisions/go-git-at-the-storer-only.md).
 func (r *Repository) Objects() *Objects {
 	layout := repositoryFiles{dotgit.NewRepositoryFilesystem(osfs.New(r.Dir), osfs.New(r.CommonDir)), r.CommonDir}
 	options := filesystem.Options{AlternatesFS: osfs.New("/")}

@@ -2,7 +2,7 @@
 // and everything that touches the index, the work tree or refs goes through the git binary, one typed method each.
 //
 // go-git's own Worktree, Status and PlainOpen are not used: on real checkouts they ignore index.lock, commit CRLF bytes
-// and refuse worktreeConfig (docs/decisions/go-git-at-the-storer-only.md).
+// and refuse worktreeConfig (docs/dev/decisions/go-git-at-the-storer-only.md).
 package git
 
 import (

@@ -127,7 +127,7 @@ func (n *Needs) String() string {
 	for _, group := range []struct {
 		names []string
 		what  string
-	}{{n.Missing, "in Apple's API"}, {n.Unknown, "in no table: to be looked up (docs/howto/apple-api.md), or the library's own"}} {
+	}{{n.Missing, "in Apple's API"}, {n.Unknown, "in no table: to be looked up (docs/dev/howto/apple-api.md), or the library's own"}} {
 		for _, name := range group.names {
 			fmt.Fprintf(&text, "  %s  %s\n", name, group.what)
 		}

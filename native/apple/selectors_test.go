@@ -72,7 +72,7 @@ func TestWheelNeeds(t *testing.T) {
 	}
 	want := `torch/lib/libtorch_cpu.dylib: 3 selectors, 2 of them not declared in native/objc/include
   zone  in Apple's API
-  setEnableCommitAndContinue:  in no table: to be looked up (docs/howto/apple-api.md), or the library's own
+  setEnableCommitAndContinue:  in no table: to be looked up (docs/dev/howto/apple-api.md), or the library's own
 `
 	if needs.String() != want {
 		t.Errorf("%s\nwant %s", needs, want)

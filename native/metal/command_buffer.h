@@ -1,4 +1,4 @@
-// An MTLCommandBuffer: its state machine (docs/spec/metal.md), its commands and its handlers.
+// An MTLCommandBuffer: its state machine (docs/dev/spec/metal.md), its commands and its handlers.
 #ifndef MPSFORGE_NATIVE_METAL_COMMAND_BUFFER_H
 #define MPSFORGE_NATIVE_METAL_COMMAND_BUFFER_H
 

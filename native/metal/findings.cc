@@ -10,13 +10,13 @@ namespace {
 
 struct Text {
   Rule rule;
-  uint32_t signature;  // of docs/spec/metal.md, 0: not seen in the field
+  uint32_t signature;  // of docs/dev/spec/metal.md, 0: not seen in the field
   const char* method;  // that asserts; nullptr: the phrase is a sentence of ours, because Metal's text is not known
   const char* phrase;
   uint32_t since;  // macOS, 100 * major + minor; 0: every version
 };
 
-// Signatures, methods and phrases are those of docs/spec/metal.md, except where the method is nullptr. Line
+// Signatures, methods and phrases are those of docs/dev/spec/metal.md, except where the method is nullptr. Line
 // numbers are left out: they differ from one macOS to the next.
 const Text kTexts[] = {
     {Rule::ScheduledHandlerAfterCommit, 1, "-[_MTLCommandBuffer addScheduledHandler:]",

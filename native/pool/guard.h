@@ -1,4 +1,4 @@
-// The guard of an operator (docs/spec/guard.md): it orders what the operator does with memory after what others have
+// The guard of an operator (docs/dev/spec/guard.md): it orders what the operator does with memory after what others have
 // done with it, on other streams and on its own.
 #ifndef MPSFORGE_NATIVE_POOL_GUARD_H
 #define MPSFORGE_NATIVE_POOL_GUARD_H

@@ -1,5 +1,5 @@
 // The C ABI of a stream pool: what the reference and, later, an adapter to PyTorch's own sources implement. It is
-// the view of PyTorch of docs/spec/pool.md: streams, leases, tensors, operators, events, caches. Rule numbers are those
+// the view of PyTorch of docs/dev/spec/pool.md: streams, leases, tensors, operators, events, caches. Rule numbers are those
 // of that page.
 //
 // Functions that can fail return 0, or -1 with a text in last_error: that is PyTorch's normal exception. Unless said

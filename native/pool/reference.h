@@ -1,4 +1,4 @@
-// The reference pool: an independent implementation of docs/spec/pool.md, the plainest that satisfies it, as it is
+// The reference pool: an independent implementation of docs/dev/spec/pool.md, the plainest that satisfies it, as it is
 // the judge of other implementations. It calls Metal through the configuration's table alone.
 #ifndef MPSFORGE_NATIVE_POOL_REFERENCE_H
 #define MPSFORGE_NATIVE_POOL_REFERENCE_H

@@ -15,7 +15,7 @@ import (
 )
 
 // programsPage describes the language.
-const programsPage = "../../docs/programs.md"
+const programsPage = "../../docs/dev/programs.md"
 
 // The page has the verbs that the sources know, and no others.
 func TestPageHasEveryVerb(t *testing.T) {
@@ -41,12 +41,12 @@ func TestPageHasEveryVerb(t *testing.T) {
 	}
 	for _, verb := range slices.Sorted(maps.Keys(known)) {
 		if !described[verb] {
-			t.Errorf("docs/programs.md lacks the verb %s", verb)
+			t.Errorf("docs/dev/programs.md lacks the verb %s", verb)
 		}
 	}
 	for _, verb := range slices.Sorted(maps.Keys(described)) {
 		if !known[verb] {
-			t.Errorf("docs/programs.md has a verb %s that is in no source", verb)
+			t.Errorf("docs/dev/programs.md has a verb %s that is in no source", verb)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestPageExamplesRun(t *testing.T) {
 	}
 	programs := regexp.MustCompile("(?ms)^```program\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
 	if len(programs) != 2 {
-		t.Fatalf("docs/programs.md has %d programs", len(programs))
+		t.Fatalf("docs/dev/programs.md has %d programs", len(programs))
 	}
 	run := func(text string) *script.Result {
 		t.Helper()

@@ -86,7 +86,7 @@ func (k *Kind) UnmarshalJSON(text []byte) error {
 // Finding is something that the software Metal found. Runs and Example are known where a program ran many times.
 type Finding struct {
 	Kind      Kind   `json:"kind"`
-	Signature int    `json:"signature"` // of docs/spec/metal.md, or 0
+	Signature int    `json:"signature"` // of docs/dev/spec/metal.md, or 0
 	Message   string `json:"message"`
 	First     string `json:"first"`
 	Second    string `json:"second"`

@@ -25,7 +25,7 @@ const (
 )
 
 // Signature is a crash that is distinguished from others by its text or its stack, with what is known about it. Numbers and
-// phrases are those of docs/spec/metal.md; line numbers in Apple's texts vary by macOS, so only words count.
+// phrases are those of docs/dev/spec/metal.md; line numbers in Apple's texts vary by macOS, so only words count.
 type Signature struct {
 	Number  int      `json:"number,omitempty"` // 0: listed only to be distinguished from the others
 	Slug    string   `json:"slug"`

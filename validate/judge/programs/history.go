@@ -42,7 +42,7 @@ type answered struct {
 	again   bool // a thread that shares asks for a slot again (pool rule 8)
 }
 
-// fenced is the order that work outside of guards gets before its block (docs/spec/guard.md): a command that is on the stream by
+// fenced is the order that work outside of guards gets before its block (docs/dev/spec/guard.md): a command that is on the stream by
 // itself, and may be complete before the block begins.
 const fenced = "fence"
 

@@ -40,7 +40,7 @@ type Program struct {
 	Name      string  `json:"name"`
 	Digest    string  `json:"sha256"` // of its text
 	Outcome   Outcome `json:"outcome"`
-	Signature string  `json:"signature,omitempty"` // of an assertion that is in docs/spec/metal.md
+	Signature string  `json:"signature,omitempty"` // of an assertion that is in docs/dev/spec/metal.md
 	Detail    string  `json:"detail,omitempty"`    // of an assertion or crash its first line; why it was not run
 	// Failures are expectations in the program's text that were not met.
 	Failures []string      `json:"failures,omitempty"`

@@ -55,7 +55,7 @@ const (
 	missing script.Kind = "missing finding"   // the program is there to be found wrong, and is not in every run
 )
 
-// faults has one for each clause of the guard protocol (docs/spec/guard.md) but one, and for what else keeps the pool
+// faults has one for each clause of the guard protocol (docs/dev/spec/guard.md) but one, and for what else keeps the pool
 // right. The clause that is missing is that a stream closes its own earlier work before it waits: leaving it out breaks
 // nothing, because a wait names a signal that is committed already. It keeps others from waiting for more than they need.
 var faults = []fault{
@@ -386,7 +386,7 @@ func TestCorpusNamesThePlantedFaults(t *testing.T) {
 
 // The rules of the guard protocol name the faults that prove them: all of them, and no others.
 func TestGuardRulesNameTheirFaults(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/spec/guard.md")
+	page, err := os.ReadFile("../../../docs/dev/spec/guard.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,12 +396,12 @@ func TestGuardRulesNameTheirFaults(t *testing.T) {
 	}
 	for _, name := range cited {
 		if !slices.ContainsFunc(faults, func(f fault) bool { return f.name == name }) {
-			t.Errorf("docs/spec/guard.md names the fault %q, which nobody plants", name)
+			t.Errorf("docs/dev/spec/guard.md names the fault %q, which nobody plants", name)
 		}
 	}
 	for _, fault := range faults {
 		if strings.HasPrefix(fault.name, "guard: ") && !slices.Contains(cited, fault.name) {
-			t.Errorf("no rule of docs/spec/guard.md names the fault %q", fault.name)
+			t.Errorf("no rule of docs/dev/spec/guard.md names the fault %q", fault.name)
 		}
 	}
 }

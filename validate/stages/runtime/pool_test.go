@@ -65,7 +65,7 @@ func TestRulesNameWhatIsRun(t *testing.T) {
 		name  string
 		rules int
 	}{{"pool", 31}, {"guard", 11}} {
-		text, err := os.ReadFile("../../../docs/spec/" + page.name + ".md")
+		text, err := os.ReadFile("../../../docs/dev/spec/" + page.name + ".md")
 		if err != nil {
 			t.Fatal(err)
 		}
