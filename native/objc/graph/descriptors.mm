@@ -1,20 +1,14 @@
 // The descriptors of operations: plain properties, and what Apple presets.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-@implementation MPSGraphConvolution2DOpDescriptor
-@synthesize strideInX = _strideInX;
-@synthesize strideInY = _strideInY;
-@synthesize dilationRateInX = _dilationRateInX;
-@synthesize dilationRateInY = _dilationRateInY;
-@synthesize paddingLeft = _paddingLeft;
-@synthesize paddingRight = _paddingRight;
-@synthesize paddingTop = _paddingTop;
-@synthesize paddingBottom = _paddingBottom;
-@synthesize paddingStyle = _paddingStyle;
-@synthesize dataLayout = _dataLayout;
-@synthesize weightsLayout = _weightsLayout;
-@synthesize groups = _groups;
+#include "../runtime/runtime.h"
 
+// Of a descriptor with numbers alone.
+static id copy_of(id descriptor) {
+  return (id)mpsforge::objc::copy_plain(reinterpret_cast<const mpsforge::objc::Object*>(descriptor));
+}
+
+@implementation MPSGraphConvolution2DOpDescriptor
 - (instancetype)init {
   if ((self = [super init])) {
     _strideInX = 1;
@@ -28,41 +22,11 @@
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  MPSGraphConvolution2DOpDescriptor* copy = [[MPSGraphConvolution2DOpDescriptor alloc] init];
-  copy.strideInX = _strideInX;
-  copy.strideInY = _strideInY;
-  copy.dilationRateInX = _dilationRateInX;
-  copy.dilationRateInY = _dilationRateInY;
-  copy.paddingLeft = _paddingLeft;
-  copy.paddingRight = _paddingRight;
-  copy.paddingTop = _paddingTop;
-  copy.paddingBottom = _paddingBottom;
-  copy.paddingStyle = _paddingStyle;
-  copy.dataLayout = _dataLayout;
-  copy.weightsLayout = _weightsLayout;
-  copy.groups = _groups;
-  return copy;
+  return copy_of(self);
 }
 @end
 
 @implementation MPSGraphConvolution3DOpDescriptor
-@synthesize strideInX = _strideInX;
-@synthesize strideInY = _strideInY;
-@synthesize strideInZ = _strideInZ;
-@synthesize dilationRateInX = _dilationRateInX;
-@synthesize dilationRateInY = _dilationRateInY;
-@synthesize dilationRateInZ = _dilationRateInZ;
-@synthesize paddingLeft = _paddingLeft;
-@synthesize paddingRight = _paddingRight;
-@synthesize paddingTop = _paddingTop;
-@synthesize paddingBottom = _paddingBottom;
-@synthesize paddingFront = _paddingFront;
-@synthesize paddingBack = _paddingBack;
-@synthesize paddingStyle = _paddingStyle;
-@synthesize dataLayout = _dataLayout;
-@synthesize weightsLayout = _weightsLayout;
-@synthesize groups = _groups;
-
 - (instancetype)init {
   if ((self = [super init])) {
     _strideInX = 1;
@@ -79,34 +43,11 @@
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  MPSGraphConvolution3DOpDescriptor* copy = [[MPSGraphConvolution3DOpDescriptor alloc] init];
-  copy.strideInX = _strideInX;
-  copy.strideInY = _strideInY;
-  copy.strideInZ = _strideInZ;
-  copy.dilationRateInX = _dilationRateInX;
-  copy.dilationRateInY = _dilationRateInY;
-  copy.dilationRateInZ = _dilationRateInZ;
-  copy.paddingLeft = _paddingLeft;
-  copy.paddingRight = _paddingRight;
-  copy.paddingTop = _paddingTop;
-  copy.paddingBottom = _paddingBottom;
-  copy.paddingFront = _paddingFront;
-  copy.paddingBack = _paddingBack;
-  copy.paddingStyle = _paddingStyle;
-  copy.dataLayout = _dataLayout;
-  copy.weightsLayout = _weightsLayout;
-  copy.groups = _groups;
-  return copy;
+  return copy_of(self);
 }
 @end
 
 @implementation MPSGraphDepthwiseConvolution3DOpDescriptor
-@synthesize strides = _strides;
-@synthesize dilationRates = _dilationRates;
-@synthesize paddingValues = _paddingValues;
-@synthesize paddingStyle = _paddingStyle;
-@synthesize channelDimensionIndex = _channelDimensionIndex;
-
 - (instancetype)init {
   if ((self = [super init])) {
     _channelDimensionIndex = -4;
@@ -133,23 +74,6 @@
 @end
 
 @implementation MPSGraphPooling2DOpDescriptor
-@synthesize kernelWidth = _kernelWidth;
-@synthesize kernelHeight = _kernelHeight;
-@synthesize strideInX = _strideInX;
-@synthesize strideInY = _strideInY;
-@synthesize dilationRateInX = _dilationRateInX;
-@synthesize dilationRateInY = _dilationRateInY;
-@synthesize paddingLeft = _paddingLeft;
-@synthesize paddingRight = _paddingRight;
-@synthesize paddingTop = _paddingTop;
-@synthesize paddingBottom = _paddingBottom;
-@synthesize paddingStyle = _paddingStyle;
-@synthesize dataLayout = _dataLayout;
-@synthesize returnIndicesMode = _returnIndicesMode;
-@synthesize returnIndicesDataType = _returnIndicesDataType;
-@synthesize ceilMode = _ceilMode;
-@synthesize includeZeroPadToAverage = _includeZeroPadToAverage;
-
 - (instancetype)init {
   if ((self = [super init])) {
     _returnIndicesDataType = MPSDataTypeInt32;
@@ -158,24 +82,7 @@
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  MPSGraphPooling2DOpDescriptor* copy = [[MPSGraphPooling2DOpDescriptor alloc] init];
-  copy.kernelWidth = _kernelWidth;
-  copy.kernelHeight = _kernelHeight;
-  copy.strideInX = _strideInX;
-  copy.strideInY = _strideInY;
-  copy.dilationRateInX = _dilationRateInX;
-  copy.dilationRateInY = _dilationRateInY;
-  copy.paddingLeft = _paddingLeft;
-  copy.paddingRight = _paddingRight;
-  copy.paddingTop = _paddingTop;
-  copy.paddingBottom = _paddingBottom;
-  copy.paddingStyle = _paddingStyle;
-  copy.dataLayout = _dataLayout;
-  copy.returnIndicesMode = _returnIndicesMode;
-  copy.returnIndicesDataType = _returnIndicesDataType;
-  copy.ceilMode = _ceilMode;
-  copy.includeZeroPadToAverage = _includeZeroPadToAverage;
-  return copy;
+  return copy_of(self);
 }
 
 + (instancetype)descriptorWithKernelWidth:(NSUInteger)kernelWidth
@@ -208,16 +115,6 @@
 @end
 
 @implementation MPSGraphRandomOpDescriptor
-@synthesize distribution = _distribution;
-@synthesize dataType = _dataType;
-@synthesize min = _min;
-@synthesize max = _max;
-@synthesize minInteger = _minInteger;
-@synthesize maxInteger = _maxInteger;
-@synthesize mean = _mean;
-@synthesize standardDeviation = _standardDeviation;
-@synthesize samplingMethod = _samplingMethod;
-
 - (instancetype)init {
   if ((self = [super init])) {
     _max = 1;
@@ -227,17 +124,7 @@
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  MPSGraphRandomOpDescriptor* copy = [[MPSGraphRandomOpDescriptor alloc] init];
-  copy.distribution = _distribution;
-  copy.dataType = _dataType;
-  copy.min = _min;
-  copy.max = _max;
-  copy.minInteger = _minInteger;
-  copy.maxInteger = _maxInteger;
-  copy.mean = _mean;
-  copy.standardDeviation = _standardDeviation;
-  copy.samplingMethod = _samplingMethod;
-  return copy;
+  return copy_of(self);
 }
 
 + (instancetype)descriptorWithDistribution:(MPSGraphRandomDistribution)distribution dataType:(MPSDataType)dataType {
@@ -249,16 +136,8 @@
 @end
 
 @implementation MPSGraphFFTDescriptor
-@synthesize inverse = _inverse;
-@synthesize scalingMode = _scalingMode;
-@synthesize roundToOddHermitean = _roundToOddHermitean;
-
 - (id)copyWithZone:(NSZone*)zone {
-  MPSGraphFFTDescriptor* copy = [[MPSGraphFFTDescriptor alloc] init];
-  copy.inverse = _inverse;
-  copy.scalingMode = _scalingMode;
-  copy.roundToOddHermitean = _roundToOddHermitean;
-  return copy;
+  return copy_of(self);
 }
 
 + (instancetype)descriptor {
@@ -267,20 +146,8 @@
 @end
 
 @implementation MPSGraphLSTMDescriptor
-@synthesize reverse = _reverse;
-@synthesize bidirectional = _bidirectional;
-@synthesize produceCell = _produceCell;
-@synthesize training = _training;
-@synthesize forgetGateLast = _forgetGateLast;
-
 - (id)copyWithZone:(NSZone*)zone {
-  MPSGraphLSTMDescriptor* copy = [[MPSGraphLSTMDescriptor alloc] init];
-  copy.reverse = _reverse;
-  copy.bidirectional = _bidirectional;
-  copy.produceCell = _produceCell;
-  copy.training = _training;
-  copy.forgetGateLast = _forgetGateLast;
-  return copy;
+  return copy_of(self);
 }
 
 + (instancetype)descriptor {

@@ -25,9 +25,6 @@ using mpsforge::objc::fail;
 @end
 
 @implementation MPSGraphShapedType
-@synthesize shape = _shape;
-@synthesize dataType = _dataType;
-
 - (instancetype)initWithShape:(MPSShape*)shape dataType:(MPSDataType)dataType {
   if ((self = [super init])) {
     _shape = [shape copy];
@@ -126,8 +123,6 @@ using mpsforge::objc::fail;
 @end
 
 @implementation MPSGraphDevice
-@synthesize metalDevice = _metalDevice;
-
 + (instancetype)deviceWithMTLDevice:(id<MTLDevice>)metalDevice {
   MPSGraphDevice* made = [[[self alloc] init] autorelease];
   made->_metalDevice = [metalDevice retain];
@@ -141,10 +136,6 @@ using mpsforge::objc::fail;
 @end
 
 @implementation MPSGraphCompilationDescriptor
-@synthesize optimizationLevel = _optimizationLevel;
-@synthesize waitForCompilationCompletion = _waitForCompilationCompletion;
-@synthesize optimizationProfile = _optimizationProfile;
-
 - (void)disableTypeInference {
 }
 
@@ -164,12 +155,6 @@ using mpsforge::objc::fail;
 @end
 
 @implementation MPSGraphExecutionDescriptor
-@synthesize scheduledHandler = _scheduledHandler;
-@synthesize completionHandler = _completionHandler;
-@synthesize waitUntilCompleted = _waitUntilCompleted;
-@synthesize compilationDescriptor = _compilationDescriptor;
-@synthesize enableCommitAndContinue = _enableCommitAndContinue;
-
 - (void)dealloc {
   [_scheduledHandler release];
   [_completionHandler release];
@@ -197,7 +182,6 @@ uint64_t mpsforge_host_live_graphs() { return live_graphs.load(std::memory_order
   std::vector<MPSGraphTensor*>* _tensors;
   mpsforge_metal_mps_kernel* _engine;
 }
-@synthesize options = _options;
 
 + (instancetype)new {
   return [[self alloc] init];

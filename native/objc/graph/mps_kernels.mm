@@ -101,8 +101,6 @@ void encode_operation(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> co
   mpsforge_metal_mps_kernel* _engine;
   char _used;  // an MPSKernel is not to be used by two threads at a time
 }
-@synthesize alpha = _alpha;
-@synthesize beta = _beta;
 
 - (instancetype)initWithDevice:(id<MTLDevice>)device sourceCount:(NSUInteger)count {
   if (count != 2 && count != 3) {
@@ -157,13 +155,6 @@ void encode_operation(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> co
 @end
 
 @implementation MPSMatrixDescriptor
-@synthesize rows = _rows;
-@synthesize columns = _columns;
-@synthesize matrices = _matrices;
-@synthesize dataType = _dataType;
-@synthesize rowBytes = _rowBytes;
-@synthesize matrixBytes = _matrixBytes;
-
 + (instancetype)matrixDescriptorWithRows:(NSUInteger)rows
                                  columns:(NSUInteger)columns
                                 rowBytes:(NSUInteger)rowBytes
@@ -195,15 +186,6 @@ void encode_operation(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> co
 @end
 
 @implementation MPSMatrix
-@synthesize rows = _rows;
-@synthesize columns = _columns;
-@synthesize matrices = _matrices;
-@synthesize dataType = _dataType;
-@synthesize rowBytes = _rowBytes;
-@synthesize matrixBytes = _matrixBytes;
-@synthesize offset = _offset;
-@synthesize data = _data;
-
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer descriptor:(MPSMatrixDescriptor*)descriptor {
   return [self initWithBuffer:buffer offset:0 descriptor:descriptor];
 }

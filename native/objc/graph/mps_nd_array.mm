@@ -65,8 +65,6 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
 
 @implementation MPSNDArrayDescriptor
 
-@synthesize dataType = _dataType;
-@synthesize preferPackedRows = _preferPackedRows;
 
 - (instancetype)init {
   if ((self = [super init])) _dimensions = new std::vector<Dimension>;
@@ -172,7 +170,6 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
   MPSNDArray* _parent;
 }
 
-@synthesize label = _label;
 
 - (instancetype)initWithMemory:(const Memory&)memory device:(id<MTLDevice>)device parent:(MPSNDArray*)parent {
   if ((self = [super init])) {

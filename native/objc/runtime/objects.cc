@@ -67,6 +67,12 @@ Object* allocate(Class* cls, size_t extra_bytes) {
   return object;
 }
 
+Object* copy_plain(const Object* object) {
+  Object* made = allocate(object->isa, 0);
+  std::memcpy(static_cast<void*>(made + 1), object + 1, static_cast<size_t>(object->isa->instance_size) - sizeof *made);
+  return made;
+}
+
 void destroy(Object* object) {
   Class* cls = object->isa;
   const bool destroys = cls->info.load(std::memory_order_relaxed) & kConstructs;

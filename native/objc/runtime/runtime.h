@@ -29,6 +29,8 @@ const char* method_types(Class* cls, const char* name);
 
 // Zeroed memory with a header, the class in place and its C++ variables constructed.
 Object* allocate(Class* cls, size_t extra_bytes);
+// A new instance of the object's class with the same variables, none of which may be an object or C++.
+Object* copy_plain(const Object* object);
 // Destroys the C++ variables and frees the memory, or keeps it if MPSFORGE_OBJC_ZOMBIES=1. From then on a message to
 // the object aborts with its class, unless the memory has been used again.
 void destroy(Object* object);

@@ -230,6 +230,16 @@ void outlives_its_graph() {
   CHECK((numbers_of(to) == Numbers{-2, -4}));
 }
 
+void copied_descriptor() {
+  MPSGraphPooling2DOpDescriptor* descriptor = [[MPSGraphPooling2DOpDescriptor new] autorelease];
+  descriptor.kernelWidth = 3;
+  descriptor.includeZeroPadToAverage = YES;
+  MPSGraphPooling2DOpDescriptor* copy = [[descriptor copy] autorelease];
+  descriptor.kernelWidth = 4;
+  CHECK(copy != descriptor && [copy class] == [MPSGraphPooling2DOpDescriptor class] && [copy retainCount] == 1);
+  CHECK(copy.kernelWidth == 3 && copy.includeZeroPadToAverage && copy.returnIndicesDataType == MPSDataTypeInt32);
+}
+
 // Threads that share one graph, each with a queue and buffers of its own.
 void shared_graph() {
   const Doubling doubling(@[ @4 ]);
@@ -370,6 +380,7 @@ const Scenario kScenarios[] = {
     {"matrices", matrices, nullptr, nullptr},
     {"runs_on_macos_13", runs_on_macos_13, nullptr, nullptr},
     {"outlives_its_graph", outlives_its_graph, nullptr, nullptr},
+    {"copied_descriptor", copied_descriptor, nullptr, nullptr},
     {"shared_graph", shared_graph, nullptr, nullptr},
     {"separate_ranges", separate_ranges, nullptr, "record"},
     {"overlapping_ranges", overlapping_ranges, nullptr, "record"},
