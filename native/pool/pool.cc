@@ -410,55 +410,11 @@ int profiler(mpsforge_pool* pool, int on) noexcept {
   });
 }
 
-const mpsforge_pool_api reference = {
-    MPSFORGE_POOL_ABI,
-    []() noexcept { return "mpsforge reference pool"; },
-    create,
-    destroy,
-    []() noexcept -> const char* { return last_error_text; },
-    warnings,
-    statistics,
-    stream_commits,
-    current_stream,
-    has_stream,
-    working_stream,
-    set_current_stream,
-    restore_stream,
-    reset_stream,
-    stream_from_pool,
-    release_stream_slot,
-    end_thread,
-    empty,
-    free_tensor,
-    record_stream,
-    operate,
-    read,
-    write,
-    host_create,
-    host_destroy,
-    copy_to_host,
-    host_read,
-    guard,
-    suspended,
-    fallback,
-    synchronize,
-    synchronize_device,
-    commit,
-    query_stream,
-    on_queue,
-    command_buffer,
-    command_encoder,
-    add_completed_handler,
-    event_create,
-    event_destroy,
-    event_record,
-    event_wait,
-    event_query,
-    event_synchronize,
-    event_elapsed,
-    empty_cache,
-    profiler,
-};
+const char* identity() noexcept { return "mpsforge reference pool"; }
+
+const char* last_error() noexcept { return last_error_text; }
+
+const mpsforge_pool_api reference = {MPSFORGE_POOL_ABI, MPSFORGE_POOL_FUNCTIONS};
 
 }  // namespace
 

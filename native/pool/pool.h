@@ -1,6 +1,6 @@
 // The C ABI of a stream pool: what the reference and, later, an adapter to PyTorch's own sources implement. It is
-// the view of PyTorch of docs/dev/spec/pool.md: streams, leases, tensors, operators, events, caches. Rule numbers are those
-// of that page.
+// the view of PyTorch of docs/dev/spec/pool.md: streams, leases, tensors, operators, events, caches. Rule numbers are
+// those of that page.
 //
 // Functions that can fail return 0, or -1 with a text in last_error: that is PyTorch's normal exception. Unless said
 // otherwise a function may be called by any thread at any time. Streams are named by number: 0 the default one, then
@@ -158,6 +158,15 @@ typedef struct {
   int (*empty_cache)(mpsforge_pool* pool);  // frees unused memory, drops compiled graphs
   int (*profiler)(mpsforge_pool* pool, int on);
 } mpsforge_pool_api;
+
+// The functions of a table in its order, for an implementation that calls them as the members.
+#define MPSFORGE_POOL_FUNCTIONS                                                                                      \
+  identity, create, destroy, last_error, warnings, statistics, stream_commits, current_stream, has_stream,           \
+      working_stream, set_current_stream, restore_stream, reset_stream, stream_from_pool, release_stream_slot,       \
+      end_thread, empty, free_tensor, record_stream, operate, read, write, host_create, host_destroy, copy_to_host,  \
+      host_read, guard, suspended, fallback, synchronize, synchronize_device, commit, query_stream, on_queue,        \
+      command_buffer, command_encoder, add_completed_handler, event_create, event_destroy, event_record, event_wait, \
+      event_query, event_synchronize, event_elapsed, empty_cache, profiler
 
 const mpsforge_pool_api* mpsforge_pool_reference(void);
 
