@@ -117,7 +117,7 @@ var patchBounds = map[string]int{
 	"op-guards":         480, // a guard without what torchgen writes into wrappers, or the other way round, is used by nobody
 	"hand-over":         900, // one protocol: records, locks, and the way past the locks
 	"allocator-streams": 490, // memory and cached graphs have one rule: only who no longer uses them gives them back
-	"python-streams":    430, // 2.6.0 has docs and stubs of the functions beside them; v2.9.1 has 400
+	"thread-leases":     490, // what shows that leases are right, statistics and the end of a lease, comes with them
 }
 
 // operationsBounds are those of files that the series fixes, and not only connects.
