@@ -1,9 +1,9 @@
 // What takes the place of CUDA's libraries under a libtorch that was built for CUDA and is used without it. No code of
 // CUDA's is loaded then, so PyTorch sees no second accelerator beside MPS.
 //
-// fork/hostbuild/host/cuda.go finds the symbols that the libtorch wants of those libraries, and writes a source that uses these
-// macros, once for each symbol. The libraries are only loaded: a function that is called ends the process with a
-// message, unless answers.cc answers it.
+// fork/hostbuild/host/cuda.go finds the symbols that the libtorch wants of those libraries, and writes a source that
+// uses these macros, once for each symbol. The libraries are only loaded: a function that is called ends the process
+// with a message, unless answers.cc answers it.
 #pragma once
 
 namespace mpsforge {

@@ -1,6 +1,6 @@
-// Compiles a shader's source into a shared library with a table of kernels (native/shaders/run.h), as fork/hostbuild/shaders
-// makes one of PyTorch's own. The compiler is a child process with limits on time and memory; its result is kept, by
-// content.
+// Compiles a shader's source into a shared library with a table of kernels (native/shaders/run.h), as
+// fork/hostbuild/shaders makes one of PyTorch's own. The compiler is a child process with limits on time and memory;
+// its result is kept, by content.
 #ifndef MPSFORGE_NATIVE_MSL_COMPILE_H
 #define MPSFORGE_NATIVE_MSL_COMPILE_H
 
@@ -10,8 +10,8 @@
 
 namespace mpsforge::msl {
 
-// What compiles, as the file says that whoever built this library has written (fork/hostbuild/host/msl.go): a line each of a
-// name and a value.
+// What compiles, as the file says that whoever built this library has written (fork/hostbuild/host/msl.go): a line each
+// of a name and a value.
 struct Toolchain {
   std::string clang, linker;
   std::string headers;               // folder

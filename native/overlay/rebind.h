@@ -22,7 +22,8 @@ class Rebinding {
   // does not have.
   explicit Rebinding(const std::string& stock);
   ~Rebinding();
-  // Runs this library's initializers, which register this copy: the loader does not run them (fork/hostbuild/host/overlay.go).
+  // Runs this library's initializers, which register this copy: the loader does not run them
+  // (fork/hostbuild/host/overlay.go).
   void run_initializers() const;
   // Changes what was found, and on macOS from then on each image that is loaded: the object stays until the process
   // ends.

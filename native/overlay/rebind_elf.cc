@@ -26,7 +26,8 @@ constexpr uint32_t kAbsolute = R_X86_64_64, kData = R_X86_64_GLOB_DAT, kFunction
 constexpr uint32_t kAbsolute = R_AARCH64_ABS64, kData = R_AARCH64_GLOB_DAT, kFunction = R_AARCH64_JUMP_SLOT;
 #endif
 
-// In the dynamic section of this library, in the place of DT_INIT_ARRAY and DT_INIT_ARRAYSZ (fork/hostbuild/host/overlay.go).
+// In the dynamic section of this library, in the place of DT_INIT_ARRAY and DT_INIT_ARRAYSZ
+// (fork/hostbuild/host/overlay.go).
 constexpr ElfW(Sxword) kInitializers = 0x6d707300, kInitializersSize = 0x6d707301;
 
 struct Image {

@@ -1,5 +1,5 @@
-// The guard of an operator (docs/dev/spec/guard.md): it orders what the operator does with memory after what others have
-// done with it, on other streams and on its own.
+// The guard of an operator (docs/dev/spec/guard.md): it orders what the operator does with memory after what others
+// have done with it, on other streams and on its own.
 #ifndef MPSFORGE_NATIVE_POOL_GUARD_H
 #define MPSFORGE_NATIVE_POOL_GUARD_H
 

@@ -1,5 +1,5 @@
-// Launches kernels of a library that fork/hostbuild/shaders has translated, without Metal: for tests in Python, which load this
-// as a shared library.
+// Launches kernels of a library that fork/hostbuild/shaders has translated, without Metal: for tests in Python, which
+// load this as a shared library.
 #include <dlfcn.h>
 
 #include <cstring>

@@ -65,7 +65,6 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
 
 @implementation MPSNDArrayDescriptor
 
-
 - (instancetype)init {
   if ((self = [super init])) _dimensions = new std::vector<Dimension>;
   return self;
@@ -169,7 +168,6 @@ Memory packed(id<MTLBuffer> buffer, NSUInteger offset, MPSNDArrayDescriptor* des
   id<MTLDevice> _device;
   MPSNDArray* _parent;
 }
-
 
 - (instancetype)initWithMemory:(const Memory&)memory device:(id<MTLDevice>)device parent:(MPSNDArray*)parent {
   if ((self = [super init])) {

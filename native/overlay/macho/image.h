@@ -1,6 +1,7 @@
 // A Mach-O image in memory: where its load commands say that its segments, symbols and bound pointers are. No header of
-// Apple's is used, so that it is tried on Linux, on the bytes of PyTorch's wheel (validate/stages/overlay/macho_test.go). The
-// numbers are those of <mach-o/loader.h>, <mach-o/nlist.h> and <mach-o/fixup-chains.h>. Not run on a Mac.
+// Apple's is used, so that it is tried on Linux, on the bytes of PyTorch's wheel
+// (validate/stages/overlay/macho_test.go). The numbers are those of <mach-o/loader.h>, <mach-o/nlist.h> and
+// <mach-o/fixup-chains.h>. Not run on a Mac.
 #ifndef MPSFORGE_OVERLAY_MACHO_IMAGE_H
 #define MPSFORGE_OVERLAY_MACHO_IMAGE_H
 
