@@ -120,7 +120,10 @@ var faults = []fault{
 		old: "const Blocking gil(pool.config);\n  enter(group);", new: "for (Guard* guard : group) guard->active_ = true;",
 		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
 	{name: "guard: the CPU's kernel runs inside a guard", file: "pool/pool.cc",
-		old: "    fallback,\n", new: "    guard,\n",
+		old: "int fallback(mpsforge_pool*, const mpsforge_pool_use*, size_t, mpsforge_metal_function function,\n" +
+			"             void* context) noexcept {\n  return guarded([&] { function(context); });",
+		new: "int fallback(mpsforge_pool* pool, const mpsforge_pool_use* uses, size_t count, mpsforge_metal_function function,\n" +
+			"             void* context) noexcept {\n  return guard(pool, uses, count, function, context);",
 		want: sighting{kind: stuck, text: `for-buffer wait`}},
 	{name: "guard: an item is waited for with the locks held", file: "pool/operators.cc",
 		old: "Guard::suspended(pool, [&] { stream.wait_for(position); });", new: "stream.wait_for(position);",
