@@ -58,7 +58,7 @@ func goesUp(from, to string) string {
 		return "that is on a higher floor"
 	case to == "validate" && strings.HasPrefix(from, "validate/"):
 		return "the pipeline knows the stages, not the other way round"
-	case isStage && strings.HasPrefix(from, "validate/") && from != "validate/stages/"+stage && !strings.HasPrefix(from, "validate/stages/"+stage+"/"):
+	case isStage && strings.HasPrefix(from, "validate/") && !strings.HasPrefix(from+"/", "validate/stages/"+stage+"/"):
 		return "a stage is for the pipeline alone; what several need has a package of its own"
 	}
 	return ""

@@ -156,17 +156,18 @@ def prepare(program, entry, dtype, job, progress):
 
 
 class Watch(TorchDispatchMode):
-    """Looks at the operators inside: whether one draws random numbers (two equal answers may be luck), and whether one changes memory of
-    the device that its guard takes for read, because neither the schema nor torchgen's table says that it is written."""
+    """Looks at the operators inside: whether one draws random numbers (two equal answers may be luck), and, where there are guards, whether
+    one changes memory that its guard takes for read, because neither the schema nor torchgen's table says that it is written."""
 
-    def __init__(self, device):
+    def __init__(self, guarded):
         super().__init__()
-        self.device, self.random, self.undeclared, self.calls = device, False, [], collections.Counter()
+        self.looks = LOOKS if guarded else 0
+        self.random, self.undeclared, self.calls = False, [], collections.Counter()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         self.random = self.random or torch.Tag.nondeterministic_seeded in function.tags
         self.calls[function] += 1
-        read = self.only_read(function, args, kwargs or {}) if self.calls[function] <= LOOKS else []
+        read = self.only_read(function, args, kwargs or {}) if self.calls[function] <= self.looks else []
         before = values.read([tensor for _, tensor in read])
         result = function(*args, **(kwargs or {}))
         for (name, tensor), old in zip(read, before, strict=True):
@@ -184,7 +185,7 @@ class Watch(TorchDispatchMode):
             if argument.is_write or argument.name in MPS_WRITES.get(function._schema.name.removeprefix("aten::"), ()):
                 written.update(tensor.untyped_storage().data_ptr() for tensor in tensors)
             else:
-                read += [(argument.name, tensor) for tensor in tensors if tensor.device.type == self.device]
+                read += [(argument.name, tensor) for tensor in tensors if tensor.device.type == "mps"]
         return [(name, tensor) for name, tensor in read if tensor.untyped_storage().data_ptr() not in written]
 
 
@@ -222,7 +223,7 @@ def run_alone(program, case):
             raise NotApplicable("its results are no tensors")
         case.out = values.mapped(tuple(case.out) if isinstance(case.out, tuple) else case.out, lambda tensor: torch.empty_like(tensor, device="cpu"))
     before = values.read(inputs.tensors())
-    with Watch(program.device) as watch:
+    with Watch(has_guards(program)) as watch:
         first = program.compute(case, inputs)
     case.random, case.undeclared = watch.random, watch.undeclared
     if not any(isinstance(leaf, torch.Tensor) and leaf.device.type == program.device for leaf in first + inputs.tensors()):
@@ -439,6 +440,10 @@ def synchronize(program):
         torch.mps.synchronize()
 
 
+def has_guards(program):
+    return program.device == "mps" and hasattr(torch.mps, "stream_pool_stats")
+
+
 def fences():
     """How often work was given to a stream outside of every guard: no operator of PyTorch's may."""
     return torch.mps.stream_pool_stats().get("fences", 0)
@@ -486,7 +491,7 @@ def run(job, entries, findings, progress):
     storm.run()
     synchronize(program)
     found = findings()
-    has_guards = program.device == "mps" and hasattr(torch.mps, "stream_pool_stats")
+    undeclared = [text for case in cases for text in case.undeclared]
     status, text, sample, title = "right", "", -1, ""
     if storm.problems:
         worst = next((p for p in storm.problems if p["status"] == "wrong values"), storm.problems[0])
@@ -494,9 +499,9 @@ def run(job, entries, findings, progress):
     elif found:
         status = "race" if found[0]["kind"] == 1 else "violation"
         text = f"{found[0]['message']} ({found[0]['first']}; {found[0]['second']})"
-    elif has_guards and any(case.undeclared for case in cases):
-        status, text = "violation", next(case.undeclared[0] for case in cases if case.undeclared)
-    elif has_guards and fences():
+    elif undeclared:
+        status, text = "violation", undeclared[0]
+    elif has_guards(program) and fences():
         status, text = "violation", f"{fences()} times work was given to a stream outside of every guard"
     return {
         "status": status, "text": text, "sample": sample, "case": title, "problems": len(storm.problems), "findings": found[:3], "found": len(found),
