@@ -44,11 +44,13 @@ void chain(Run& run, int number, const Alone& alone) {
 
 void at_once(const std::function<void()>& work) { work(); }
 
-void operators(Run& run) {
+// Four small operators an iteration.
+BENCHMARK(bench_operators) {
   run.in_parallel([&](int number) { chain(run, number, at_once); });
 }
 
-void operators_under_a_lock(Run& run) {
+// The same, one thread at a time, as stock needs it.
+BENCHMARK(bench_operators_locked) {
   std::mutex mutex;
   run.in_parallel([&](int number) {
     chain(run, number, [&](const std::function<void()>& work) {
@@ -58,7 +60,8 @@ void operators_under_a_lock(Run& run) {
   });
 }
 
-void operators_of_main_thread(Run& run) { chain(run, 0, at_once); }
+// The same on the main thread alone.
+BENCHMARK(bench_operators_main) { chain(run, 0, at_once); }
 
 void make_second_stream() {
   const c10::impl::VirtualGuardImpl guard(at::kMPS);
@@ -66,7 +69,8 @@ void make_second_stream() {
   at::zeros({8}, kMPS);
 }
 
-void operators_beside_a_stream(Run& run) {
+// The same once there is a second stream, which does nothing.
+BENCHMARK(bench_operators_beside) {
   make_second_stream();
   chain(run, 0, at_once);
 }
@@ -115,7 +119,8 @@ struct Fifty {
   }
 };
 
-void count_operators(Run& run) {
+// Fifty operators on the main thread alone.
+BENCHMARK(count_operators) {
   Fifty fifty;
   for (int i = 0; i < 3; ++i) fifty.run();
   at::detail::getMPSHooks().deviceSynchronize();
@@ -126,7 +131,7 @@ void count_operators(Run& run) {
 }
 
 // The work of one operator, and a commit.
-void count_commits(Run& run) {
+BENCHMARK(count_commits) {
   at::Tensor x = at::zeros({8}, kMPS);
   const auto work = [&] {
     for (int i = 0; i < run.iterations; ++i) {
@@ -164,28 +169,28 @@ void guards(Run& run, int buffers, bool several_streams) {
 #endif
 }
 
-const bool added = add_scenarios(
-    Kind::benchmark,
-    {
-        {"bench-operators", "four small operators an iteration", operators},
-        {"bench-operators-locked", "the same, one thread at a time, as stock needs it", operators_under_a_lock},
-        {"bench-operators-main", "the same on the main thread alone", operators_of_main_thread},
-        {"bench-operators-beside", "the same once there is a second stream, which does nothing",
-         operators_beside_a_stream},
-        {"count-operators", "fifty operators on the main thread alone", count_operators},
-        {"count-operators-beside", "the same once there is a second stream, which does nothing",
-         [](Run& run) { make_second_stream(), count_operators(run); }},
-        {"count-operators-worker", "the same on another thread than the main one",
-         [](Run& run) { run.in_parallel([&](int) { count_operators(run); }); }},
-        {"count-commits", "an operator and a commit", count_commits},
-        {"count-commits-beside", "the same once there is a second stream, which does nothing",
-         [](Run& run) { make_second_stream(), count_commits(run); }},
-        {"count-guard-alone", "guards of one buffer, with one stream", [](Run& run) { guards(run, 1, false); }},
-        {"count-guard-1", "guards of one buffer, with several streams", [](Run& run) { guards(run, 1, true); }},
-        {"count-guard-4", "guards of four buffers, with several streams", [](Run& run) { guards(run, 4, true); }},
-        {"count-guard-32", "guards of a list of 32 buffers, with several streams",
-         [](Run& run) { guards(run, 32, true); }},
-    });
+// The fifty once there is a second stream, which does nothing.
+BENCHMARK(count_operators_beside) {
+  make_second_stream();
+  count_operators(run);
+}
+
+// The fifty on another thread than the main one.
+BENCHMARK(count_operators_worker) {
+  run.in_parallel([&](int) { count_operators(run); });
+}
+
+// The commits once there is a second stream, which does nothing.
+BENCHMARK(count_commits_beside) {
+  make_second_stream();
+  count_commits(run);
+}
+
+// Guards of one buffer with one stream, and of one, four and a list of 32 with several.
+BENCHMARK(count_guard_alone) { guards(run, 1, false); }
+BENCHMARK(count_guard_1) { guards(run, 1, true); }
+BENCHMARK(count_guard_4) { guards(run, 4, true); }
+BENCHMARK(count_guard_32) { guards(run, 32, true); }
 
 }  // namespace
 }  // namespace mpsforge::hostmps

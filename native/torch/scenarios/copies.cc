@@ -9,7 +9,7 @@ namespace mpsforge::hostmps {
 namespace {
 
 // Threads read one tensor on mps at once, as views and as other types.
-void copies_to_cpu(Run& run) {
+SCENARIO(copies_to_cpu) {
   const at::Tensor expected = at::arange(64.0, at::kFloat).view({8, 8});
   const at::Tensor shared = expected.to(at::kMPS);
   run.in_parallel([&](int) {
@@ -33,7 +33,7 @@ void copies_to_cpu(Run& run) {
 }
 
 // What a non-blocking copy to the CPU writes is dropped at once, and its memory is used for another tensor.
-void dropped_copies(Run& run) {
+SCENARIO(dropped_copies) {
   const at::Tensor shared = at::full({512}, -1.0, at::kFloat).to(at::kMPS);
   run.in_parallel([&](int) {
     for (int i = 0; i < run.iterations; ++i) {
@@ -50,7 +50,7 @@ void dropped_copies(Run& run) {
 }
 
 // Tensors of the CPU are copied non-blocking, and freed or written at once.
-void copies_from_cpu(Run& run) {
+SCENARIO(copies_from_cpu) {
   run.in_parallel([&](int) {
     for (int i = 0; i < run.iterations; ++i) {
       std::vector<at::Tensor> copies;
@@ -71,7 +71,7 @@ void occupy(const at::Tensor& matrix) {
 }
 
 // The main thread leaves a copy to the CPU to the GPU, and the first other threads copy from there.
-void copies_before_threads(Run& run) {
+SCENARIO(copies_before_threads) {
   const at::Tensor sevens = at::full({1 << 14}, 7.0), there = sevens.to(at::kMPS);
   const at::Tensor matrix = at::ones({256, 256}).to(at::kMPS), here = at::zeros({1 << 14});
   run.expect_close("matrix", matrix, at::ones({256, 256}));
@@ -85,7 +85,7 @@ void copies_before_threads(Run& run) {
 
 // One thread leaves a copy to the CPU to the GPU. When another one has waited for its own work, in whatever way, it is
 // there.
-void copies_awaited(Run& run) {
+SCENARIO(copies_awaited) {
   const at::Tensor there = at::full({1 << 14}, 7.0).to(at::kMPS), matrix = at::ones({256, 256}).to(at::kMPS);
   at::Tensor here;
   run.in_parallel([&](int number) {
@@ -113,17 +113,6 @@ void copies_awaited(Run& run) {
     }
   });
 }
-
-const bool added = add_scenarios(
-    Kind::scenario,
-    {
-        {"copies-to-cpu", "views of one tensor read by all threads, as other types", copies_to_cpu},
-        {"dropped-copies", "non-blocking copies to the CPU whose destination is dropped at once", dropped_copies},
-        {"copies-from-cpu", "non-blocking copies of tensors that are freed or written at once", copies_from_cpu},
-        {"copies-before-threads", "a copy to the CPU that is left to the GPU before there are threads",
-         copies_before_threads},
-        {"copies-awaited", "non-blocking copies to the CPU that another thread's wait proves", copies_awaited},
-    });
 
 }  // namespace
 }  // namespace mpsforge::hostmps

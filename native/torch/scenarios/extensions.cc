@@ -68,11 +68,11 @@ void copies_between_threads(Run& run, const std::function<void(const at::Tensor&
 }
 
 // No guard covers the copies.
-void raw_work(Run& run) { copies_between_threads(run, copy_by_hand); }
+SCENARIO(raw_work) { copies_between_threads(run, copy_by_hand); }
 
 #ifdef MPSFORGE_HAS_INTEROP
 // A library took the default stream's queue once, and commits command buffers of its own to it, on any thread.
-void external_work(Run& run) {
+SCENARIO(external_work) {
   const id<MTLCommandQueue> queue = at::mps::MPSExternalWork().queue();
   copies_between_threads(run, [queue](const at::Tensor& to, const at::Tensor& from) {
     const c10::StreamGuard on_default(at::mps::getDefaultMPSStream()->unwrap());
@@ -90,7 +90,7 @@ void external_work(Run& run) {
 }
 
 // What MPSInterop.h says that raises does, on each thread, and leaves the thread usable.
-void interop_rules(Run& run) {
+SCENARIO(interop_rules) {
   using namespace at::mps;
   run.in_parallel([&](int number) {
     const at::Tensor own = at::full({64}, number, kMPS);
@@ -127,7 +127,7 @@ void interop_rules(Run& run) {
 
 // The end of external work on a thread that has begun none, by a destructor: the thread's next operator raises that.
 // The work goes on where it was begun, until it is ended there.
-void errors_kept(Run& run) {
+SCENARIO(errors_kept) {
   run.in_parallel([&](int number) {
     const at::Tensor own = at::full({64}, number, kMPS);
     for (int i = 0; i < run.iterations; ++i) {
@@ -145,14 +145,14 @@ void errors_kept(Run& run) {
   });
 }
 #else
-void external_work(Run& run) { run.expect(false, "these sources have no ATen/mps/MPSInterop.h"); }
-void interop_rules(Run& run) { external_work(run); }
-void errors_kept(Run& run) { external_work(run); }
+SCENARIO(external_work) { run.expect(false, "these sources have no ATen/mps/MPSInterop.h"); }
+SCENARIO(interop_rules) { external_work(run); }
+SCENARIO(errors_kept) { external_work(run); }
 #endif
 
 // Operators in a block on the queue of their stream, as extensions call them, and the wait for a value there. Each way
 // onto the queue is one of them: kernels over iterators, kernels of their own, graphs, fills, copies.
-void operators_in_blocks(Run& run) {
+SCENARIO(operators_in_blocks) {
   using Operator = at::Tensor (*)(const at::Tensor&);
   static const std::vector<std::pair<const char*, Operator>> operators = {
       {"add", [](const at::Tensor& x) { return x + x; }},
@@ -215,7 +215,7 @@ void operators_in_blocks(Run& run) {
 
 // One thread waits for the device, whose work waits for an event; the others encode on the same stream meanwhile, and
 // the last of them gives the event. If the wait held the stream's queue, they would wait for each other.
-void encode_beside_wait(Run& run) {
+SCENARIO(encode_beside_wait) {
   const auto& hooks = at::detail::getMPSHooks();
   const id<MTLSharedEvent> event = [MTLCreateSystemDefaultDevice() newSharedEvent];
   event.signaledValue = 0;  // says that the CPU sets it, which the model of early waits must know
@@ -292,7 +292,7 @@ SparseTensor compressed() {
 
 // Each thread writes a part of its sparse tensor, and then copies that of its neighbour's under a guard that names the
 // whole. One part at a time: what is ordered for one part would be for another that the same stream wrote before.
-void sparse_parts(Run& run) {
+SCENARIO(sparse_parts) {
   const size_t count = static_cast<size_t>(run.threads);
   for (SparseTensor (*make)() : {&coordinates, &compressed}) {
     std::vector<SparseTensor> tensors(count);
@@ -325,7 +325,7 @@ std::pair<at::Tensor, at::Tensor> in_order_of_locks() {
 
 // A guard that writes two tensors is inside one that reads the second of them, so that it gets the first one's lock
 // without waiting, fails to get the second's, and begins again. The other threads have just read the first tensor.
-void nested_try(Run& run) {
+SCENARIO(nested_try) {
   const auto pair = in_order_of_locks();
   const at::Tensor &first = pair.first, &second = pair.second;
   run.in_parallel([&](int number) {
@@ -349,7 +349,7 @@ void nested_try(Run& run) {
 
 // A guard that covers one of a nested guard's tensors and reads the other, which the nested one writes: so it is
 // suspended, and the nested one must lock both. Odd threads write another number to the covered tensor meanwhile.
-void nested_covered(Run& run) {
+SCENARIO(nested_covered) {
   const at::Tensor covered = at::ones({64, 64}, kMPS), other = at::ones({64, 64}, kMPS);
   const auto check = [&] {
     run.expect(at::min(other).item<float>() > 0, "a number came between a guard's two copies");
@@ -404,7 +404,7 @@ void nested_write(Run& run) {
 
 // A buffer that one thread uses, or that all read, is locked without a mutex; an operator takes the allocator's for its
 // result, once to allocate and once to free it (one whose kernel is of the bundled library, in 2.6.0 too).
-void unshared_locks(Run& run) {
+SCENARIO(unshared_locks) {
   const uint64_t before = mpsforge_mutex_locks();
   const at::Tensor weight = at::ones({8}, kMPS);
   run.expect(mpsforge_mutex_locks() > before, "no lock is counted");
@@ -425,28 +425,11 @@ void unshared_locks(Run& run) {
   });
 }
 #else
-void sparse_parts(Run& run) { run.expect(false, "these sources have no guards"); }
-void nested_try(Run& run) { run.expect(false, "these sources have no guards"); }
-void nested_covered(Run& run) { run.expect(false, "these sources have no guards"); }
-void unshared_locks(Run& run) { run.expect(false, "these sources have no guards"); }
+SCENARIO(sparse_parts) { run.expect(false, "these sources have no guards"); }
+SCENARIO(nested_try) { run.expect(false, "these sources have no guards"); }
+SCENARIO(nested_covered) { run.expect(false, "these sources have no guards"); }
+SCENARIO(unshared_locks) { run.expect(false, "these sources have no guards"); }
 #endif
-
-const bool added = add_scenarios(
-    Kind::scenario,
-    {
-        {"raw-work", "copies that an extension encodes itself, between other threads' tensors", raw_work},
-        {"external-work", "copies in command buffers of a library's own, between other threads' tensors",
-         external_work},
-        {"interop-rules", "what extensions must not do raises", interop_rules},
-        {"errors-kept", "an exception where none may be raised is raised later", errors_kept},
-        {"operators-in-blocks", "operators, and waits for their values, in a block on their stream's queue",
-         operators_in_blocks},
-        {"encode-beside-wait", "threads encode on the stream for whose work another waits", encode_beside_wait},
-        {"sparse-parts", "the parts of sparse tensors under a guard that names the whole", sparse_parts},
-        {"nested-try", "a nested guard that gets one of its two locks and begins again", nested_try},
-        {"nested-covered", "a nested guard of two tensors, of which the outer one covers one", nested_covered},
-        {"unshared-locks", "mutexes locked for buffers that one thread uses, or that all read", unshared_locks},
-    });
 
 }  // namespace
 }  // namespace mpsforge::hostmps

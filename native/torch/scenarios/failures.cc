@@ -84,7 +84,7 @@ const std::vector<Place>& places() {
 }
 
 // Each thread in turn consumes what failed, in every place; between them the threads compute right values.
-void failed_work(Run& run) {
+SCENARIO(failed_work) {
   at::globalContext().hasMPS();
   const at::Tensor input = at::ones({64});
   std::atomic<bool> raises{true};
@@ -132,6 +132,9 @@ at::Tensor failing_product(const at::Tensor& input) {
   return at::mul(input, 2.0);
 }
 
+// The same where MPSGraph commits by itself.
+SCENARIO(failed_work_in_graphs) { failed_work(run); }
+
 // Threads take turns, because another one's work outside of operators makes each commit what it has, and no more of
 // them take part than there are streams for.
 void in_turns(Run& run, const std::function<void(const at::Tensor&)>& body) {
@@ -149,7 +152,7 @@ void in_turns(Run& run, const std::function<void(const at::Tensor&)>& body) {
   });
 }
 
-void failed_operators(Run& run) {
+SCENARIO(failed_operators) {
   in_turns(run, [&](const at::Tensor& ones) {
     expect_text(run, "item", [&] { at::sum(failing_product(ones)).item(); },
                 {kError, "with work of mul_Tensor, sum_dim_IntList, mps_copy_ (thread "}, {"neg", "others"});
@@ -187,7 +190,7 @@ void failed_operators(Run& run) {
 }
 
 // MPSGraph commits within the sum, which PyTorch 2.6.0 and 2.9.1 both compute by a graph of its own.
-void failed_graphs(Run& run) {
+SCENARIO(failed_operators_in_graphs) {
   in_turns(run, [&](const at::Tensor& ones) {
     expect_text(run, "item",
                 [&] {
@@ -199,7 +202,7 @@ void failed_graphs(Run& run) {
 }
 
 // A thread of Python has no autorelease pool: what a commit leaves there is kept as long as the thread lives.
-void commits_without_pool(Run& run) {
+SCENARIO(commits_without_pool) {
   run.in_parallel([&](int) {
     const at::Tensor ones = at::ones({16}, kMPS);
     const auto use = [&] {
@@ -215,17 +218,6 @@ void commits_without_pool(Run& run) {
     run.expect(objc_autoreleasePoolPush() == before, "the thread's autorelease pool holds as many objects as before");
   });
 }
-
-const bool added = add_scenarios(
-    Kind::scenario,
-    {
-        {"failed-work", "who waits for work that failed on the GPU gets an exception", failed_work},
-        {"failed-work-in-graphs", "the same where MPSGraph commits by itself", failed_work},
-        {"failed-operators", "the exception names the operators of the command buffer that failed", failed_operators},
-        {"failed-operators-in-graphs", "the same where MPSGraph commits by itself", failed_graphs},
-        {"commits-without-pool", "commits leave no object to a thread without an autorelease pool",
-         commits_without_pool},
-    });
 
 }  // namespace
 }  // namespace mpsforge::hostmps

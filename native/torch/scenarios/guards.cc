@@ -13,7 +13,7 @@ namespace {
 const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
 // One thread adds to a number that the others poll; it comes to its turn, so they all see the last number.
-void pollers(Run& run) {
+SCENARIO(pollers) {
   const at::Tensor flag = at::zeros({1}, kMPS);
   run.in_parallel([&](int number) {
     if (number == 0) {
@@ -32,7 +32,7 @@ void pollers(Run& run) {
 
 // The main thread and every other one work on the default stream while the rest begin: some operators of theirs are
 // under way when there is a second stream. nonzero() waits for the number before it encodes the rest.
-void birth(Run& run) {
+SCENARIO(birth) {
   const at::Tensor sum = at::zeros({64}, kMPS), larger = at::ones({64, 64}, kMPS);
   const c10::impl::VirtualGuardImpl streams(at::kMPS);
   std::atomic<int> begun{0};
@@ -67,7 +67,7 @@ void birth(Run& run) {
 }
 
 // The first that a thread does is to copy a strided view, which is gathered on the GPU, to the CPU.
-void strided_first(Run& run) {
+SCENARIO(strided_first) {
   const at::Tensor here = at::arange(96, at::kFloat).view({8, 12});
   for (int i = 0; i < run.iterations; ++i) {
     const at::Tensor there = at::add(here.to(at::kMPS), static_cast<double>(i));
@@ -81,7 +81,7 @@ void strided_first(Run& run) {
 }
 
 // Threads train one batch norm in turn; all read its running mean, which the schema does not mark as written.
-void running_mean(Run& run) {
+SCENARIO(running_mean) {
   const at::Tensor weight = at::ones({8}, kMPS), bias = at::zeros({8}, kMPS);
   const at::Tensor mean = at::zeros({8}, kMPS), variance = at::ones({8}, kMPS);
   run.in_parallel([&](int number) {
@@ -100,7 +100,7 @@ void running_mean(Run& run) {
 
 // A thread makes another's tensor larger, which frees its memory inside the operator; the maker gets memory of that
 // size again, and a third thread reads what it computes there.
-void freed_inside(Run& run) {
+SCENARIO(freed_inside) {
   const size_t count = static_cast<size_t>(run.threads);
   std::vector<at::Tensor> letters(count), answers(count);
   run.in_parallel([&](int number) {
@@ -119,15 +119,6 @@ void freed_inside(Run& run) {
     }
   });
 }
-
-const bool added = add_scenarios(
-    Kind::scenario, {
-                        {"pollers", "a number that one thread changes and the others poll", pollers},
-                        {"birth", "other threads begin while the main thread works", birth},
-                        {"strided-first", "a strided view copied to the CPU as a thread's first work", strided_first},
-                        {"running-mean", "batch norm trained by threads in turn", running_mean},
-                        {"freed-inside", "a tensor made larger by another thread than its maker", freed_inside},
-                    });
 
 }  // namespace
 }  // namespace mpsforge::hostmps

@@ -29,19 +29,18 @@ std::string identity() {
 }
 
 const Scenario* find(const char* name) {
-  for (const auto& [kind, scenario] : all_scenarios()) {
-    if (std::strcmp(scenario.name, name) == 0) return &scenario;
+  for (const Scenario& scenario : all_scenarios()) {
+    if (scenario.name == name) return &scenario;
   }
   return nullptr;
 }
 
 int list() {
   std::string text;
-  for (const auto& [kind, scenario] : all_scenarios()) {
+  for (const auto& [kind, name, run] : all_scenarios()) {
     if (kind == Kind::benchmark) continue;
-    text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quoted(scenario.name) +
-            ",\"about\":" + quoted(scenario.about) + ",\"operation\":" + (kind == Kind::operation ? "true" : "false") +
-            "}";
+    text += (text.empty() ? "" : ",") + std::string("{\"name\":") + quoted(name) +
+            ",\"operation\":" + (kind == Kind::operation ? "true" : "false") + "}";
   }
   std::printf("[%s]\n", text.c_str());
   return 0;

@@ -95,7 +95,8 @@ void repeat(Run& run, const std::function<void(Chance&)>& body) {
   for (int i = 0; i < run.iterations; ++i) body(chance);
 }
 
-void fill(Run& run) {
+// full, zeros and fill_, views included.
+OPERATION(op_fill) {
   repeat(run, [&](Chance& chance) {
     const auto sizes = chance.sizes(0, 4);
     const auto type = chance.one_of(kAll);
@@ -113,7 +114,8 @@ void fill(Run& run) {
   });
 }
 
-void copies(Run& run) {
+// Copies both ways, views included.
+OPERATION(op_copy) {
   repeat(run, [&](Chance& chance) {
     const auto type = chance.one_of(kAll);
     const at::Tensor here = chance.values(chance.sizes(0, 4), type);
@@ -134,7 +136,8 @@ void copies(Run& run) {
   });
 }
 
-void casts(Run& run) {
+// Casts between types, on mps and on the way.
+OPERATION(op_cast) {
   repeat(run, [&](Chance& chance) {
     const auto from = chance.one_of(kAll), to = chance.one_of(kAll);
     at::Tensor here = chance.values(chance.sizes(0, 3), from);
@@ -146,7 +149,8 @@ void casts(Run& run) {
   });
 }
 
-void binary(Run& run) {
+// Pointwise operations of two tensors.
+OPERATION(op_binary) {
   struct Operation {
     const char* name;
     Function function;
@@ -185,7 +189,8 @@ void binary(Run& run) {
   });
 }
 
-void unary(Run& run) {
+// Pointwise operations of one tensor.
+OPERATION(op_unary) {
   static const std::vector<std::pair<const char*, Function>> operations = {
       {"relu", [](Inputs in) { return at::relu(in[0]); }},
       {"neg", [](Inputs in) { return at::neg(in[0]); }},
@@ -205,7 +210,8 @@ void unary(Run& run) {
   });
 }
 
-void reductions(Run& run) {
+// Sums, means and maxima.
+OPERATION(op_reduction) {
   repeat(run, [&](Chance& chance) {
     const at::Tensor input = chance.values(chance.sizes(1, 4));
     const int64_t dimension = chance.number(0, input.dim() - 1);
@@ -217,7 +223,7 @@ void reductions(Run& run) {
   });
 }
 
-void products(Run& run) {
+OPERATION(op_product) {
   repeat(run, [&](Chance& chance) {
     const int64_t b = chance.number(1, 4), n = chance.number(1, 9), k = chance.number(1, 9), m = chance.number(1, 9);
     const auto type = chance.one_of(kFloats);
@@ -239,7 +245,8 @@ void products(Run& run) {
   });
 }
 
-void linear(Run& run) {
+// Linear, with and without bias, in both paths.
+OPERATION(op_linear) {
   repeat(run, [&](Chance& chance) {
     auto sizes = chance.sizes(1, 3);
     const int64_t inputs = sizes.back(), outputs = chance.number(1, 9);
@@ -261,7 +268,7 @@ void linear(Run& run) {
   });
 }
 
-void softmax(Run& run) {
+OPERATION(op_softmax) {
   repeat(run, [&](Chance& chance) {
     const at::Tensor input = chance.values(chance.sizes(1, 4));
     const int64_t dimension = chance.number(-1, input.dim() - 1);
@@ -274,7 +281,7 @@ void softmax(Run& run) {
 // a Mac, too: its variance is the mean of the squares less the square of the mean, and below 1e-6 it counts as 0
 // (layer_norm_single_row; the same steps in NumPy give the same bits, in 20,000 rows each of 1 to 4 normal numbers, up
 // to 1.3e-2 from the exact result).
-void layer_norm(Run& run) {
+OPERATION(op_layer_norm) {
   repeat(run, [&](Chance& chance) {
     const auto sizes = chance.sizes(2, 4);
     const std::vector<int64_t> normal(sizes.end() - chance.number(1, 2), sizes.end());
@@ -293,7 +300,7 @@ void layer_norm(Run& run) {
   });
 }
 
-void convolution(Run& run) {
+OPERATION(op_conv1d) {
   repeat(run, [&](Chance& chance) {
     const int64_t groups = chance.number(1, 2), inputs = groups * chance.number(1, 3),
                   outputs = groups * chance.number(1, 3);
@@ -309,7 +316,7 @@ void convolution(Run& run) {
 
 // No other device has the same numbers: the seed gives the same ones again, they differ from call to call, and their
 // mean and deviation are those of the distribution.
-void random_numbers(Run& run) {
+OPERATION(op_random) {
   const auto options = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
   at::Generator generator = at::detail::getMPSHooks().getDefaultGenerator(0);
   repeat(run, [&](Chance& chance) {
@@ -327,7 +334,7 @@ void random_numbers(Run& run) {
   });
 }
 
-void attention(Run& run) {
+OPERATION(op_attention) {
   repeat(run, [&](Chance& chance) {
     const int64_t b = chance.number(1, 2), heads = chance.number(1, 3), n = chance.number(1, 6),
                   m = chance.number(1, 6), e = chance.number(1, 8);
@@ -359,7 +366,8 @@ void compare_gradients(Run& run, const char* what, Inputs inputs, const Function
   for (size_t i = 0; i < here.size(); ++i) run.expect_close(what, there[i], here[i]);
 }
 
-void gradients(Run& run) {
+// Gradients of linear, conv_transpose2d and padding.
+OPERATION(op_gradient) {
   repeat(run, [&](Chance& chance) {
     const int64_t n = chance.number(1, 5), inputs = chance.number(1, 6), outputs = chance.number(1, 6);
     // Of a small network, as a training step has them.
@@ -385,24 +393,6 @@ void gradients(Run& run) {
                       [&](Inputs in) { return at::replication_pad2d(in[0], sides); });
   });
 }
-
-const bool added =
-    add_scenarios(Kind::operation, {
-                                       {"op-fill", "full, zeros and fill_, views included", fill},
-                                       {"op-copy", "copies both ways, views included", copies},
-                                       {"op-cast", "casts between types, on mps and on the way", casts},
-                                       {"op-unary", "pointwise operations of one tensor", unary},
-                                       {"op-binary", "pointwise operations of two tensors", binary},
-                                       {"op-reduction", "sums, means and maxima", reductions},
-                                       {"op-product", "mm, bmm and addmm", products},
-                                       {"op-linear", "linear, with and without bias, in both paths", linear},
-                                       {"op-softmax", "softmax and log_softmax", softmax},
-                                       {"op-layer-norm", "layer_norm", layer_norm},
-                                       {"op-conv1d", "conv1d", convolution},
-                                       {"op-random", "randn and rand", random_numbers},
-                                       {"op-attention", "scaled dot product attention", attention},
-                                       {"op-gradient", "gradients of linear, conv_transpose2d and padding", gradients},
-                                   });
 
 }  // namespace
 }  // namespace mpsforge::hostmps

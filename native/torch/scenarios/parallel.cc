@@ -50,9 +50,12 @@ void basic(Run& run, int64_t size) {
   });
 }
 
-void parallel_basic(Run& run) { basic(run, 24); }
+SCENARIO(parallel_basic) { basic(run, 24); }
 
-void parallel_large(Run& run) { basic(run, 256); }
+SCENARIO(parallel_large) { basic(run, 256); }
+
+// More threads than the pool has streams.
+SCENARIO(over_subscription) { parallel_basic(run); }
 
 // One layer's weights used by all threads.
 struct Model {
@@ -73,7 +76,7 @@ struct Model {
 };
 
 // nn.Linear by several threads, one set of weights.
-void linear(Run& run) {
+SCENARIO(linear) {
   at::Generator first = run.generator(-1);
   const at::Tensor weight = random({12, 8}, first), bias = random({12}, first);
   const at::Tensor weight_there = weight.to(at::kMPS), bias_there = bias.to(at::kMPS);
@@ -105,12 +108,12 @@ void sequential(Run& run, bool shared) {
   });
 }
 
-void sequential_shared(Run& run) { sequential(run, true); }
+SCENARIO(sequential_shared) { sequential(run, true); }
 
-void sequential_own(Run& run) { sequential(run, false); }
+SCENARIO(sequential_own) { sequential(run, false); }
 
 // The other layers of the field reports.
-void layers(Run& run) {
+SCENARIO(layers) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -126,7 +129,7 @@ void layers(Run& run) {
 
 // No use before the threads: all that is made at first use is made by several threads at once. libtorch's own
 // call_once, in front of it, is not known to ThreadSanitizer.
-void cold_start(Run& run) {
+SCENARIO(cold_start) {
   at::globalContext().hasMPS();
   run.in_parallel([&](int number) {
     const at::Tensor a = at::full({6, 6}, number + 1.0, kMPS);
@@ -135,7 +138,7 @@ void cold_start(Run& run) {
 }
 
 // The same for Metal kernels: their libraries, some of them made from a template, and pipelines.
-void kernels_cold_start(Run& run) {
+SCENARIO(kernels_cold_start) {
   at::globalContext().hasMPS();
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
@@ -153,7 +156,7 @@ void be_short_of_memory() { at::mps::getIMPSAllocator()->setLowWatermarkRatio(1e
 
 // Graphs compiled by a thread outlive it and serve the next one, and are freed by empty_cache(), and beyond the bound
 // that the environment sets for the process.
-void graph_cache(Run& run) {
+SCENARIO(graph_cache) {
   at::globalContext().hasMPS();
   be_short_of_memory();
   const char* bound = std::getenv("PYTORCH_MPS_GRAPH_CACHE_SIZE");
@@ -192,7 +195,7 @@ void graph_cache(Run& run) {
 
 // Threads that come and go run one model, as a server's may: they take over the graphs of those before them. Several
 // at once have at most as many as if each had its own.
-void graphs_in_turn(Run& run) {
+SCENARIO(graphs_in_turn) {
   at::globalContext().hasMPS();
   at::Generator generator = run.generator(0);
   const Model here(8, 16, 4, generator), there = here.on(at::kMPS);
@@ -214,7 +217,7 @@ void graphs_in_turn(Run& run) {
 
 // Threads that come and go, and hardly ever see a shape twice: graphs never outnumber the bound by more than the
 // threads have in use.
-void graph_cache_bound(Run& run) {
+SCENARIO(graph_cache_bound) {
   at::globalContext().hasMPS();
   const char* text = std::getenv("PYTORCH_MPS_GRAPH_CACHE_SIZE");
   const uint64_t bound = text ? std::strtoull(text, nullptr, 10) : 512;
@@ -241,7 +244,7 @@ void graph_cache_bound(Run& run) {
 
 // A program that comes back to more shapes than graphs are kept by default: in the end each has its graph, and
 // empty_cache() leaves them.
-void graphs_again(Run& run) {
+SCENARIO(graphs_again) {
   at::globalContext().hasMPS();
   constexpr uint64_t kShapes = 600;
   const uint64_t before = mpsforge_host_live_graphs();
@@ -256,7 +259,7 @@ void graphs_again(Run& run) {
 }
 
 // Kernels of MetalPerformanceShaders, which open encoders of their own, while other threads' kernels leave theirs open.
-void matrix_kernels(Run& run) {
+SCENARIO(matrix_kernels) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -272,7 +275,7 @@ void matrix_kernels(Run& run) {
 }
 
 // Some threads encode while the others synchronise the device.
-void synchronize_while_encoding(Run& run) {
+SCENARIO(synchronize_encode) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -287,7 +290,7 @@ void synchronize_while_encoding(Run& run) {
 }
 
 // torch::mps::commit() while others encode.
-void commit_while_encoding(Run& run) {
+SCENARIO(commit_encode) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -300,7 +303,7 @@ void commit_while_encoding(Run& run) {
 }
 
 // torch::mps::get_command_buffer(), which makes the buffer if there is none, while others commit.
-void command_buffer_hook(Run& run) {
+SCENARIO(command_buffer_hook) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -315,7 +318,7 @@ void command_buffer_hook(Run& run) {
 }
 
 // Reading single numbers back, as a loss is read.
-void items(Run& run) {
+SCENARIO(items) {
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor value = at::full({}, number * 1000.0 + i, kMPS);
@@ -326,7 +329,7 @@ void items(Run& run) {
 }
 
 // Events as torch.mps.Event uses them.
-void events(Run& run) {
+SCENARIO(events) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -347,7 +350,7 @@ void events(Run& run) {
 
 // Events come back to the pool and out again. Until it is recorded, such an event is like a new one, whatever listeners
 // of its earlier use are still to run; nothing waits for what was not asked for.
-void event_reuse(Run& run) {
+SCENARIO(event_reuse) {
   const uint32_t used = hooks().acquireEvent(true);
   hooks().recordEvent(used);
   hooks().synchronizeEvent(used);
@@ -375,7 +378,7 @@ void event_reuse(Run& run) {
 }
 
 // One event recorded, asked and waited for by all threads.
-void event_shared(Run& run) {
+SCENARIO(event_shared) {
   const uint32_t event = hooks().acquireEvent(true);
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
@@ -395,7 +398,7 @@ void event_shared(Run& run) {
 }
 
 // The events of c10, which name the stream.
-void event_guard(Run& run) {
+SCENARIO(event_guard) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     const c10::impl::VirtualGuardImpl guard(at::kMPS);
@@ -422,7 +425,7 @@ void wait_for(const std::function<bool()>& handled) {
 }
 
 // The profiler traces while threads work. Each signposts' interval that begins ends.
-void profiler(Run& run) {
+SCENARIO(profiler) {
   // One of an operator that a graph computes begins when the graph is scheduled.
   const at::Tensor input = at::ones({4, 4}).to(at::kMPS);
   synchronize();
@@ -458,7 +461,7 @@ void profiler(Run& run) {
 }
 
 // Traces start and stop while threads work.
-void profiler_toggle(Run& run) {
+SCENARIO(profiler_toggle) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -472,7 +475,7 @@ void profiler_toggle(Run& run) {
 }
 
 // torch.mps.empty_cache() while other threads work.
-void empty_cache(Run& run) {
+SCENARIO(empty_cache) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -485,7 +488,7 @@ void empty_cache(Run& run) {
 
 // The kernel of unique uses its graph after the autorelease pool in which it finds it. Graphs of threads that have
 // nothing to do are freed at once.
-void graphs_dropped(Run& run) {
+SCENARIO(graphs_dropped) {
   be_short_of_memory();
   hooks().emptyCache();
   const uint64_t before = mpsforge_host_live_graphs();
@@ -510,7 +513,7 @@ void graphs_dropped(Run& run) {
 }
 
 // renorm fetches its encoder before its block.
-void renorm(Run& run) {
+SCENARIO(renorm) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -520,7 +523,7 @@ void renorm(Run& run) {
 }
 
 // A tensor made by one thread is used by the next, with no synchronise but that of the threads themselves.
-void hand_over(Run& run) {
+SCENARIO(hand_over) {
   std::vector<at::Tensor> slots(static_cast<size_t>(run.threads));
   std::vector<at::Tensor> expected(slots.size());
   for (int i = 0; i < run.iterations; ++i) {
@@ -538,7 +541,7 @@ void hand_over(Run& run) {
 }
 
 // What a thread frees, another gets: its old contents are in use by commands still under way.
-void buffer_reuse(Run& run) {
+SCENARIO(buffer_reuse) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     at::Tensor sum = at::zeros({64, 64}, kMPS), expected = at::zeros({64, 64});
@@ -550,40 +553,6 @@ void buffer_reuse(Run& run) {
     run.expect_close("sum of products", sum, expected);
   });
 }
-
-const bool added = add_scenarios(
-    Kind::scenario,
-    {
-        {"parallel-basic", "randn, mm, relu and a synchronise in each thread", parallel_basic},
-        {"parallel-large", "the same with larger tensors", parallel_large},
-        {"linear", "nn.Linear, one set of weights for all threads", linear},
-        {"sequential-shared", "nn.Sequential of two layers, one model for all threads", sequential_shared},
-        {"sequential-own", "nn.Sequential of two layers, a model for each thread", sequential_own},
-        {"layers", "softmax, layer_norm and conv1d in each thread", layers},
-        {"cold-start", "the first use of mps by all threads at once", cold_start},
-        {"kernels-cold-start", "the first use of Metal kernels by all threads at once", kernels_cold_start},
-        {"graph-cache", "graphs compiled by threads that end, empty the cache or have a bound", graph_cache},
-        {"graphs-in-turn", "one model run by 200 threads that come and go", graphs_in_turn},
-        {"graph-cache-bound", "a shape that is new each time, by threads that come and go", graph_cache_bound},
-        {"matrix-kernels", "matrix kernels of MetalPerformanceShaders in each thread", matrix_kernels},
-        {"synchronize-encode", "some threads synchronise the device while others encode", synchronize_while_encoding},
-        {"commit-encode", "torch::mps::commit while other threads encode", commit_while_encoding},
-        {"command-buffer-hook", "torch::mps::get_command_buffer while other threads commit", command_buffer_hook},
-        {"items", "single numbers read back by all threads", items},
-        {"events", "event record, synchronise and elapsed time in each thread", events},
-        {"event-reuse", "events released and acquired again", event_reuse},
-        {"event-shared", "one event used by all threads", event_shared},
-        {"event-guard", "events of c10 in each thread", event_guard},
-        {"profiler", "the profiler on", profiler},
-        {"profiler-toggle", "the profiler switched on and off", profiler_toggle},
-        {"empty-cache", "torch.mps.empty_cache while other threads work", empty_cache},
-        {"graphs-again", "a program that comes back to more shapes than graphs are kept by default", graphs_again},
-        {"graphs-dropped", "torch.mps.empty_cache all the time while other threads use their graphs", graphs_dropped},
-        {"renorm", "a kernel whose encoder is fetched outside its block", renorm},
-        {"over-subscription", "more threads than the pool has streams", parallel_basic},
-        {"hand-over", "tensors passed between threads without a synchronise", hand_over},
-        {"buffer-reuse", "freed memory reused while commands still use it", buffer_reuse},
-    });
 
 }  // namespace
 }  // namespace mpsforge::hostmps

@@ -1,6 +1,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <mpsforge/host.h>
 
+#include <algorithm>
 #include <sstream>
 #include <thread>
 
@@ -10,19 +11,21 @@ namespace mpsforge::hostmps {
 namespace {
 
 // Made at its first use, which is before main.
-std::vector<std::pair<Kind, Scenario>>& added() {
-  static std::vector<std::pair<Kind, Scenario>> all;
+std::vector<Scenario>& added() {
+  static std::vector<Scenario> all;
   return all;
 }
 
 }  // namespace
 
-bool add_scenarios(Kind kind, std::vector<Scenario> scenarios) {
-  for (const Scenario& scenario : scenarios) added().emplace_back(kind, scenario);
+bool add_scenario(Kind kind, const char* identifier, void (*run)(Run&)) {
+  std::string name = identifier;
+  std::replace(name.begin(), name.end(), '_', '-');
+  added().push_back({kind, name, run});
   return true;
 }
 
-const std::vector<std::pair<Kind, Scenario>>& all_scenarios() { return added(); }
+const std::vector<Scenario>& all_scenarios() { return added(); }
 
 void Run::expect(bool holds, const std::string& what) {
   // Relaxed: counting must not order threads.

@@ -90,7 +90,7 @@ void poisoned(Run& run) {
   }
 }
 
-void sanitizer(Run& run) {
+SCENARIO(sanitizer) {
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations && number < kThreads; ++i) {
       unordered(run, number);
@@ -100,7 +100,7 @@ void sanitizer(Run& run) {
 }
 
 // Operators on explicit streams that use each other's tensors, with and without a wait of the program's own.
-void missing_waits(Run& run) {
+SCENARIO(missing_waits) {
   run.in_parallel([&](int number) {
     if (number >= kThreads) return;
     const c10::Stream first = explicit_stream(), second = explicit_stream(), third = explicit_stream();
@@ -131,16 +131,9 @@ void missing_waits(Run& run) {
   });
 }
 #else
-void sanitizer(Run& run) { run.expect(false, "these sources have no ATen/mps/MPSSanitizer.h"); }
-void missing_waits(Run& run) { sanitizer(run); }
+SCENARIO(sanitizer) { run.expect(false, "these sources have no ATen/mps/MPSSanitizer.h"); }
+SCENARIO(missing_waits) { sanitizer(run); }
 #endif
-
-const bool added = add_scenarios(
-    Kind::scenario,
-    {
-        {"sanitizer", "tensors that kernels bind and nothing orders, and memory that nobody has written", sanitizer},
-        {"missing-waits", "explicit streams that the program does not make wait for each other", missing_waits},
-    });
 
 }  // namespace
 }  // namespace mpsforge::hostmps

@@ -67,19 +67,29 @@ inline std::optional<c10::Stream> stream_of(int number) {
   return c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
 }
 
-struct Scenario {
-  const char* name;
-  const char* about;
-  void (*run)(Run&);
-};
-
 // benchmark: what make bench times, found by its name alone.
 enum class Kind { scenario, operation, benchmark };
 
-// Called by each file for its own before main begins, so that a program has the scenarios of the files that it is made
-// of. Always true.
-bool add_scenarios(Kind kind, std::vector<Scenario> scenarios);
-const std::vector<std::pair<Kind, Scenario>>& all_scenarios();
+struct Scenario {
+  Kind kind;
+  std::string name;
+  void (*run)(Run&);
+};
+
+// Called before main begins, so that a program has the scenarios of the files that it is made of. The scenario's name
+// is the identifier with - for _. Always true.
+bool add_scenario(Kind kind, const char* identifier, void (*run)(Run&));
+const std::vector<Scenario>& all_scenarios();
+
+// SCENARIO(first_use) { ... } is a function with the argument run, and its registration as "first-use". What else there
+// is to know of a scenario is its row in scenarios.json; the stage runtime refuses a program and a table that differ.
+#define MPSFORGE_SCENARIO(kind, identifier)                                                     \
+  void identifier(Run& run);                                                                    \
+  [[maybe_unused]] const bool identifier##_added = add_scenario(kind, #identifier, identifier); \
+  void identifier(Run& run)
+#define SCENARIO(identifier) MPSFORGE_SCENARIO(Kind::scenario, identifier)
+#define OPERATION(identifier) MPSFORGE_SCENARIO(Kind::operation, identifier)
+#define BENCHMARK(identifier) MPSFORGE_SCENARIO(Kind::benchmark, identifier)
 
 // What programs of the reference pool came to; lists are the inside of JSON arrays.
 struct ProgramResults {

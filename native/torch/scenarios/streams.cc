@@ -32,7 +32,7 @@ c10::Stream current_stream() { return guard().getStream(at::Device(at::kMPS, 0))
 int64_t statistic(const char* name) { return mpsforge_hostmps_stream_statistic(name); }
 
 // Each thread works on a stream that it asked for.
-void explicit_streams(Run& run) {
+SCENARIO(explicit_streams) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     const c10::Stream before = current_stream(), own = new_stream(), other = new_stream();
@@ -64,7 +64,7 @@ void explicit_streams(Run& run) {
 }
 
 // torch.mps.synchronize() waits for all streams, whoever uses them.
-void device_synchronize(Run& run) {
+SCENARIO(device_synchronize) {
   std::vector<c10::Stream> streams;
   for (int number = 0; number < run.threads; ++number) streams.push_back(new_stream());
   for (int i = 0; i < run.iterations; ++i) {
@@ -119,7 +119,7 @@ void compare_training(Run& run, int number) {
 }
 
 // The backward pass runs on a thread of the engine; it uses the forward's stream.
-void training(Run& run) {
+SCENARIO(training_streams) {
   run.in_parallel([&](int number) {
     const c10::StreamGuard on_own(new_stream());
     for (int i = 0; i < run.iterations; ++i) compare_training(run, number);
@@ -127,7 +127,7 @@ void training(Run& run) {
 }
 
 // On the main thread that is stream 0, and nothing of several streams runs.
-void training_main(Run& run) {
+SCENARIO(training_main) {
   for (int i = 0; i < run.iterations; ++i) compare_training(run, i);
   run.expect(current_stream().id() == 0, "the main thread has another stream than 0");
   run.expect(statistic("streams") == 1, "training on the main thread used another stream than 0");
@@ -135,7 +135,7 @@ void training_main(Run& run) {
 }
 
 // A tensor of one stream is freed while another, which was recorded as a user of it, still does.
-void record_stream(Run& run) {
+SCENARIO(record_stream) {
   const c10::Stream first = new_stream(), second = new_stream();
   for (int i = 0; i < run.iterations; ++i) {
     at::Tensor output;
@@ -163,7 +163,7 @@ void record_stream(Run& run) {
 }
 
 // What is freed on one stream is allocated on another.
-void buffer_reuse_streams(Run& run) {
+SCENARIO(buffer_reuse_streams) {
   std::vector<c10::Stream> streams;
   for (int i = 0; i < 3; ++i) streams.push_back(new_stream());
   run.in_parallel([&](int number) {
@@ -184,7 +184,7 @@ void buffer_reuse_streams(Run& run) {
 void start_streams() { new_stream(); }
 
 // Every thread passes a tensor on to the next one, again and again, and all of them stay in use.
-void ring(Run& run) {
+SCENARIO(hand_over_ring) {
   start_streams();
   const size_t count = static_cast<size_t>(run.threads);
   std::vector<at::Tensor> now(count), next(count);
@@ -206,7 +206,7 @@ void ring(Run& run) {
 }
 
 // A tree: each round half of the threads add what the other half made.
-void tree(Run& run) {
+SCENARIO(hand_over_tree) {
   start_streams();
   for (int i = 0; i < run.iterations; ++i) {
     std::vector<at::Tensor> values(static_cast<size_t>(run.threads));
@@ -226,7 +226,7 @@ void tree(Run& run) {
 }
 
 // All threads add to one tensor at the same time. Each addition is whole on stock: one queue takes them in turn.
-void in_place(Run& run) {
+SCENARIO(hand_over_in_place) {
   start_streams();
   const at::Tensor sum = at::zeros({64}, kMPS);
   run.in_parallel([&](int number) {
@@ -237,7 +237,7 @@ void in_place(Run& run) {
 }
 
 // All threads read the same weights; one of them changes the weights in between.
-void weights(Run& run) {
+SCENARIO(hand_over_weights) {
   start_streams();
   at::Generator first = run.generator(-1);
   const at::Tensor here = at::randn({12, 12}, first);
@@ -257,7 +257,7 @@ void weights(Run& run) {
 }
 
 // The reader drops the last reference, and the maker gets memory of that size again.
-void freed_by_another(Run& run) {
+SCENARIO(hand_over_freed) {
   start_streams();
   std::vector<at::Tensor> letters(static_cast<size_t>(run.threads));
   run.in_parallel([&](int number) {
@@ -278,7 +278,7 @@ void freed_by_another(Run& run) {
 }
 
 // Random programs: in each round a tensor is changed by one thread, or read by any number of them.
-void random_programs(Run& run) {
+SCENARIO(hand_over_random) {
   start_streams();
   constexpr int kTensors = 6;
   std::vector<at::Tensor> tensors;
@@ -340,7 +340,7 @@ void random_programs(Run& run) {
 
 // Nobody but the main thread has used mps when all threads begin; half of them begin in inference mode. The operators
 // call others: a thread that changes its stream in the middle of one is not ordered with itself.
-void first_use(Run& run) {
+SCENARIO(first_use) {
   at::Generator first = run.generator(-1);
   const at::Tensor here = at::randn({16, 16}, first), bias_here = at::randn({16}, first);
   const at::Tensor weight = here.to(at::kMPS), bias = bias_here.to(at::kMPS);
@@ -360,7 +360,7 @@ void first_use(Run& run) {
 }
 
 // Each thread that works has a stream of its own while it lives.
-void stream_per_thread(Run& run) {
+SCENARIO(stream_per_thread) {
   start_streams();
   for (int i = 0; i < run.iterations; ++i) {
     std::vector<c10::StreamId> ids(static_cast<size_t>(run.threads));
@@ -380,7 +380,7 @@ void stream_per_thread(Run& run) {
 }
 
 // A thread that returns its slot leases again at its next operator.
-void release(Run& run) {
+SCENARIO(release_slot) {
   start_streams();
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
@@ -393,7 +393,7 @@ void release(Run& run) {
 }
 
 // A thread has the same current stream before and after its first operator.
-void current_first(Run& run) {
+SCENARIO(current_stream) {
   start_streams();
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
@@ -406,7 +406,7 @@ void current_first(Run& run) {
 }
 
 // PYTORCH_MPS_STREAM_POOL_SIZE=3: two threads at a time have a stream, the others get an error.
-void exhausted_error(Run& run) {
+SCENARIO(exhausted_error) {
   start_streams();
   std::atomic<int> leased{0}, refused{0};
   run.in_parallel([&](int) {
@@ -424,7 +424,7 @@ void exhausted_error(Run& run) {
 }
 
 // The same with wait: the others wait until a thread ends.
-void exhausted_wait(Run& run) {
+SCENARIO(exhausted_wait) {
   start_streams();
   run.in_parallel([&](int number) {
     const at::Tensor value = at::full({8}, number, kMPS);
@@ -435,13 +435,13 @@ void exhausted_wait(Run& run) {
 }
 
 // A forked child gets an error that says what to do; the parent goes on.
-void forked(Run& run) {
+SCENARIO(fork) {
   start_streams();
   run.in_parallel([&](int number) {
     at::Tensor value = at::full({8}, number, kMPS);
     run.meet();
     if (number == 0) {
-      const pid_t child = fork();
+      const pid_t child = ::fork();
       if (child == 0) {
         int code = 1;
         try {
@@ -462,30 +462,6 @@ void forked(Run& run) {
     run.expect_close("the parent's tensor", at::add(value, 1.0), at::full({8}, number + 1.0));
   });
 }
-
-const bool added = add_scenarios(
-    Kind::scenario,
-    {
-        {"explicit-streams", "streams of the program's own, set and restored", explicit_streams},
-        {"device-synchronize", "torch.mps.synchronize waits for every stream", device_synchronize},
-        {"training-streams", "training on streams of the program's own", training},
-        {"training-main", "training on the main thread uses stream 0 alone", training_main},
-        {"record-stream", "a tensor freed while a recorded stream uses it", record_stream},
-        {"buffer-reuse-streams", "memory freed on one stream, allocated on another", buffer_reuse_streams},
-        {"hand-over-ring", "tensors passed around a ring of threads", ring},
-        {"hand-over-tree", "tensors summed up a tree of threads", tree},
-        {"hand-over-in-place", "one tensor changed by all threads at once", in_place},
-        {"hand-over-weights", "weights read by all threads, changed in between", weights},
-        {"hand-over-freed", "tensors freed by another thread than their maker", freed_by_another},
-        {"hand-over-random", "random programs that pass tensors between threads", random_programs},
-        {"first-use", "the main thread's weights, used by threads that are new to mps", first_use},
-        {"stream-per-thread", "a stream for each thread while it lives", stream_per_thread},
-        {"current-stream", "a thread asks for its current stream before its first operator", current_first},
-        {"release-slot", "a thread returns its stream and goes on", release},
-        {"exhausted-error", "no stream left: an error", exhausted_error},
-        {"exhausted-wait", "no stream left: wait for one", exhausted_wait},
-        {"fork", "the child of a fork", forked},
-    });
 
 }  // namespace
 }  // namespace mpsforge::hostmps

@@ -3,7 +3,6 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/events"
-	"mpsforge/internal/run"
 	"mpsforge/internal/words"
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -47,7 +45,7 @@ func (r *stageRun) leftOut() ([]*patches.Patch, error) {
 
 // without are the scenarios that run without a patch.
 func (r *stageRun) without() []scenario {
-	return slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool { return len(r.waits(s)) > 0 })
+	return slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool { return len(r.waits(s.Patches)) > 0 })
 }
 
 // ablation is what the scenarios did without a patch.
@@ -74,7 +72,7 @@ func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.
 	}()
 	a := ablation{patch: patch.Name}
 	for _, name := range patch.Header.Values("Scenario") {
-		if slices.ContainsFunc(r.table, func(s scenario) bool { return s.name == name }) {
+		if slices.ContainsFunc(r.table, func(s scenario) bool { return s.Name == name }) {
 			a.named = append(a.named, name)
 		} else {
 			a.elsewhere = append(a.elsewhere, name)
@@ -83,7 +81,7 @@ func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.
 	table := r.without()
 	for f, flavour := range r.flavours() {
 		if noticing := a.noticing(); r.env.Quick && f > 0 && len(noticing)+len(a.named) > 0 { // a further flavour is for what the trailer names and has not noticed
-			table = slices.DeleteFunc(table, func(s scenario) bool { return slices.Contains(noticing, s.name) || !slices.Contains(a.named, s.name) })
+			table = slices.DeleteFunc(table, func(s scenario) bool { return slices.Contains(noticing, s.Name) || !slices.Contains(a.named, s.Name) })
 		}
 		if len(table) == 0 {
 			break
@@ -116,26 +114,26 @@ func (r *stageRun) withoutIn(ctx context.Context, a *ablation, table []scenario,
 	}
 	noticed := a.noticing()
 	table = slices.DeleteFunc(slices.Clone(table), func(s scenario) bool {
-		return slices.Contains(noticed, s.name) || (s.notThread != "" && flavour == builds.Thread)
+		return slices.Contains(noticed, s.Name) || (s.NoThread != "" && flavour == builds.Thread)
 	})
 	r.plan(table, built)
 	ends := map[string]withoutEnd{}
 	if err := together(ctx, r, table, func(ctx context.Context, r *stageRun, s scenario) error {
-		end, err := r.endWithout(ctx, s, built, slices.Contains(a.named, s.name))
+		end, err := r.endWithout(ctx, s, built, slices.Contains(a.named, s.Name))
 		if err != nil {
 			return err
 		}
 		r.reached(1)
 		r.mutex.Lock()
 		defer r.mutex.Unlock()
-		ends[s.name] = end
-		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(table) + len(ends)), Total: int64(len(r.flavours()) * len(table)), Unit: "scenarios", Note: s.name})
+		ends[s.Name] = end
+		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(table) + len(ends)), Total: int64(len(r.flavours()) * len(table)), Unit: "scenarios", Note: s.Name})
 		return nil
 	}); err != nil {
 		return err
 	}
 	for _, s := range table {
-		a.add(s, ends[s.name], flavour, with)
+		a.add(s, ends[s.Name], flavour, with)
 	}
 	if flavour != builds.Plain || r.env.Quick || len(with) > 0 { // a program does not say which patches it needs
 		return nil
@@ -167,7 +165,7 @@ func (r *stageRun) endWithout(ctx context.Context, s scenario, built *host.Build
 	if end.last.Skipped != "" || end.last.Problem == "" {
 		return end, nil
 	}
-	end.broken, err = r.failsWhole(s.name, built.Stamp.Flavour, func(aside *stageRun, patched *host.Build) (process.Result, error) {
+	end.broken, err = r.failsWhole(s.Name, built.Stamp.Flavour, func(aside *stageRun, patched *host.Build) (process.Result, error) {
 		all, err := aside.outcomes(ctx, s, patched, 1, failed)
 		if err != nil {
 			return process.Result{}, err
@@ -181,17 +179,17 @@ func (r *stageRun) endWithout(ctx context.Context, s scenario, built *host.Build
 func (a *ablation) add(s scenario, end withoutEnd, flavour builds.Flavour, with []string) {
 	a.seconds += end.seconds
 	// By the table a scenario fails for want of one of its own patches. Where that is one of the others, it says nothing of this one.
-	foreign := !slices.Contains(s.patches, a.patch) && slices.ContainsFunc(s.patches, func(name string) bool { return slices.Contains(with, name) })
+	foreign := !slices.Contains(s.Patches, a.patch) && slices.ContainsFunc(s.Patches, func(name string) bool { return slices.Contains(with, name) })
 	switch {
 	case end.last.Skipped != "":
 	case end.last.Problem == "":
-		a.passed = addName(a.passed, s.name)
+		a.passed = addName(a.passed, s.Name)
 	case end.broken:
-		a.broken = addName(a.broken, s.name)
+		a.broken = addName(a.broken, s.Name)
 	case foreign:
-		a.others = addName(a.others, s.name)
+		a.others = addName(a.others, s.Name)
 	default:
-		end.last.Path = s.name + ", " + string(flavour)
+		end.last.Path = s.Name + ", " + string(flavour)
 		a.noticed = append(a.noticed, end.last)
 	}
 }
@@ -278,26 +276,4 @@ func (r *stageRun) buildWithout(ctx context.Context, name string, flavour builds
 		return nil, nil, fmt.Errorf("the series without %s: %w", strings.Join(source.LeftOut, ", "), err)
 	}
 	return built, source.LeftOut, nil
-}
-
-// operationTests asks the program for its list.
-func operationTests(ctx context.Context, built *host.Build) ([]string, error) {
-	found, err := run.Command{Name: built.Driver, Args: []string{"--list"}}.Run(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var listed []struct {
-		Name      string `json:"name"`
-		Operation bool   `json:"operation"`
-	}
-	if err := json.Unmarshal(found.Stdout, &listed); err != nil {
-		return nil, fmt.Errorf("list of scenarios: %w", err)
-	}
-	var names []string
-	for _, one := range listed {
-		if one.Operation {
-			names = append(names, one.Name)
-		}
-	}
-	return names, nil
 }

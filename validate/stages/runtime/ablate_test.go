@@ -69,9 +69,9 @@ func newStandIn(t *testing.T, ablate ...string) *standIn {
 	s.r = &stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: &host.Root{}, Torch: &host.Torch{}}, build: s.build, sources: s, stage: &reports.Stage{Name: "runtime"}, step: "verify runtime",
 		patched: map[builds.Flavour]*host.Build{}, shared: &shared{failed: map[string]bool{}},
 		table: []scenario{
-			{name: "one", patches: []string{"locks"}, stock: process.StockLives, iterations: 1},
-			{name: "two", patches: []string{"queues"}, stock: process.StockLives, iterations: 1},
-			{name: "three", patches: []string{"queues"}, stock: process.StockLives, iterations: 1}}}
+			{Name: "one", Patches: []string{"locks"}, Stock: process.StockLives, Iterations: 1},
+			{Name: "two", Patches: []string{"queues"}, Stock: process.StockLives, Iterations: 1},
+			{Name: "three", Patches: []string{"queues"}, Stock: process.StockLives, Iterations: 1}}}
 	return s
 }
 
@@ -135,11 +135,14 @@ func (s *standIn) build(_ context.Context, source *fork.Snapshot, flavour builds
 	for _, class := range []string{"MPSStream", "MPSEvent", "MPSAllocator"} {
 		built.Layouts = append(built.Layouts, host.Layout{Class: class})
 	}
-	script := fmt.Sprintf("#!/bin/sh\necho '%s, %s:' $1 $3 >>%s\ncase $1 in\n--list) echo '%s'; exit;;\n", subject, flavour, s.calls(),
-		`[{"name": "op-fill", "operation": true}, {"name": "op-sum", "operation": true}, {"name": "one"}]`)
+	list := `{"name": "op-fill", "operation": true}, {"name": "op-sum", "operation": true}`
 	for _, one := range s.r.table {
-		if does := s.fails[subject+": "+one.name]; does != "" {
-			script += one.name + ") " + does + ";;\n"
+		list += fmt.Sprintf(`, {"name": %q}`, one.Name)
+	}
+	script := fmt.Sprintf("#!/bin/sh\necho '%s, %s:' $1 $3 >>%s\ncase $1 in\n--list) echo '[%s]'; exit;;\n", subject, flavour, s.calls(), list)
+	for _, one := range s.r.table {
+		if does := s.fails[subject+": "+one.Name]; does != "" {
+			script += one.Name + ") " + does + ";;\n"
 		}
 	}
 	script += "esac\ncat \"$0.json\"\n"
@@ -220,7 +223,7 @@ func TestAblationIsJudged(t *testing.T) {
 		"its proof is in another stage": {"slots", func(s *standIn) {},
 			reports.Skipped, "no scenario of this stage fails without it; its proof is: slot conformance"},
 		"its scenario cannot run here": {"locks", func(s *standIn) {
-			s.r.table[0].notThread, s.r.env.Host.Flavours = "unseen", []builds.Flavour{builds.Thread}
+			s.r.table[0].NoThread, s.r.env.Host.Flavours = "unseen", []builds.Flavour{builds.Thread}
 		}, reports.Skipped, "the scenarios that its trailer names could not show it here: one"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,11 +31,11 @@ func TestFirstPullRequestKeepsThreadsAlive(t *testing.T) {
 				t.Fatalf("its scenarios, %q: %v", names, err)
 			}
 			for _, s := range rows {
-				t.Run(s.name, func(t *testing.T) {
+				t.Run(s.Name, func(t *testing.T) {
 					died := 0
 					for _, threads := range []int{2, 8} {
 						for seed := range uint64(seeds) {
-							one := hostRun{built: built, tools: root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold, seed: seed + 1, limit: process.Patient}
+							one := hostRun{built: built, tools: root, scenario: s.Name, threads: threads, iterations: s.Iterations, warm: !s.Cold, seed: seed + 1, limit: process.Patient}
 							if end, _, err := one.run(t.Context()); err != nil || end.Problem != "" {
 								t.Errorf("%d threads, seed %d: %v %s\n%s", threads, one.seed, err, end.Problem, end.Again)
 							}

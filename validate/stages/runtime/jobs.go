@@ -32,9 +32,9 @@ func (r *stageRun) jobs(operations []string, classes []host.Layout) (map[string]
 	}
 	for i, flavour := range r.flavours() {
 		for _, s := range r.table {
-			checks[s.name]++
-			if (i == 0 || !r.env.Quick) && !(s.notThread != "" && flavour == builds.Thread) {
-				checks[s.name]++ // on stock
+			checks[s.Name]++
+			if (i == 0 || !r.env.Quick) && !(s.NoThread != "" && flavour == builds.Thread) {
+				checks[s.Name]++ // on stock
 			}
 		}
 		if flavour != builds.Plain || !r.whole() {
@@ -70,8 +70,8 @@ func (r *stageRun) divide(operations []string, classes []host.Layout) error {
 		}
 	}
 	for _, s := range r.table {
-		if r.env.Shard.Has(s.name) {
-			r.allRows += checks[s.name]
+		if r.env.Shard.Has(s.Name) {
+			r.allRows += checks[s.Name]
 		}
 	}
 	left, err := r.leftOut()

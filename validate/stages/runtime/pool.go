@@ -27,7 +27,7 @@ var errDifference = errors.New("the text to replace is not in the program exactl
 // pool runs the reference pool's programs on PyTorch's sources, through native/torch/backend/pool.cc, and compares: values
 // and answers with what the programs expect, histories with the models. The checkers of the software Metal look on.
 func (r *stageRun) pool(ctx context.Context, built *host.Build) error {
-	if missing := r.waits(scenario{patches: poolPatches}); len(missing) > 0 {
+	if missing := r.waits(poolPatches); len(missing) > 0 {
 		if r.env.Shard.Has(poolJob) {
 			r.add(reports.Check{Name: poolJob, Subject: r.poolSubject(built), Verdict: reports.Skipped, Detail: "wait for " + strings.Join(missing, ", ")})
 		}
@@ -58,7 +58,7 @@ const poolJob = "programs of the reference pool"
 
 // poolJobs names the checks of pool.
 func (r *stageRun) poolJobs() ([]string, error) {
-	if len(r.waits(scenario{patches: poolPatches})) > 0 {
+	if len(r.waits(poolPatches)) > 0 {
 		return []string{poolJob}, nil
 	}
 	all, err := corpusOfPool()

@@ -89,7 +89,7 @@ func TestRulesNameWhatIsRun(t *testing.T) {
 				}
 			}
 			for name := range strings.SplitSeq(row[3], "; ") {
-				if name != "" && !slices.ContainsFunc(scenarios(), func(s scenario) bool { return s.name == name }) {
+				if name != "" && !slices.ContainsFunc(scenarios(), func(s scenario) bool { return s.Name == name }) {
 					t.Errorf("%s, rule %s: no scenario %q", page.name, row[1], name)
 				}
 			}

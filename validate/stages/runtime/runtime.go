@@ -48,7 +48,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	hosts.First = len(table) == 1 && table[0].name == FirstScenario
+	hosts.First = len(table) == 1 && table[0].Name == FirstScenario
 	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: table, stage: report, step: stage.StepName(report.Name), patched: map[builds.Flavour]*host.Build{}, shared: &shared{failed: map[string]bool{}}}
 	return r.run(ctx)
 }
@@ -87,7 +87,7 @@ func (r *stageRun) run(ctx context.Context) error {
 		if i == 0 {
 			var names []string
 			if r.whole() {
-				if names, err = operationTests(ctx, builtPatched); err != nil {
+				if names, err = operations(ctx, builtPatched, r.table); err != nil {
 					return err
 				}
 			}
@@ -213,10 +213,10 @@ func (r *stageRun) plan(scenarios []scenario, all ...*host.Build) {
 			continue
 		}
 		for _, s := range scenarios {
-			if s.notThread != "" && built.Stamp.Flavour == builds.Thread {
+			if s.NoThread != "" && built.Stamp.Flavour == builds.Thread {
 				continue
 			}
-			planned := events.PartsPlanned{Step: r.step, Subject: r.part(s.name, built, 1).Subject, Names: []string{s.name}}
+			planned := events.PartsPlanned{Step: r.step, Subject: r.part(s.Name, built, 1).Subject, Names: []string{s.Name}}
 			for _, threads := range s.threads(r.env.Quick) {
 				planned.Columns = append(planned.Columns, process.ThreadsColumn(threads))
 			}
@@ -236,7 +236,7 @@ func (r *stageRun) operations(ctx context.Context, built *host.Build, names []st
 			return nil
 		}
 		if name == "op-gradient" && built.Stamp.Flavour == builds.Thread {
-			r.add(reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Skipped, Detail: engineUnseen})
+			r.add(reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Skipped, Detail: "libtorch is not instrumented: what its autograd engine frees looks like a race"})
 			return nil
 		}
 		one := hostRun{built: built, tools: r.hosts.Root, scenario: name, threads: 1, iterations: iterations, seed: r.env.Seed % 1_000_000_007, limit: process.Patient, series: r.hasSeries(built)}
@@ -274,10 +274,10 @@ func (r *stageRun) fail(check *reports.Check, end process.Result, built *host.Bu
 	return err
 }
 
-// waits reports which patches a scenario waits for.
-func (r *stageRun) waits(s scenario) []string {
+// waits reports which of these patches the sources have not yet.
+func (r *stageRun) waits(names []string) []string {
 	var missing []string
-	for _, name := range s.patches {
+	for _, name := range names {
 		if !slices.ContainsFunc(r.env.Identity.Patches, func(have string) bool { return have == name }) {
 			missing = append(missing, name)
 		}
@@ -287,11 +287,11 @@ func (r *stageRun) waits(s scenario) []string {
 
 // scenarios fills the table: each scenario on stock, if it is built, and on the patched sources.
 func (r *stageRun) scenarios(ctx context.Context, stock, patched *host.Build) error {
-	mine := slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool { return !r.env.Shard.Has(s.name) })
+	mine := slices.DeleteFunc(slices.Clone(r.table), func(s scenario) bool { return !r.env.Shard.Has(s.Name) })
 	r.plan(mine, stock, patched)
 	return together(ctx, r, mine, func(ctx context.Context, r *stageRun, s scenario) error {
-		if s.notThread != "" && patched.Stamp.Flavour == builds.Thread {
-			r.add(reports.Check{Name: s.name, Subject: "patched, " + string(builds.Thread), Verdict: reports.Skipped, Detail: s.notThread})
+		if s.NoThread != "" && patched.Stamp.Flavour == builds.Thread {
+			r.add(reports.Check{Name: s.Name, Subject: "patched, " + string(builds.Thread), Verdict: reports.Skipped, Detail: s.NoThread})
 			r.reached(1)
 			return nil
 		}
@@ -319,7 +319,7 @@ func (r *stageRun) tries() int {
 
 // chances is how often stock may live at the largest thread count before that counts as living: a race needs luck.
 func (s scenario) chances() int {
-	switch s.stock {
+	switch s.Stock {
 	case process.StockFails:
 		return 8
 	case process.StockMay:
@@ -333,13 +333,13 @@ func (r *stageRun) hasSeries(built *host.Build) bool {
 }
 
 func (r *stageRun) hostRun(s scenario, built *host.Build, threads, try int) hostRun {
-	one := hostRun{built: built, tools: r.hosts.Root, scenario: s.name, threads: threads, iterations: s.iterations, warm: !s.cold,
-		seed: (r.env.Seed + uint64(try)) % 1_000_000_007, more: s.environment, limit: process.Patient, series: r.hasSeries(built)}
-	if s.stock != process.StockLives && (len(built.Stamp.Patches) < len(r.env.Series.Patches) || len(r.waits(s)) > 0) {
+	one := hostRun{built: built, tools: r.hosts.Root, scenario: s.Name, threads: threads, iterations: s.Iterations, warm: !s.Cold,
+		seed: (r.env.Seed + uint64(try)) % 1_000_000_007, more: s.Environment, limit: process.Patient, series: r.hasSeries(built)}
+	if s.Stock != process.StockLives && (len(built.Stamp.Patches) < len(r.env.Series.Patches) || len(r.waits(s.Patches)) > 0) {
 		one.limit = process.Impatient
 	}
 	if built.Stamp.Flavour == builds.Thread {
-		one.iterations = max(1, s.iterations/2) // the sanitizer needs one occurrence, not many
+		one.iterations = max(1, s.Iterations/2) // the sanitizer needs one occurrence, not many
 	}
 	return one
 }
@@ -356,7 +356,7 @@ func (r *stageRun) outcomes(ctx context.Context, s scenario, built *host.Build, 
 		}
 		for try := range tries {
 			one := r.hostRun(s, built, threads, try)
-			tell := events.RunPart(r.env.Sink, r.part(s.name, built, threads))
+			tell := events.RunPart(r.env.Sink, r.part(s.Name, built, threads))
 			end, err := r.kept.once(built, process.Again(one.environment(), one.command()), func() (process.Result, error) {
 				end, _, err := one.run(ctx)
 				return end, err
@@ -365,7 +365,7 @@ func (r *stageRun) outcomes(ctx context.Context, s scenario, built *host.Build, 
 				return nil, err
 			}
 			// That stock has races where it must live is not a failure yet: see onStock.
-			races := len(built.Stamp.Patches) == 0 && end.OnlyRaces && threads < s.least
+			races := len(built.Stamp.Patches) == 0 && end.OnlyRaces && threads < s.Least
 			tell(end.Finished(end.Skipped != "" || races || r.mayFail(s, built, threads)))
 			r.stage.Count("processes run", 1)
 			r.stage.Count("values compared", end.Values)
@@ -382,14 +382,14 @@ func (r *stageRun) outcomes(ctx context.Context, s scenario, built *host.Build, 
 // series that does not have the scenario's patches yet.
 func (r *stageRun) mayFail(s scenario, built *host.Build, threads int) bool {
 	if len(built.Stamp.Patches) == 0 {
-		return s.stock != process.StockLives && threads >= max(1, s.least)
+		return s.Stock != process.StockLives && threads >= max(1, s.Least)
 	}
-	return len(built.Stamp.Patches) < len(r.env.Series.Patches) || len(r.waits(s)) > 0
+	return len(built.Stamp.Patches) < len(r.env.Series.Patches) || len(r.waits(s.Patches)) > 0
 }
 
 // onPatched demands that every run lives with right values and that no checker finds anything.
 func (r *stageRun) onPatched(ctx context.Context, s scenario, built *host.Build) error {
-	check := reports.Check{Name: s.name, Subject: "patched, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
+	check := reports.Check{Name: s.Name, Subject: "patched, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
 	all, err := r.outcomes(ctx, s, built, 1, func(o process.Result) bool { return o.Problem != "" })
 	if err != nil {
 		return err
@@ -397,12 +397,12 @@ func (r *stageRun) onPatched(ctx context.Context, s scenario, built *host.Build)
 	check.Seconds = secondsOf(all)
 	grid(&check, all)
 	last := all[len(all)-1]
-	waiting := r.waits(s)
+	waiting := r.waits(s.Patches)
 	switch {
 	case last.Skipped != "":
 		check.Verdict, check.Detail = reports.Skipped, last.Skipped
 	case last.Problem != "" && len(waiting) == 0:
-		r.fails(s.name, built.Stamp.Flavour, true)
+		r.fails(s.Name, built.Stamp.Flavour, true)
 		if err := r.fail(&check, last, built); err != nil {
 			return err
 		}
@@ -414,7 +414,7 @@ func (r *stageRun) onPatched(ctx context.Context, s scenario, built *host.Build)
 		}
 	default:
 		check.Detail = lived(all)
-		if !s.cold {
+		if !s.Cold {
 			check.Detail += "; after a first use by one thread"
 		}
 	}
@@ -425,8 +425,8 @@ func (r *stageRun) onPatched(ctx context.Context, s scenario, built *host.Build)
 // onStock demands that stock fails where the field reports say that it fails, so that a pass of the patched sources
 // means something.
 func (r *stageRun) onStock(ctx context.Context, s scenario, built *host.Build) error {
-	check := reports.Check{Name: s.name, Subject: "stock, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
-	failed := func(o process.Result) bool { return o.Problem != "" && o.Threads >= max(1, s.least) }
+	check := reports.Check{Name: s.Name, Subject: "stock, " + string(built.Stamp.Flavour), Verdict: reports.Passed}
+	failed := func(o process.Result) bool { return o.Problem != "" && o.Threads >= max(1, s.Least) }
 	all, err := r.outcomes(ctx, s, built, s.chances(), failed)
 	if err != nil {
 		return err
@@ -436,7 +436,7 @@ func (r *stageRun) onStock(ctx context.Context, s scenario, built *host.Build) e
 	last := all[len(all)-1]
 	// Handlers race with one thread already, so that ThreadSanitizer reports what does no harm yet.
 	early := slices.IndexFunc(all, func(o process.Result) bool {
-		return o.Problem != "" && !o.OnlyRaces && o.Threads < s.least
+		return o.Problem != "" && !o.OnlyRaces && o.Threads < s.Least
 	})
 	switch {
 	case last.Skipped != "":
@@ -446,7 +446,7 @@ func (r *stageRun) onStock(ctx context.Context, s scenario, built *host.Build) e
 		if err := r.fail(&check, all[early], built); err != nil {
 			return err
 		}
-	case failed(last) && s.stock == process.StockLives:
+	case failed(last) && s.Stock == process.StockLives:
 		if err := r.fail(&check, last, built); err != nil {
 			return err
 		}
@@ -455,12 +455,12 @@ func (r *stageRun) onStock(ctx context.Context, s scenario, built *host.Build) e
 		if last.Signature != "" {
 			check.Detail += " (signature " + last.Signature + ")"
 		}
-	case s.stock == process.StockFails:
+	case s.Stock == process.StockFails:
 		check.Verdict = reports.Failed
 		check.Detail = "stock passes here, so a pass of the patched sources proves nothing: " + lived(all)
 	default:
 		check.Detail = lived(all)
-		if s.stock == process.StockMay {
+		if s.Stock == process.StockMay {
 			check.Detail += "; so this run's pass of the patched sources proves nothing"
 		}
 	}

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,28 +21,65 @@ import (
 	"mpsforge/validate/judge/stagetest"
 )
 
-// The table and the program know the same scenarios.
+// What each whole run asks of its host build is asked here of the sources, which takes no build.
 func TestRuntimeScenariosExist(t *testing.T) {
-	inProgram, inTable := map[string]int{}, map[string]int{}
-	for _, file := range []string{"parallel.cc", "streams.cc", "guards.cc", "failures.cc", "copies.cc", "extensions.cc", "sanitizer.cc"} {
-		text, err := fs.ReadFile(native.Torch, "torch/scenarios/"+file)
+	files, err := fs.Glob(native.Torch, "torch/scenarios/*.cc")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v %v", files, err)
+	}
+	inProgram := map[string]bool{}
+	for _, file := range files {
+		text, err := fs.ReadFile(native.Torch, file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range regexp.MustCompile(`(?m)^\s+\{"([a-z0-9-]+)", "`).FindAllSubmatch(text, -1) {
-			inProgram[string(match[1])]++
+		for _, match := range regexp.MustCompile(`(?m)^SCENARIO\((\w+)\)`).FindAllSubmatch(text, -1) {
+			inProgram[strings.ReplaceAll(string(match[1]), "_", "-")] = true
 		}
 	}
-	for _, name := range ScenarioNames() {
-		inTable[name]++
-		if inProgram[name] != 1 {
-			t.Errorf("%s is in the table, and %d times in the program", name, inProgram[name])
+	inTable := ScenarioNames()
+	for _, name := range inTable {
+		if !inProgram[name] {
+			t.Errorf("%s has a row in scenarios.json, and no function", name)
 		}
 	}
 	for name := range inProgram {
-		if inTable[name] != 1 {
-			t.Errorf("%s is in the program, and %d times in the table", name, inTable[name])
+		if !slices.Contains(inTable, name) {
+			t.Errorf("%s is a function, and has no row in scenarios.json", name)
 		}
+	}
+}
+
+func TestRowOfAScenarioThatMakesNoSenseIsRefused(t *testing.T) {
+	const whole = `{"name": "a", "about": "b", "patches": ["c"], "stock": "must fail", "iterations": 1}`
+	if _, err := readScenarios([]byte("[" + whole + "]")); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ text, says string }{
+		"no JSON":               {`[{]`, "scenarios.json"},
+		"twice":                 {"[" + whole + "," + whole + "]", "not its own"},
+		"an unknown field":      {"[" + strings.Replace(whole, "about", "abuot", 1) + "]", "abuot"},
+		"no patch":              {"[" + strings.Replace(whole, `"c"`, "", 1) + "]", "patches"},
+		"another word of stock": {"[" + strings.Replace(whole, "must fail", "fails", 1) + "]", `"fails"`},
+	} {
+		if _, err := readScenarios([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestProgramWithOtherScenariosIsRefused(t *testing.T) {
+	driver := filepath.Join(t.TempDir(), "driver")
+	if err := os.WriteFile(driver, []byte("#!/bin/sh\necho '[{\"name\": \"op-fill\", \"operation\": true}, {\"name\": \"new\"}]'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := operations(t.Context(), &host.Build{Driver: driver}, []scenario{{Name: "old"}})
+	if !errors.Is(err, errTable) || !strings.Contains(err.Error(), "new has no row, old has no function") {
+		t.Error(err)
+	}
+	names, err := operations(t.Context(), &host.Build{Driver: driver}, []scenario{{Name: "new"}})
+	if err != nil || !slices.Equal(names, []string{"op-fill"}) {
+		t.Error(names, err)
 	}
 }
 
@@ -57,12 +96,12 @@ func TestTrailersNameScenariosOfTheirPatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range scenarios() {
-			if _, err := series.Named(s.patches); err != nil {
-				t.Errorf("%s, scenario %s: %v", baseline, s.name, err)
+			if _, err := series.Named(s.Patches); err != nil {
+				t.Errorf("%s, scenario %s: %v", baseline, s.Name, err)
 			}
 			for _, patch := range series.Patches {
-				if slices.Contains(patch.Header.Values("Scenario"), s.name) && s.patches[0] != patch.Name {
-					t.Errorf("%s: %s names %s, which the table gives to %s", baseline, patch.Name, s.name, s.patches[0])
+				if slices.Contains(patch.Header.Values("Scenario"), s.Name) && s.Patches[0] != patch.Name {
+					t.Errorf("%s: %s names %s, which the table gives to %s", baseline, patch.Name, s.Name, s.Patches[0])
 				}
 			}
 		}

@@ -39,23 +39,23 @@ func soak(t *testing.T, built *host.Build, root *host.Root, length time.Duration
 	end := time.Now().Add(length)
 	for seed := uint64(1); time.Now().Before(end); seed++ {
 		for _, s := range scenarios() {
-			missing := slices.ContainsFunc(s.patches, func(name string) bool { return !slices.Contains(built.Stamp.Patches, name) })
-			if missing || s.cold || time.Now().After(end) {
+			missing := slices.ContainsFunc(s.Patches, func(name string) bool { return !slices.Contains(built.Stamp.Patches, name) })
+			if missing || s.Cold || time.Now().After(end) {
 				continue
 			}
-			h := hostRun{built: built, tools: root, scenario: s.name, threads: 4, iterations: s.iterations, seed: seed, warm: true, more: s.environment}
+			h := hostRun{built: built, tools: root, scenario: s.Name, threads: 4, iterations: s.Iterations, seed: seed, warm: true, more: s.Environment}
 			short := soakOne(t, h)
 			h.iterations *= soakMore
-			more[s.name] = append(more[s.name], soakOne(t, h)-short)
+			more[s.Name] = append(more[s.Name], soakOne(t, h)-short)
 		}
 	}
 	for _, s := range scenarios() {
-		if all := more[s.name]; len(all) > 0 {
+		if all := more[s.Name]; len(all) > 0 {
 			slices.Sort(all)
 			median := all[len(all)/2]
-			t.Logf("%s: rounds: %d, memory of %d times the iterations: %+d MiB", s.name, len(all), soakMore, median>>20)
+			t.Logf("%s: rounds: %d, memory of %d times the iterations: %+d MiB", s.Name, len(all), soakMore, median>>20)
 			if median > soakSlack {
-				t.Errorf("%s grows with its iterations: %+d MiB", s.name, median>>20)
+				t.Errorf("%s grows with its iterations: %+d MiB", s.Name, median>>20)
 			}
 		}
 	}

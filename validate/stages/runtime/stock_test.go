@@ -25,12 +25,12 @@ func TestWhichRunsMayFail(t *testing.T) {
 		threads  int
 		want     bool
 	}{
-		"stock that must fail":               {scenario{stock: process.StockFails, least: 2}, nil, 2, true},
-		"stock with one thread":              {scenario{stock: process.StockFails, least: 2}, nil, 1, false},
-		"stock that must live":               {scenario{stock: process.StockLives}, nil, 4, false},
-		"the whole series":                   {scenario{stock: process.StockFails, patches: []string{"hand-over"}}, whole, 4, false},
-		"a patch that the series has not":    {scenario{stock: process.StockFails, patches: []string{"thread-leases"}}, whole, 4, true},
-		"a patch that was left out on trial": {scenario{stock: process.StockFails, patches: []string{"hand-over"}}, whole[:1], 4, true},
+		"stock that must fail":               {scenario{Stock: process.StockFails, Least: 2}, nil, 2, true},
+		"stock with one thread":              {scenario{Stock: process.StockFails, Least: 2}, nil, 1, false},
+		"stock that must live":               {scenario{Stock: process.StockLives}, nil, 4, false},
+		"the whole series":                   {scenario{Stock: process.StockFails, Patches: []string{"hand-over"}}, whole, 4, false},
+		"a patch that the series has not":    {scenario{Stock: process.StockFails, Patches: []string{"thread-leases"}}, whole, 4, true},
+		"a patch that was left out on trial": {scenario{Stock: process.StockFails, Patches: []string{"hand-over"}}, whole[:1], 4, true},
 	} {
 		if got := r.mayFail(c.scenario, &host.Build{Stamp: builds.Stamp{Patches: c.applied}}, c.threads); got != c.want {
 			t.Errorf("%s: %t", name, got)
