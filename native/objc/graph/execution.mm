@@ -26,16 +26,18 @@ struct Operand {
   Shape strides;
 };
 
-// Made by the encoding thread, run and deleted by the one dispatch. It is leaked if the dispatch never runs.
+// Made by the encoding thread, which gives it to the command buffer; the dispatch has its address.
 struct Execution {
   Plan plan;
   std::vector<Operand> operands;  // the feeds, then the results
-};
-
-struct Header {
-  Execution* execution;
   size_t feeds;
 };
+
+// The command buffer's root gives it back when its work has ended, or when nobody commits it.
+void delete_execution(void* execution) {
+  const EngineCall blind;
+  delete static_cast<const Execution*>(execution);
+}
 
 // Declares each run of adjacent elements, so that two commands on interleaved views do not look like a race; of a view
 // with very many runs, the whole range. Returns the first element.
@@ -73,11 +75,10 @@ void run(mpsforge_metal_call* call) {
   const auto index = static_cast<uint32_t>(api().threads(call) - 1);
   size_t length = 0;
   const void* const bytes = api().bytes(call, index, &length);
-  Header header;
-  if (!bytes || length != sizeof header) fail("MPSGraph: its dispatch has no header");
-  std::memcpy(&header, bytes, sizeof header);
-  const std::unique_ptr<Execution> execution(header.execution);
-  const size_t feeds = header.feeds;
+  const Execution* execution = nullptr;
+  if (!bytes || length != sizeof execution) fail("MPSGraph: its dispatch has no execution");
+  std::memcpy(&execution, bytes, sizeof execution);
+  const size_t feeds = execution->feeds;
   std::vector<View> views;
   for (size_t i = 0; i < execution->operands.size(); ++i) {
     const Operand& operand = execution->operands[i];
@@ -236,6 +237,7 @@ void encode(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> command_buff
   std::vector<mpsforge_metal_binding> bindings;
   auto execution = std::make_unique<Execution>();
   execution->plan = std::move(plan);
+  execution->feeds = feeds.size();
   for (const auto* memories : {&feeds, &results}) {
     for (const Memory& memory : *memories) {
       if (memory.buffer != nil) objc::keep_until_completed(command_buffer, memory.buffer);
@@ -243,12 +245,14 @@ void encode(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> command_buff
       execution->operands.push_back({memory.offset, memory.type, memory.shape, memory.strides});
     }
   }
-  const Header header = {execution.release(), feeds.size()};
   mpsforge_metal_command_buffer* const target = objc::engine_command_buffer(command_buffer);
   mpsforge_metal_encoder* const open = objc::engine_encoder(encoder);
   const EngineCall call;
   add_kernel();
-  api().mps_encode(kernel, target, open, kKernel, bindings.data(), bindings.size(), &header, sizeof header,
+  // A command buffer that has ended keeps nothing, and the engine refuses the dispatch.
+  Execution* const address = execution.get();
+  if (api().keep(target, address, delete_execution, 0)) execution.release();
+  api().mps_encode(kernel, target, open, kKernel, bindings.data(), bindings.size(), &address, sizeof address,
                    bindings.size() + 1);
 }
 

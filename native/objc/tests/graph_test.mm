@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 
 #include "../../metal/metal.h"
 #include "../graph/evaluator_hook.h"
+#include "../graph/recorder.h"
 
 using namespace mpsforge::graph;
 
@@ -152,6 +154,21 @@ void runs() {
   [commands waitUntilCompleted];
   CHECK((numbers_of(to) == Numbers{-2, -4, -6, -8, -10, -12}));
   [doubling.graph release];
+}
+
+// A graph whose command buffer nobody commits goes with it: what the encode made of it is the command buffer's.
+void goes_with_a_dropped_command_buffer() {
+  std::weak_ptr<const Node> node;
+  @autoreleasepool {
+    id<MTLCommandQueue> queue = [[device() newCommandQueue] autorelease];
+    const Doubling doubling(@[ @2 ]);
+    node = doubling.result->_input->node;
+    doubling.encode([MPSCommandBuffer commandBufferFromCommandQueue:queue], data_of(buffer_of({1, 2}), @[ @2 ]),
+                    data_of(buffer_of(Numbers(2)), @[ @2 ]));
+    [doubling.graph release];
+    CHECK(!node.expired());
+  }
+  CHECK(node.expired());
 }
 
 // The layer itself uses nothing that an old macOS does not have.
@@ -378,6 +395,7 @@ const Scenario kScenarios[] = {
     {"runs", runs, nullptr, nullptr},
     {"views", views, nullptr, nullptr},
     {"matrices", matrices, nullptr, nullptr},
+    {"goes_with_a_dropped_command_buffer", goes_with_a_dropped_command_buffer, nullptr, nullptr},
     {"runs_on_macos_13", runs_on_macos_13, nullptr, nullptr},
     {"outlives_its_graph", outlives_its_graph, nullptr, nullptr},
     {"copied_descriptor", copied_descriptor, nullptr, nullptr},
