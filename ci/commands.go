@@ -33,6 +33,7 @@ func (p *Prepared) commands() []string {
 		command("gh", "pr", "comment", "NUMBER", "--repo", upstream, "--body", label),
 		"# or all at once, with write access to " + upstream + ": ghstack pushes branches there; then each text below the list that it wrote",
 		command("cd", p.Checkout) + " && " + command("git", "switch", last.Branch) + " && " + command("ghstack", append([]string{"submit"}, draft...)...),
-		"{ gh pr view NUMBER --repo " + upstream + " --json body --jq .body | sed '/^$/q'; cat " + command(filepath.Dir(first.Text)) + "/NN-NAME.md; } | gh pr edit NUMBER --repo " + upstream + " --body-file -",
+		"{ gh pr view NUMBER --repo " + upstream + " --json body --jq .body | sed '/^$/q'; cat " + command(filepath.Dir(first.Text)) +
+			"/NN-NAME.md; } | gh pr edit NUMBER --repo " + upstream + " --body-file -",
 	}
 }

@@ -12,7 +12,8 @@ import (
 // In a step of GitHub Actions a report becomes the step's summary, and its failures annotations.
 func ExampleAnnotations() {
 	report := &reports.Report{Stages: []reports.Stage{{Name: "checkout"}}}
-	report.Stages[0].Add(reports.Check{Name: "use off the queue", Subject: "aten/src/ATen/native/mps/operations/Eye.mm:40", Verdict: reports.Failed, Detail: "is in no block"})
+	report.Stages[0].Add(reports.Check{Name: "use off the queue", Subject: "aten/src/ATen/native/mps/operations/Eye.mm:40", Verdict: reports.Failed,
+		Detail: "is in no block"})
 	report.Conclude(nil)
 
 	var summary strings.Builder // the file that GITHUB_STEP_SUMMARY names

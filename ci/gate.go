@@ -81,7 +81,8 @@ func (g *gate) measure(requests []*Request) error {
 		}
 	}
 	if len(large) > 0 {
-		return fmt.Errorf("%w: at most %d changed lines, but %s; split it: put the series on the checkout (mpsforge apply), divide the commit (git rebase -i), and take both parts up (mpsforge export)",
+		return fmt.Errorf("%w: at most %d changed lines, but %s; split it: put the series on the checkout (mpsforge apply), divide the commit (git "+
+			"rebase -i), and take both parts up (mpsforge export)",
 			ErrTooLarge, g.limit, strings.Join(large, ", "))
 	}
 	return nil

@@ -41,7 +41,8 @@ func cutMarkdown(text []byte, limit int) []byte {
 	if len(text) <= limit {
 		return text
 	}
-	sentence := fmt.Sprintf("\n**Cut here.** The report is %d bytes long and GitHub shows at most %d of a step. The report file holds all of it; `mpsforge report FILE` prints it.\n", len(text), SummaryLimit)
+	sentence := fmt.Sprintf("\n**Cut here.** The report is %d bytes long and GitHub shows at most %d of a step. The report file holds all of it; "+
+		"`mpsforge report FILE` prints it.\n", len(text), SummaryLimit)
 	var kept bytes.Buffer
 	fence, details := "", 0
 	end := 0
@@ -151,5 +152,6 @@ func bound(all []Annotation, kind string) []Annotation {
 		return all
 	}
 	rest := len(all) - annotationLimit + 1
-	return append(all[:annotationLimit-1:annotationLimit-1], Annotation{Level: all[0].Level, Title: fmt.Sprintf("%d more %s", rest, kind), Message: "GitHub shows ten annotations of a step; the report has all of them"})
+	return append(all[:annotationLimit-1:annotationLimit-1], Annotation{Level: all[0].Level, Title: fmt.Sprintf("%d more %s", rest, kind),
+		Message: "GitHub shows ten annotations of a step; the report has all of them"})
 }

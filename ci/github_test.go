@@ -45,7 +45,8 @@ func TestShortSummaryIsWhole(t *testing.T) {
 // wherever the limit falls.
 func TestLongSummaryIsCut(t *testing.T) {
 	report := long(2000)
-	if text := summary(t, report, ci.SummaryLimit); len(text) > ci.SummaryLimit || len(text) < ci.SummaryLimit-1000 || !strings.Contains(text, "**Cut here.**") {
+	if text := summary(t, report, ci.SummaryLimit); len(text) > ci.SummaryLimit || len(text) < ci.SummaryLimit-1000 ||
+		!strings.Contains(text, "**Cut here.**") {
 		t.Errorf("%d bytes: ...%s", len(text), text[len(text)-300:])
 	}
 	report = long(2)
@@ -72,9 +73,11 @@ func TestFullSummaryStaysAsItIs(t *testing.T) {
 
 // Failures become errors, with file and line where the check has them; what could not run becomes a warning.
 func TestAnnotations(t *testing.T) {
-	report := &reports.Report{Stages: []reports.Stage{{Name: "series"}, {Name: "runtime", Verdict: reports.Skipped, Reason: "no compiler"}, {Name: "python", Verdict: reports.Failed, Reason: "another torch"},
+	report := &reports.Report{Stages: []reports.Stage{{Name: "series"}, {Name: "runtime", Verdict: reports.Skipped, Reason: "no compiler"},
+		{Name: "python", Verdict: reports.Failed, Reason: "another torch"},
 		{Name: "device", Verdict: reports.Skipped, Reason: "no Metal"}, {Name: "bench", Verdict: reports.NotRun, Reason: "not asked for"}}}
-	report.Stages[0].Add(reports.Check{Name: "context", Subject: "patches/v2.9.1/slots.patch:12", Verdict: reports.Failed, Detail: "100% wrong:\nexpected a, found b"})
+	report.Stages[0].Add(reports.Check{Name: "context", Subject: "patches/v2.9.1/slots.patch:12", Verdict: reports.Failed,
+		Detail: "100% wrong:\nexpected a, found b"})
 	report.Stages[0].Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Failed, Detail: "x"})
 	report.Stages[0].Add(reports.Check{Name: "good", Verdict: reports.Passed})
 	report.Conclude([]string{"runtime"})

@@ -31,7 +31,8 @@ func asWorkflow(t *testing.T) (same, caller string) {
 	inputs = regexp.MustCompile(`(?m)^    description:`).ReplaceAllString(inputs, "    type: string\n    description:")
 	indent := func(text, by string) string { return regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(text, by+"$1") }
 	same = "on:\n  workflow_call:\n    inputs:\n" + indent(inputs, "    ") + "\njobs:\n  verify:\n    runs-on: ubuntu-24.04\n    steps:\n" + indent(steps, "  ")
-	caller = "on: push\njobs:\n  verify:\n    runs-on: ubuntu-24.04\n    container: debian:trixie-slim\n    steps:\n      - uses: ./.github/actions/verify\n        with:\n          patches: patches\n"
+	caller = "on: push\njobs:\n  verify:\n    runs-on: ubuntu-24.04\n    container: debian:trixie-slim\n    steps:\n      - uses: " +
+		"./.github/actions/verify\n        with:\n          patches: patches\n"
 	return same, caller
 }
 
@@ -67,7 +68,8 @@ func TestActionIsClean(t *testing.T) {
 			t.Error(fault)
 		}
 	}
-	for name, text := range map[string]string{"an input that is not there": strings.Replace(same, "inputs.baseline", "inputs.base", 1), "a misspelt input": strings.Replace(caller, "patches:", "patch:", 1)} {
+	for name, text := range map[string]string{"an input that is not there": strings.Replace(same, "inputs.baseline", "inputs.base", 1),
+		"a misspelt input": strings.Replace(caller, "patches:", "patch:", 1)} {
 		if len(lint("planted.yml", text)) == 0 {
 			t.Errorf("%s is not found", name)
 		}
@@ -94,7 +96,8 @@ func TestPackagingCommandsAreInTheReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	var commands []string
-	for _, found := range regexp.MustCompile(`(?m)^RUN (.+)$|^ {6}run: ([^|].+)$|^ {8}(apt-get .+)$`).FindAllStringSubmatch(string(image)+"\n"+string(action), -1) {
+	for _, found := range regexp.MustCompile(`(?m)^RUN (.+)$|^ {6}run: ([^|].+)$|^ {8}(apt-get .+)$`).FindAllStringSubmatch(string(image)+"\n"+
+		string(action), -1) {
 		commands = append(commands, found[1]+found[2]+found[3])
 	}
 	if len(commands) < 8 {

@@ -152,13 +152,16 @@ func Prepare(ctx context.Context, checkout *fork.Checkout, series *patches.Serie
 		return nil, err
 	}
 	if n := len(result.Lint.Findings); options.Ready && n > 0 { // a check that could not run is reported in the text
-		return result, fmt.Errorf("%w: %d findings in style; fix them in the series (mpsforge apply, git rebase -i, mpsforge export), or leave --ready out", ErrLint, n)
+		return result, fmt.Errorf("%w: %d findings in style; fix them in the series (mpsforge apply, git rebase -i, "+
+			"mpsforge export), or leave --ready out", ErrLint, n)
 	}
 	if err := result.write(ctx, checkout, series, options, sink); err != nil {
 		return nil, err
 	}
 	if unnamed != "" {
-		sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("the commits are by the placeholder %s, for whom nobody can sign upstream's CLA; before anything is pushed, name their author: --author \"Name <address>\"", unnamed)})
+		sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf(
+			"the commits are by the placeholder %s, for whom nobody can sign upstream's CLA; before anything is pushed, name their author: "+
+				"--author \"Name <address>\"", unnamed)})
 	}
 	finish(events.OK, fmt.Sprintf("pull requests: %d", len(result.Requests)))
 	return result, nil
@@ -169,7 +172,9 @@ func (o *Options) check(series *patches.Series) error {
 	for flag, person := range map[string]string{"--author": o.Author, "--reviewed-by-human": o.Reviewer} {
 		switch _, address, err := patches.ParseAuthor(person); {
 		case person == "" && o.Ready:
-			return fmt.Errorf("%w: --ready needs %s \"Name <address>\": upstream accepts only work that a named person answers for (its AI_POLICY.md); leave --ready out for drafts", ErrOptions, flag)
+			return fmt.Errorf(
+				"%w: --ready needs %s \"Name <address>\": upstream accepts only work that a named person answers for (its AI_POLICY.md); leave "+
+					"--ready out for drafts", ErrOptions, flag)
 		case person == "":
 		case err != nil:
 			return fmt.Errorf("%w: %s: %w; write it like \"Name <address>\"", ErrOptions, flag, err)
@@ -197,9 +202,11 @@ func (o *Options) check(series *patches.Series) error {
 	case o.Report.Shard != nil:
 		return fmt.Errorf("%w: it is shard %s; mpsforge report merge makes a whole report of all shards", ErrPart, o.Report.Shard)
 	case is.Baseline != series.Baseline.Name:
-		return fmt.Errorf("%w: it is of baseline %s, the series is %s; make one: mpsforge verify --report FILE.json", ErrReport, is.Baseline, series.Baseline.Name)
+		return fmt.Errorf("%w: it is of baseline %s, the series is %s; make one: mpsforge verify --report FILE.json", ErrReport, is.Baseline,
+			series.Baseline.Name)
 	case is.SeriesDigest != want:
-		return fmt.Errorf("%w: it verified the series with digest %.12s, this one has %.12s; make a new one: mpsforge verify --report FILE.json", ErrReport, is.SeriesDigest, want)
+		return fmt.Errorf("%w: it verified the series with digest %.12s, this one has %.12s; make a new one: mpsforge verify --report FILE.json",
+			ErrReport, is.SeriesDigest, want)
 	case o.Ready && o.Report.Verdict != reports.Passed:
 		return fmt.Errorf("%w: its verdict is %q; --ready needs one that passed", ErrReport, o.Report.Verdict)
 	}
@@ -315,7 +322,8 @@ func linkIssues(requests []*Request, series *patches.Series, issue string) error
 		request.Issue = strings.Join(parts, ", ")
 	}
 	if len(none) > 0 {
-		return fmt.Errorf("%w: upstream closes pull requests without a linked issue, and these patches name none: %s; give one for the stack: --issue NUMBER, or a patch's own with a trailer Fixes: #NUMBER",
+		return fmt.Errorf("%w: upstream closes pull requests without a linked issue, and these patches name none: %s; give one for the stack: "+
+			"--issue NUMBER, or a patch's own with a trailer Fixes: #NUMBER",
 			ErrOptions, strings.Join(none, ", "))
 	}
 	return nil

@@ -18,7 +18,8 @@ import (
 func patch(t *testing.T, name, path, message string) *patches.Patch {
 	t.Helper()
 	diff := "diff --git a/" + path + " b/" + path + "\n" +
-		"index " + strings.Repeat("1", 40) + ".." + strings.Repeat("2", 40) + " 100644\n--- a/" + path + "\n+++ b/" + path + "\n@@ -1,2 +1,3 @@\n one\n+added \n two\n"
+		"index " + strings.Repeat("1", 40) + ".." + strings.Repeat("2", 40) + " 100644\n--- a/" + path + "\n+++ b/" + path +
+		"\n@@ -1,2 +1,3 @@\n one\n+added \n two\n"
 	p, err := patches.Format(name, patches.NewHeader("A", "a@example.org", time.Unix(0, 0).UTC(), message), []byte(diff))
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,8 @@ func TestTrailersOfTheSeriesAreNotForUpstream(t *testing.T) {
 
 // GitHub closes an issue with the first merged pull request that says Fixes: of a stack, only the last one may.
 func TestTheStacksIssueIsFixedByItsLastPart(t *testing.T) {
-	series := &patches.Series{Patches: []*patches.Patch{patch(t, "a", "f", "[MPS] A"), patch(t, "b", "f", "[MPS] B\n\nWhy.\n\nFixes: https://github.com/pytorch/pytorch/issues/5"), patch(t, "c", "f", "[MPS] C")}}
+	series := &patches.Series{Patches: []*patches.Patch{patch(t, "a", "f", "[MPS] A"),
+		patch(t, "b", "f", "[MPS] B\n\nWhy.\n\nFixes: https://github.com/pytorch/pytorch/issues/5"), patch(t, "c", "f", "[MPS] C")}}
 	var requests []*Request
 	for i, p := range series.Patches {
 		requests = append(requests, request(p, i+1))
@@ -99,7 +101,9 @@ func TestGeneratedFilesDoNotCount(t *testing.T) {
 // Upstream's configuration says which files its clang-format is for.
 func TestFormattedPaths(t *testing.T) {
 	p := plain{}
-	p.include, p.exclude = formatted([]byte("[[linter]]\ncode = 'FLAKE8'\ninclude_patterns = ['**/*.py']\n[[linter]]\ncode = 'CLANGFORMAT'\ninclude_patterns = [\n    'a/*.h',  # top\n    \"m/**/*.mm\",\n]\nexclude_patterns = [\n  '**/fb/**',\n]\n"))
+	p.include, p.exclude = formatted(
+		[]byte("[[linter]]\ncode = 'FLAKE8'\ninclude_patterns = ['**/*.py']\n[[linter]]\ncode = 'CLANGFORMAT'\ninclude_patterns = [\n    'a/*.h',  " +
+			"# top\n    \"m/**/*.mm\",\n]\nexclude_patterns = [\n  '**/fb/**',\n]\n"))
 	for path, want := range map[string]bool{"a/x.h": true, "a/b/x.h": false, "m/x.mm": true, "m/n/o/x.mm": true, "m/fb/x.mm": false, "x.py": false} {
 		if got := p.isFormatted(path); got != want {
 			t.Errorf("%s: %v", path, got)
@@ -138,7 +142,8 @@ func TestLintrunnersMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(lint.Findings) != 2 || lint.Findings[0].String() != "p: a/b.h:3: SPACES: trailing" ||
-		lint.Findings[1].String() != `p: c.h:2: CLANGFORMAT: the formatter writes "B" here, and may change more lines below` || len(lint.NotRun) != 1 || lint.NotRun[0] != "RUFF: command-failed: no module" {
+		lint.Findings[1].String() != `p: c.h:2: CLANGFORMAT: the formatter writes "B" here, and may change more lines below` || len(lint.NotRun) != 1 ||
+		lint.NotRun[0] != "RUFF: command-failed: no module" {
 		t.Errorf("findings %v, not run %v", lint.Findings, lint.NotRun)
 	}
 	if clean, _ := lint.of("other"); clean {
@@ -151,14 +156,16 @@ func TestLintrunnersMessages(t *testing.T) {
 
 // What a text says comes from the report: who needs this part, what ran at all, and the benchmarks in the last part.
 func TestEvidenceIsTheReports(t *testing.T) {
-	report := &reports.Report{Verdict: reports.Passed, Tool: reports.Tool{Name: "mpsforge", Version: "v1"}, Machine: reports.Machine{System: "linux/amd64"}, Stages: []reports.Stage{
-		{Name: "conformance", Verdict: reports.Passed},
-		{Name: "runtime", Verdict: reports.Passed, Checks: []reports.Check{
-			{Name: "events", Subject: "stock, plain", Detail: "died | aborted"}, {Name: "events", Subject: "patched, plain", Detail: "lived"},
-			{Name: "without a", Subject: "ablation", Detail: "fail without it: events"},
-			{Name: "layout", Subject: "at::mps::MPSEvent", Detail: "144 bytes"}}},
-		{Name: "bench", Verdict: reports.Passed, Tables: []reports.Table{{Title: "Threads", Note: "Of a <CPU>.", Columns: []string{"op", "2"}, Rows: [][]string{{"mlp", "9"}}}}},
-	}}
+	report := &reports.Report{Verdict: reports.Passed, Tool: reports.Tool{Name: "mpsforge", Version: "v1"},
+		Machine: reports.Machine{System: "linux/amd64"}, Stages: []reports.Stage{
+			{Name: "conformance", Verdict: reports.Passed},
+			{Name: "runtime", Verdict: reports.Passed, Checks: []reports.Check{
+				{Name: "events", Subject: "stock, plain", Detail: "died | aborted"}, {Name: "events", Subject: "patched, plain", Detail: "lived"},
+				{Name: "without a", Subject: "ablation", Detail: "fail without it: events"},
+				{Name: "layout", Subject: "at::mps::MPSEvent", Detail: "144 bytes"}}},
+			{Name: "bench", Verdict: reports.Passed, Tables: []reports.Table{{Title: "Threads", Note: "Of a <CPU>.", Columns: []string{"op", "2"},
+				Rows: [][]string{{"mlp", "9"}}}}},
+		}}
 	last := page{Request: request(patch(t, "a", "aten/src/ATen/mps/MPSEvent.h", "[MPS] A"), 2), Total: 2, report: report, baseline: "v2.9.1"}
 	for want, in := range map[string]string{
 		"| `events` | `died \\| aborted` | `lived` |":                     last.evidence([]string{"events", "slot conformance", "more"}),

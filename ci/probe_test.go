@@ -28,12 +28,14 @@ func TestProbeFindsWhatIsPlanted(t *testing.T) {
 		{"no memory", "def zeros(*_, **__): raise RuntimeError('MPS backend out of memory')\ntorch.zeros = zeros\n", "allocation kernel", "out of memory", 1},
 		{"a wrong product", wrongProduct, "matmul", "not close", 1},
 		{"a wrong product, in a virtual machine", wrongProduct + virtual, "matmul", "not close", 3},
-		{"a kernel that does nothing", "import types\ntorch.mps._compile_shader = lambda _: types.SimpleNamespace(exp_kernel=lambda *_: None)\n", "kernel", "not close", 1},
+		{"a kernel that does nothing", "import types\ntorch.mps._compile_shader = lambda _: types.SimpleNamespace(exp_kernel=lambda *_: None)\n",
+			"kernel", "not close", 1},
 		{"an assertion of Metal's", "torch.mps._compile_shader = lambda _: os.abort()\n", "kernel memory", "ended with -6", 1},
 		{"a driver without memory", "torch.mps.driver_allocated_memory = lambda: 0\n", "memory", "nothing is allocated", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			output, err := exec.CommandContext(t.Context(), built.Python, "-c", "import os, sys, torch\nsys.path.insert(0, '.')\nimport probe\n"+c.planted+"sys.exit(probe.main())").Output()
+			output, err := exec.CommandContext(t.Context(), built.Python, "-c", "import os, sys, torch\nsys.path.insert(0, '.')\nimport probe\n"+
+				c.planted+"sys.exit(probe.main())").Output()
 			code := 0
 			if failure := (*exec.ExitError)(nil); errors.As(err, &failure) {
 				code = failure.ExitCode()

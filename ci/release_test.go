@@ -79,8 +79,11 @@ func TestReleaseIsReproducible(t *testing.T) {
 	if !bytes.Equal(held[native+"/mpsforge"], binaries[0][native]) {
 		t.Error("the archive's binary is another one")
 	}
-	for file, want := range map[string]string{"mpsforge.1": ".TH MPSFORGE", "completion/mpsforge.bash": "mpsforge", "completion/_mpsforge": "#compdef mpsforge", "completion/mpsforge.fish": "mpsforge",
-		"LICENSE": "Redistribution", "LICENCES.txt": "==== github.com/urfave/cli/v2", "LICENSE.patches": "PyTorch", "CHANGELOG.md": "# Changes", "modules.cdx.json": `"purl": "pkg:golang/github.com/urfave/cli/v2@v2.`} {
+	for file, want := range map[string]string{"mpsforge.1": ".TH MPSFORGE",
+		"completion/mpsforge.bash": "mpsforge", "completion/_mpsforge": "#compdef mpsforge", "completion/mpsforge.fish": "mpsforge",
+		"LICENSE": "Redistribution", "LICENCES.txt": "==== github.com/urfave/cli/v2", "LICENSE.patches": "PyTorch",
+		"CHANGELOG.md":     "# Changes",
+		"modules.cdx.json": `"purl": "pkg:golang/github.com/urfave/cli/v2@v2.`} {
 		if !bytes.Contains(held[native+"/"+file], []byte(want)) {
 			t.Errorf("the archive's %s has no %q", file, want)
 		}

@@ -163,7 +163,9 @@ func TestReleaseNeedsTheRuns(t *testing.T) {
 		return string(output)
 	}
 	const goesOn = `target "nonsense" is neither`
-	if said := release("v1.2.3", "of an older series"); !strings.Contains(said, "v2.9.1: the series has changed since these stages were run: series, checkout") || !strings.Contains(said, "release: v1.2.3 is refused") || strings.Contains(said, goesOn) {
+	if said := release("v1.2.3", "of an older series"); !strings.Contains(said,
+		"v2.9.1: the series has changed since these stages were run: series, checkout") || !strings.Contains(said, "release: v1.2.3 is refused") ||
+		strings.Contains(said, goesOn) {
 		t.Errorf("the series has changed: %s", said)
 	}
 	if said := release("v1.2.3", series.Digest()); !strings.Contains(said, goesOn) {

@@ -93,7 +93,8 @@ func (p *Prepared) texts(ctx context.Context, checkout *fork.Checkout, series *p
 		texts[filepath.Base(request.Text)] = text.Bytes()
 	}
 	if options.Ready && len(wordless) > 0 {
-		sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("upstream's AI policy wants a human's own words beside what was written with AI: add them between the marks under Summary of %s, in %s",
+		sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf(
+			"upstream's AI policy wants a human's own words beside what was written with AI: add them between the marks under Summary of %s, in %s",
 			strings.Join(wordless, ", "), options.Out)})
 	}
 	return texts, p.compareTemplate(ctx, checkout, texts, sink)
@@ -108,7 +109,9 @@ func (p *Prepared) compareTemplate(ctx context.Context, checkout *fork.Checkout,
 	for line := range strings.Lines(string(wanted)) {
 		for _, text := range texts {
 			if strings.HasPrefix(line, "## ") && !strings.Contains(string(text), strings.TrimSpace(line)+"\n") {
-				sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s of %s has a section %q, which the texts lack: add it by hand, and report this as a bug of mpsforge", upstreamTemplate, short(p.Onto), strings.TrimSpace(line))})
+				sink.Emit(events.Message{Level: events.Warning,
+					Text: fmt.Sprintf("%s of %s has a section %q, which the texts lack: add it by hand, and report this as a bug of mpsforge",
+						upstreamTemplate, short(p.Onto), strings.TrimSpace(line))})
 				break
 			}
 		}
@@ -144,7 +147,8 @@ func (p *page) checklist(prepared *Prepared, i int) []item {
 	}
 	measured := "Included benchmark results (for PRs impacting perf)"
 	clean, how := prepared.Lint.of(p.Name)
-	return []item{{clean, "Passes lint (`spin fixlint`): " + how}, {len(tests) > 0, tested}, {len(docs) > 0, documented}, {p.bench() != nil && p.Number == p.Total, measured}}
+	return []item{{clean, "Passes lint (`spin fixlint`): " + how}, {len(tests) > 0, tested}, {len(docs) > 0, documented},
+		{p.bench() != nil && p.Number == p.Total, measured}}
 }
 
 // commands are what a reviewer can run, exactly.
@@ -162,9 +166,12 @@ func (p *page) commands() string {
 		lines = append(lines, "python test/test_mps.py  # on a Mac, with this stack built")
 	}
 	if p.first {
-		return strings.Join(append(lines, "go test -run TestFirstPullRequestKeepsThreadsAlive ./validate/stages/runtime  # in mpsforge's repository, on Linux, over a software Metal"), "\n")
+		return strings.Join(append(lines,
+			"go test -run TestFirstPullRequestKeepsThreadsAlive ./validate/stages/runtime  # in mpsforge's repository, on Linux, over a software Metal"), "\n")
 	}
-	return strings.Join(append(lines, fmt.Sprintf("mpsforge verify --baseline %s --stages conformance,runtime,python --ablate %s  # on Linux, over a software Metal", p.baseline, p.Name)), "\n")
+	return strings.Join(append(lines,
+		fmt.Sprintf("mpsforge verify --baseline %s --stages conformance,runtime,python --ablate %s  # on Linux, over a software Metal", p.baseline,
+			p.Name)), "\n")
 }
 
 func (p *page) testsOnly() bool { return testsOnly(p.layer.Patch) }
@@ -306,7 +313,8 @@ func (p *page) layouts() []reports.Check {
 func (p *page) disclosure() string {
 	const assisted = "AI assistance was used: code, tests, commit message and this text were written with AI tools."
 	if !p.Ready {
-		return assisted + " **No human has reviewed this part yet.** Before it leaves draft, a named person has to read it, understand it and own it, as `AI_POLICY.md` asks."
+		return assisted + " **No human has reviewed this part yet.** Before it leaves draft, a named person has to read it, understand it and own " +
+			"it, as `AI_POLICY.md` asks."
 	}
 	reviewer, _, err := patches.ParseAuthor(p.reviewedBy)
 	if err != nil { // refused before

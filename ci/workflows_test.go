@@ -156,7 +156,8 @@ func TestWorkflowsAskForLittle(t *testing.T) {
 				if !pinned.MatchString(action.Uses.Value) {
 					t.Errorf("%s:%d: %s is not pinned by a commit", file, step.Pos.Line, action.Uses.Value)
 				}
-				if strings.HasPrefix(action.Uses.Value, "actions/checkout@") && (action.Inputs["persist-credentials"] == nil || action.Inputs["persist-credentials"].Value.Value != "false") {
+				if strings.HasPrefix(action.Uses.Value, "actions/checkout@") && (action.Inputs["persist-credentials"] == nil ||
+					action.Inputs["persist-credentials"].Value.Value != "false") {
 					t.Errorf("%s:%d: checkout keeps its token in the clone; add persist-credentials: false", file, step.Pos.Line)
 				}
 			}

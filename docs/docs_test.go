@@ -87,7 +87,8 @@ var (
 	// comments that go on in the next line
 	lineBreak = regexp.MustCompile(`[ \t]*\n[ \t]*(?://+|#|\*)?[ \t]*`)
 	// "pool rule 15 (event-wait-orders-streams)", "Rules 1 to 3, 5 and 19", "metal rules 2-4", "rule some-name"
-	citedRules = regexp.MustCompile(`\b(?:(\w+) )?[Rr]ules? (` + numberOrName + `(?:(?:, and | and |, | to | or |-)\d+)*)\b(?: \(([a-z0-9]+(?:-[a-z0-9]+)+)\))?`)
+	citedRules = regexp.MustCompile(`\b(?:(\w+) )?[Rr]ules? (` + numberOrName +
+		`(?:(?:, and | and |, | to | or |-)\d+)*)\b(?: \(([a-z0-9]+(?:-[a-z0-9]+)+)\))?`)
 	// Rule: "2, 8" of a check, rules: "16" and rule: "8" of a scenario
 	ruleField = regexp.MustCompile(`\b[Rr]ules?: +"([^"]*)"`)
 	// "# rules: 2, 8" in the front matter of a program
@@ -191,7 +192,8 @@ func tracked(t *testing.T) map[string]string {
 
 // isCode says whether a file may cite rules. The patches are PyTorch's; licences and reports of earlier runs are data.
 func isCode(file string) bool {
-	return strings.HasPrefix(file, "validate/judge/corpus/") || slices.Contains([]string{".go", ".cc", ".cpp", ".h", ".m", ".mm", ".py", ".sh", ".md"}, path.Ext(file))
+	return strings.HasPrefix(file, "validate/judge/corpus/") || slices.Contains([]string{".go", ".cc", ".cpp", ".h", ".m", ".mm", ".py", ".sh", ".md"},
+		path.Ext(file))
 }
 
 func TestCitedRulesExist(t *testing.T) {
@@ -248,7 +250,8 @@ func TestMetalPageIsComplete(t *testing.T) {
 
 var (
 	// notes that are not part of the repository; apart, because an expression that begins with fixed text is fast
-	privateFiles = []*regexp.Regexp{regexp.MustCompile(`SPEC-\w+`), regexp.MustCompile(`DESIGN\.md`), regexp.MustCompile(`baseline/README\.md`), regexp.MustCompile(`facts/[\w-]+\.md`),
+	privateFiles = []*regexp.Regexp{regexp.MustCompile(`SPEC-\w+`), regexp.MustCompile(`DESIGN\.md`), regexp.MustCompile(`baseline/README\.md`),
+		regexp.MustCompile(`facts/[\w-]+\.md`),
 		regexp.MustCompile(`seeds/\d+`), regexp.MustCompile(`shared/(?:facts|seeds|baseline|studies)`), regexp.MustCompile(`seed 0\d\d\b`)}
 	// The question of the stage reference, and of reports of earlier runs.
 	oldQuestion  = "does the reference pool obey SPEC-pool, race-free?"

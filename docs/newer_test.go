@@ -27,7 +27,8 @@ func checkCompared(file, text string, digest func(baseline string) (string, erro
 		return err
 	}
 	if now != series[2] {
-		return fmt.Errorf("%s is about an earlier series of %s; get the wheels (docs/dev/newer-releases.md) and run again: %s > %s, then see whether docs/dev/newer-releases.md is still right",
+		return fmt.Errorf("%s is about an earlier series of %s; get the wheels (docs/dev/newer-releases.md) and run again: %s > %s, then see "+
+			"whether docs/dev/newer-releases.md is still right",
 			file, series[1], command, file)
 	}
 	return nil

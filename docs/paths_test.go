@@ -17,7 +17,9 @@ import (
 var (
 	// citedPath is a path that begins with a folder of the top level. One inside a longer path is another's. In documents it may
 	// be a folder's.
-	citedPath   = regexp.MustCompile(`(?:^|[^\w./$*{}%-])((?:cmd|patches|fork|validate|native|ci|reports|internal|docs|\.ci|\.github)/[\w./*-]*[\w*]\.(?:go|cc|cpp|h|mm|m|py|sh|md|tmpl|json|ya?ml|html|css|txt|patch))\b`)
+	citedPath = regexp.MustCompile(
+		`(?:^|[^\w./$*{}%-])((?:cmd|patches|fork|validate|native|ci|reports|internal|docs|\.ci|\.github)/[\w./*-]*[\w*]\.(?:go|cc|cpp` +
+			`|h|mm|m|py|sh|md|tmpl|json|ya?ml|html|css|txt|patch))\b`)
 	citedFolder = regexp.MustCompile(`(?:^|[^\w./$*{}%-])((?:cmd|patches|fork|validate|native|ci|reports|internal|docs)/[\w./*-]*[\w*])`)
 	// placeholder is for any name in a cited path, as in patches/VERSION/NAME.patch.
 	placeholder = regexp.MustCompile(`\b(?:VERSION|NAME)\b`)
@@ -41,7 +43,9 @@ func checkPaths(file, text string, exists func(pattern string) bool) (problems [
 		cites = citedFolder
 	}
 	for _, match := range cites.FindAllStringSubmatch(text, -1) {
-		if slices.Contains(madeByCommands, match[1]) || slices.ContainsFunc(upstreamPaths, func(prefix string) bool { return strings.HasPrefix(match[1], prefix) }) {
+		if slices.Contains(madeByCommands, match[1]) || slices.ContainsFunc(upstreamPaths, func(prefix string) bool {
+			return strings.HasPrefix(match[1], prefix)
+		}) {
 			continue
 		}
 		cited++
@@ -159,7 +163,9 @@ func TestLayoutTableIsTrue(t *testing.T) {
 	for folder := range missing {
 		t.Errorf("docs/dev/architecture.md, Layout: %s is not in the table", folder)
 	}
-	if folders, problems := layoutFolders("| `a/` | `b/`, `gone/` |", func(folder string) bool { return folder == "a" || folder == "a/b" }); !slices.Equal(folders, []string{"a", "a/b", "gone"}) || len(problems) != 1 {
+	if folders, problems := layoutFolders("| `a/` | `b/`, `gone/` |", func(folder string) bool {
+		return folder == "a" || folder == "a/b"
+	}); !slices.Equal(folders, []string{"a", "a/b", "gone"}) || len(problems) != 1 {
 		t.Errorf("%q, %q", folders, problems)
 	}
 }

@@ -269,7 +269,8 @@ func (c *Checkout) dirtyError(ctx context.Context, command string, drifts []Drif
 }
 
 func (c *Checkout) foreignHead() error {
-	return fmt.Errorf("%w: HEAD of %s is %s, mpsforge left it at %s; commits of your own on top must be moved away first (git branch mine; git reset --keep %s); if you checked out a baseline anew, record it: mpsforge fetch --from %s --checkout %s",
+	return fmt.Errorf("%w: HEAD of %s is %s, mpsforge left it at %s; commits of your own on top must be moved away first (git branch mine; git "+
+		"reset --keep %s); if you checked out a baseline anew, record it: mpsforge fetch --from %s --checkout %s",
 		ErrForeign, c.Dir(), c.repository.Head, c.state.Head, c.state.Head, c.Dir(), c.Dir())
 }
 
@@ -281,10 +282,12 @@ func (c *Checkout) checkApplied(series *patches.Series) (int, error) {
 	}
 	for i, applied := range c.state.Applied[:count] {
 		if i >= len(series.Patches) || series.Patches[i].Name != applied.Name {
-			return 0, fmt.Errorf("%w: %s has %s as patch %d, and the series has another one there; remove it first: mpsforge unapply", ErrSeriesChanged, c.Dir(), applied.Name, i+1)
+			return 0, fmt.Errorf("%w: %s has %s as patch %d, and the series has another one there; remove it first: mpsforge unapply", ErrSeriesChanged,
+				c.Dir(), applied.Name, i+1)
 		}
 		if series.Patches[i].SHA256 != applied.SHA256 {
-			return 0, fmt.Errorf("%w: %s was changed since it was applied to %s; remove it first: mpsforge unapply --until %s", ErrSeriesChanged, applied.Name, c.Dir(), applied.Name)
+			return 0, fmt.Errorf("%w: %s was changed since it was applied to %s; remove it first: mpsforge unapply --until %s", ErrSeriesChanged,
+				applied.Name, c.Dir(), applied.Name)
 		}
 	}
 	return count, nil
@@ -318,7 +321,8 @@ func (c *Checkout) commitPatch(ctx context.Context, parent string, patch *patche
 		if twin, err := c.objects.Twin(ctx, tree, file.NewName); err != nil {
 			return "", fmt.Errorf("apply patch %s: %w", patch.Name, err)
 		} else if twin != "" {
-			return "", fmt.Errorf("apply patch %s: %w: %s and %s would be the same file on file systems that ignore case", patch.Name, ErrPath, file.NewName, twin)
+			return "", fmt.Errorf("apply patch %s: %w: %s and %s would be the same file on file systems that ignore case", patch.Name, ErrPath,
+				file.NewName, twin)
 		}
 	}
 	return c.objects.AddCommit(git.Commit{Tree: tree, Parents: []string{parent}, Message: patch.Header.Message(),
@@ -422,7 +426,8 @@ func (c *Checkout) patchFile(ctx context.Context, edit *treeEdit, patch *patches
 		return err
 	}
 	if want := file.NewID; want != "" && id != want {
-		return fmt.Errorf("%s: all hunks fit, and the result is blob %s, but the index line of the patch says %s: the patch's lines and its index line do not belong together; mpsforge lint compares both with what was recorded of the exact text", file.NewName, id, want)
+		return fmt.Errorf("%s: all hunks fit, and the result is blob %s, but the index line of the patch says %s: the patch's lines and its index "+
+			"line do not belong together; mpsforge lint compares both with what was recorded of the exact text", file.NewName, id, want)
 	}
 	edit.changes[file.NewName] = git.Entry{Mode: mode, ID: id}
 	return nil
@@ -471,7 +476,8 @@ func (c *Checkout) rollBack(ctx context.Context, command string, changes []git.C
 		err = c.moveWorkTree(ctx, c.state.Head, changes)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s of %s stopped half-way and could not be undone; fix the cause, then run: mpsforge recover: %w", ErrInterrupted, command, c.Dir(), err)
+		return fmt.Errorf("%w: %s of %s stopped half-way and could not be undone; fix the cause, then run: mpsforge recover: %w", ErrInterrupted,
+			command, c.Dir(), err)
 	}
 	before := *c.state
 	before.Pending = nil

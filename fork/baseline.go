@@ -160,7 +160,8 @@ func choose(ctx context.Context, files fs.FS, options *FetchOptions, sink events
 	switch {
 	case held == wanted.Name:
 		options.From, options.Adopt = tree, false
-		sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("baseline %s: GitHub cannot be reached (%v): using the cache's tree, %s", wanted.Name, why, tree)})
+		sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("baseline %s: GitHub cannot be reached (%v): using the cache's tree, %s",
+			wanted.Name, why, tree)})
 		return wanted.Name, nil
 	case instead < 0:
 		return "", fmt.Errorf("fetch %s: %w", wanted.Name, noAnswer(wanted, upstreamURL, why))
@@ -226,7 +227,8 @@ func baselineOf(ctx context.Context, known []patches.Baseline, from string) (str
 // noAnswer says what to do when the repository of a baseline does not answer.
 func noAnswer(baseline patches.Baseline, url string, why error) error {
 	if url != upstreamURL {
-		return fmt.Errorf("%w: %s does not answer (%w); try again, or name another repository with --url, or a local source: mpsforge fetch --baseline %s --from DIR|TARBALL",
+		return fmt.Errorf("%w: %s does not answer (%w); try again, or name another repository with --url, or a local source: mpsforge fetch "+
+			"--baseline %s --from DIR|TARBALL",
 			ErrUnavailable, url, why, baseline.Name)
 	}
 	instead := ""

@@ -123,7 +123,8 @@ func (c *Checkout) Base() (commit, proof string) {
 func (c *Checkout) identify(ctx context.Context, series *patches.Series, id string) (proof string, err error) {
 	baseline := series.Baseline
 	if id == "" {
-		return "", fmt.Errorf("%w: %s has no commit yet; get another: mpsforge fetch --baseline %s --checkout NEW-FOLDER", ErrWrongBaseline, c.Dir(), baseline.Name)
+		return "", fmt.Errorf("%w: %s has no commit yet; get another: mpsforge fetch --baseline %s --checkout NEW-FOLDER", ErrWrongBaseline, c.Dir(),
+			baseline.Name)
 	}
 	if id == baseline.Commit {
 		return "the commit is " + id, nil
@@ -179,7 +180,8 @@ func (c *Checkout) compareDigests(ctx context.Context, series *patches.Series, i
 // partProof says how a commit is known to be a baseline whose digests it all agrees with, absent paths counted.
 func partProof(baseline patches.Baseline, same int) string {
 	absent := len(baseline.Absent)
-	return fmt.Sprintf("%d files are the release's, byte for byte, and %d paths are absent, as there; the rest of the tree is not compared", same-absent, absent)
+	return fmt.Sprintf("%d files are the release's, byte for byte, and %d paths are absent, as there; the rest of the tree is not compared",
+		same-absent, absent)
 }
 
 // wrongBaseline says what a commit that is not the baseline looks like.
@@ -197,7 +199,8 @@ func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) er
 		return fmt.Errorf("%w: %s\n%s; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s --checkout %s",
 			ErrWrongBaseline, text, partProof(baseline, same), baseline.Name, c.Dir(), c.Dir())
 	}
-	return fmt.Errorf("%w: %s\n%d of %d known files differ or are missing (the first: %s); check the baseline out, or get a new checkout: mpsforge fetch --baseline %s --checkout NEW-FOLDER",
+	return fmt.Errorf("%w: %s\n%d of %d known files differ or are missing (the first: %s); check the baseline out, or get a new checkout: mpsforge "+
+		"fetch --baseline %s --checkout NEW-FOLDER",
 		ErrWrongBaseline, text, len(differing), same+len(differing), differing[0], baseline.Name)
 }
 

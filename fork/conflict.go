@@ -257,7 +257,9 @@ func (c *Checkout) readResolved(patch string, conflicts []PortConflict, edit map
 		}
 		was := written[name]
 		if hasMarks(content) || len(was.Regions) > 0 && middles(content) > middles(was.text)-len(was.Regions) {
-			return fmt.Errorf("%w: %s still has conflict marks; edit it (or delete it if the patched version has no such file), then run mpsforge port --continue again", ErrNotResolved, full)
+			return fmt.Errorf(
+				"%w: %s still has conflict marks; edit it (or delete it if the patched version has no such file), "+
+					"then run mpsforge port --continue again", ErrNotResolved, full)
 		}
 		id, err := c.objects.AddBlob(content)
 		if err != nil {

@@ -32,7 +32,8 @@ func debianSource(ctx context.Context, baseline patches.Baseline, cache string, 
 		finish(events.OK, "already in the cache")
 		return target, nil
 	}
-	byHand := fmt.Sprintf("get %s (SHA-256 %s) by other means and run: mpsforge fetch --baseline %s --from %s", source.File, source.SHA256, baseline.Name, source.File)
+	byHand := fmt.Sprintf("get %s (SHA-256 %s) by other means and run: mpsforge fetch --baseline %s --from %s", source.File, source.SHA256,
+		baseline.Name, source.File)
 	private := filepath.Join(cache, "debian", source.Suite)
 	download := filepath.Join(private, "download")
 	if err := os.MkdirAll(download, 0o755); err != nil {

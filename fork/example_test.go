@@ -52,7 +52,8 @@ func Example() {
 // greeting makes a small repository in dir, and a series of one patch for it.
 func greeting(dir string) *patches.Series {
 	git := func(args ...string) string {
-		command := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Ada", "-c", "user.email=ada@example.invalid", "-c", "commit.gpgsign=false"}, args...)...)
+		command := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Ada", "-c", "user.email=ada@example.invalid", "-c",
+			"commit.gpgsign=false"}, args...)...)
 		output, err := command.Output()
 		if err != nil {
 			log.Fatalf("git %v: %v", args, err)
@@ -70,7 +71,8 @@ func greeting(dir string) *patches.Series {
 	git("commit", "-q", "-m", "PyTorch")
 	id := func(revision string) string { return strings.TrimSpace(git("rev-parse", revision)) }
 	blob := id("HEAD:hello")
-	baseline := patches.Baseline{Schema: 1, Name: "v2.9.1", Tag: "v2.9.1", Commit: id("HEAD"), Tree: id("HEAD^{tree}"), Touched: map[string]*string{"hello": &blob}}
+	baseline := patches.Baseline{Schema: 1, Name: "v2.9.1", Tag: "v2.9.1", Commit: id("HEAD"), Tree: id("HEAD^{tree}"),
+		Touched: map[string]*string{"hello": &blob}}
 
 	write("world\n")
 	git("commit", "-q", "-a", "-m", "Greet the world")

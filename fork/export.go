@@ -79,9 +79,11 @@ func (c *Checkout) Export(ctx context.Context, series *patches.Series, options E
 	if err != nil {
 		return nil, err
 	}
-	result := &Exported{Checkout: c.Dir(), Baseline: series.Baseline.Name, Dir: options.Dir, Patches: whole.report, Dropped: whole.dropped, Check: options.Check}
+	result := &Exported{Checkout: c.Dir(), Baseline: series.Baseline.Name, Dir: options.Dir, Patches: whole.report, Dropped: whole.dropped,
+		Check: options.Check}
 	if len(whole.dropped) > 0 && !options.Drop && !options.Check {
-		return nil, fmt.Errorf("%w: %s; put them on the checkout first (mpsforge apply), give a reworded commit its old name (--name REVISION=%s), or remove them: --drop",
+		return nil, fmt.Errorf("%w: %s; put them on the checkout first (mpsforge apply), give a reworded commit its old name (--name REVISION=%s), "+
+			"or remove them: --drop",
 			ErrDropped, strings.Join(whole.dropped, ", "), whole.dropped[0])
 	}
 	write, err := c.prepareFiles(ctx, series, c.state.Base, whole, options, sink)
@@ -144,7 +146,8 @@ func (c *Checkout) commitsOnBase(ctx context.Context, series *patches.Series) ([
 				id, words.FirstLine(commit.Message), c.Dir(), len(commit.Parents))
 		}
 		if len(commit.Parents) == 0 || len(commits) == ownCommits {
-			return nil, fmt.Errorf("%w: the baseline %s is not among the last %d commits of HEAD (%s) in %s; check a branch out that begins there, or adopt the baseline: mpsforge fetch --from %s --checkout %s",
+			return nil, fmt.Errorf("%w: the baseline %s is not among the last %d commits of HEAD (%s) in %s; check a branch out that begins there, "+
+				"or adopt the baseline: mpsforge fetch --from %s --checkout %s",
 				ErrWrongBaseline, series.Baseline.Name, len(commits)+1, c.repository.Head, c.Dir(), c.Dir(), c.Dir())
 		}
 		commits = append(commits, seriesCommit{id: id, Commit: commit})
@@ -246,7 +249,8 @@ func (c *Checkout) knownPatches(series *patches.Series, commits []seriesCommit, 
 }
 
 // diffsOf gives the diff of each commit that has no known patch and, if it is wanted or there, that of all.
-func (c *Checkout) diffsOf(ctx context.Context, commits []seriesCommit, known map[string]*patches.Patch, options ExportOptions) (diffs [][]byte, cumulative []byte, err error) {
+func (c *Checkout) diffsOf(ctx context.Context, commits []seriesCommit, known map[string]*patches.Patch, options ExportOptions) (diffs [][]byte,
+	cumulative []byte, err error) {
 	var pairs []git.CommitPair
 	for _, commit := range commits {
 		if known[commit.id] == nil {
@@ -389,7 +393,8 @@ func (r *rewrite) differing() ([]string, error) {
 }
 
 // prepareFiles works out the files of the series' folder: patches, series file and the facts of the touched paths.
-func (c *Checkout) prepareFiles(ctx context.Context, series *patches.Series, base string, whole *taken, options ExportOptions, sink events.Sink) (*rewrite, error) {
+func (c *Checkout) prepareFiles(ctx context.Context, series *patches.Series, base string, whole *taken, options ExportOptions,
+	sink events.Sink) (*rewrite, error) {
 	now := *series
 	now.Patches = whole.patches
 	var digests *patches.Digests
@@ -457,7 +462,8 @@ func (c *Checkout) recordExport(ctx context.Context, exported []*patches.Patch, 
 
 // refreshBaseline brings the facts about the touched paths up to date. The identity of the baseline stays what it is:
 // commit may be known by digests alone. Digests are given only when they change.
-func (c *Checkout) refreshBaseline(ctx context.Context, series *patches.Series, commit string, touched []string, sink events.Sink) (patches.Baseline, *patches.Digests, error) {
+func (c *Checkout) refreshBaseline(ctx context.Context, series *patches.Series, commit string, touched []string, sink events.Sink) (patches.Baseline,
+	*patches.Digests, error) {
 	baseline := series.Baseline
 	known := func(path string) bool { _, found := baseline.Touched[path]; return found }
 	if len(touched) == len(baseline.Touched) && !slices.ContainsFunc(touched, func(path string) bool { return !known(path) }) {
@@ -494,13 +500,17 @@ func (c *Checkout) refreshBaseline(ctx context.Context, series *patches.Series, 
 			if blobs[path] = nil; !slices.Contains(absent, path) {
 				absent = append(absent, path)
 				if proof == "" {
-					sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s is recorded as absent from %s because commit %s lacks it, which is known by digests alone", path, baseline.Name, commit)})
+					sink.Emit(events.Message{Level: events.Warning,
+						Text: fmt.Sprintf("%s is recorded as absent from %s because commit %s lacks it, which is known by digests alone", path,
+							baseline.Name, commit)})
 				}
 			}
 			continue
 		case hasDigests:
 		case proof == "":
-			sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("%s has no digests in %s, and commit %s is known by digests alone: its hunks will count as unverified", path, baseline.Name, commit)})
+			sink.Emit(events.Message{Level: events.Warning,
+				Text: fmt.Sprintf("%s has no digests in %s, and commit %s is known by digests alone: its hunks will count as unverified", path,
+					baseline.Name, commit)})
 		default:
 			content, err := c.objects.Blob(ctx, entry.ID)
 			if err != nil {

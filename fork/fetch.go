@@ -331,7 +331,8 @@ func goOn(ctx context.Context, series *patches.Series, dir string, clone bool) (
 	same := checkout.Baseline() == series.Baseline.Name
 	switch {
 	case !checkout.fetching() && !same:
-		return end(nil, fmt.Errorf("%w: %s holds a checkout of %s; name another folder with --checkout, or use --baseline %s", ErrNotEmpty, dir, checkout.Baseline(), checkout.Baseline()))
+		return end(nil, fmt.Errorf("%w: %s holds a checkout of %s; name another folder with --checkout, or use --baseline %s", ErrNotEmpty, dir,
+			checkout.Baseline(), checkout.Baseline()))
 	case !checkout.fetching():
 		return end(checkout.fetched(ctx, true))
 	case clone && same && checkout.hasBaseline(ctx, series.Baseline):
@@ -459,7 +460,8 @@ func fetchClone(ctx context.Context, series *patches.Series, options FetchOption
 			finish := events.Step(sink, "submodules")
 			defer finish(events.Failed, "")
 			if err := checkout.repository.UpdateSubmodules(ctx, gitProgress(sink, "submodules")); err != nil {
-				return nil, fmt.Errorf("%w\ntry again: it goes on where it stopped; or leave them out with --no-submodules", fetchFailed(ctx, baseline, url, err))
+				return nil, fmt.Errorf("%w\ntry again: it goes on where it stopped; or leave them out with --no-submodules",
+					fetchFailed(ctx, baseline, url, err))
 			}
 			finish(events.OK, "")
 		}

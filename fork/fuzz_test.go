@@ -11,8 +11,10 @@ const someCommit = "610e1c4c7c6c48dbf4d9a5922e3ece353390e06a"
 
 // What a checkout's state says goes to git as arguments and names files: a hostile one must not be taken.
 func TestHostileStateIsRefused(t *testing.T) {
-	const whole = `{"schema":1,"worktree":"main","base":"` + someCommit + `","head":"` + someCommit + `","applied":[{"name":"a","commit":"` + someCommit + `","paths":["aten/a.mm"]}],
-"entries":{"aten/b.mm":{"mode":"100644","id":"` + someCommit + `"}},"pending":{"command":"apply","to":"` + someCommit + `"},"port":{"target":"` + someCommit + `"}}`
+	const whole = `{"schema":1,"worktree":"main","base":"` + someCommit + `","head":"` + someCommit + `","applied":[{"name":"a","commit":"` +
+		someCommit + `","paths":["aten/a.mm"]}],
+"entries":{"aten/b.mm":{"mode":"100644","id":"` + someCommit + `"}},"pending":{"command":"apply","to":"` + someCommit + `"},
+"port":{"target":"` + someCommit + `"}}`
 	if state, err := decodeState([]byte(whole), "main"); err != nil || state == nil {
 		t.Fatalf("%v, %v", state, err)
 	}
@@ -41,7 +43,8 @@ func TestHostileStateIsRefused(t *testing.T) {
 
 // FuzzState: a state that is accepted has ids and paths that can be given to git.
 func FuzzState(f *testing.F) {
-	f.Add([]byte(`{"schema":1,"worktree":"main","base":"` + someCommit + `","applied":[{"name":"a","sha256":"","commit":"` + someCommit + `","paths":["aten/a.mm"]}],"head":"` + someCommit + `"}`))
+	f.Add([]byte(`{"schema":1,"worktree":"main","base":"` + someCommit + `","applied":[{"name":"a","sha256":"","commit":"` + someCommit +
+		`","paths":["aten/a.mm"]}],"head":"` + someCommit + `"}`))
 	f.Add([]byte(`{"schema":1,"worktree":"main","pending":{"command":"apply","to":"HEAD"},"entries":{"a":{"id":"x"}},"port":{"done":[{"commit":"-"}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		state, err := decodeState(data, "main")

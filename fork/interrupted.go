@@ -45,7 +45,8 @@ func (e *InterruptedError) Error() string {
 	if e.Command != "fetch" {
 		return fmt.Sprintf("%v: a run of %s in %s was cut off; end it first: %s", ErrInterrupted, e.Command, e.Checkout, e.Next())
 	}
-	return fmt.Sprintf("%v: the fetch into %s was interrupted; go on with it: %s (with its --from or --url, if it had one), or remove what it left: mpsforge recover --checkout %s",
+	return fmt.Sprintf("%v: the fetch into %s was interrupted; go on with it: %s (with its --from or --url, if it had one), or remove what it "+
+		"left: mpsforge recover --checkout %s",
 		ErrInterrupted, e.Checkout, e.Next(), e.Checkout)
 }
 
@@ -271,7 +272,8 @@ func onlyCommit(ctx context.Context, repository *git.Repository) (string, error)
 		case fetched && (commit == "" || commit == refs[name]):
 			commit = refs[name]
 		default:
-			return "", fmt.Errorf("%w: the fetch into %s was interrupted, and %s in its repository was not made by fetch; nothing was removed: save what is yours and remove the folder",
+			return "", fmt.Errorf("%w: the fetch into %s was interrupted, and %s in its repository was not made by fetch; nothing was removed: "+
+				"save what is yours and remove the folder",
 				ErrInterrupted, repository.WorkTree, name)
 		}
 	}

@@ -111,7 +111,8 @@ func (c *Checkout) Port(ctx context.Context, series, target *patches.Series, opt
 	sink = events.OrDiscard(sink)
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
 		if stopped := c.state.Port; stopped != nil && !options.Check {
-			return nil, fmt.Errorf("%w: the port to %s at %s, in %s; go on with mpsforge port --continue, or give it up: mpsforge port --abort", ErrPortStopped, stopped.To, stopped.Stopped, c.Dir())
+			return nil, fmt.Errorf("%w: the port to %s at %s, in %s; go on with mpsforge port --continue, or give it up: mpsforge port --abort",
+				ErrPortStopped, stopped.To, stopped.Stopped, c.Dir())
 		}
 		commit, err := c.findTarget(ctx, target, options, sink)
 		return &porting{Port: Port{Target: commit}}, err
@@ -127,7 +128,8 @@ func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Ser
 	}
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
 		if c.state.Port.Series != series.Digest() {
-			return nil, fmt.Errorf("%w: the series is not the one that the port to %s began with; name the same --patches, or begin again: mpsforge port --abort", ErrSeriesChanged, options.To)
+			return nil, fmt.Errorf("%w: the series is not the one that the port to %s began with; name the same --patches, or begin again: "+
+				"mpsforge port --abort", ErrSeriesChanged, options.To)
 		}
 		return &porting{Port: *c.state.Port, fixed: c.state.Port.Stopped}, nil
 	})
@@ -150,7 +152,8 @@ func (c *Checkout) AbortPort(ctx context.Context) (string, error) {
 	return options.To, c.removeResolved("")
 }
 
-func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Series, options PortOptions, sink events.Sink, begin func() (*porting, error)) (*Ported, error) {
+func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Series, options PortOptions, sink events.Sink,
+	begin func() (*porting, error)) (*Ported, error) {
 	finish := events.Step(sink, "port")
 	defer finish(events.Failed, "")
 	unlock, err := c.lock(ctx)

@@ -65,7 +65,8 @@ func writeSeries(t *testing.T, r repo, base, dir string) *patches.Series {
 // cherryPick picks a commit and gives the tree; "" for a conflict, which is then undone.
 func (r repo) cherryPick(commit string) string {
 	r.t.Helper()
-	command := exec.Command("git", "-C", r.dir, "-c", "user.name=C", "-c", "user.email=c@example.invalid", "cherry-pick", "--allow-empty", "--keep-redundant-commits", commit)
+	command := exec.Command("git", "-C", r.dir, "-c", "user.name=C", "-c", "user.email=c@example.invalid", "cherry-pick", "--allow-empty",
+		"--keep-redundant-commits", commit)
 	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "LC_ALL=C")
 	if output, err := command.CombinedOutput(); err != nil {
 		if !strings.Contains(string(output), "CONFLICT") {

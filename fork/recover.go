@@ -81,7 +81,8 @@ func (c *Checkout) clearFetch(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sentence := fmt.Sprintf("removed what the interrupted fetch of %s left in %s: its repository, and %d files of the work tree", c.state.Baseline, c.Dir(), done.removed)
+	sentence := fmt.Sprintf("removed what the interrupted fetch of %s left in %s: its repository, and %d files of the work tree", c.state.Baseline,
+		c.Dir(), done.removed)
 	if len(done.kept) > 0 {
 		sentence += fmt.Sprintf("; kept %d files that were changed since, the first: %s", len(done.kept), done.kept[0])
 	}
@@ -111,11 +112,13 @@ func (c *Checkout) endPending(ctx context.Context, direction Direction, check bo
 	}
 	if c.repository.Head != c.state.Head && c.repository.Head != pending.To {
 		if direction == Automatic {
-			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; put it back (git reset --soft %s), or keep it and drop the record of that run: mpsforge recover --rollback",
+			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; put it back (git reset --soft %s), or keep it and drop the record of "+
+				"that run: mpsforge recover --rollback",
 				ErrForeign, story, c.repository.Head, c.state.Head)
 		}
 		if direction == Finish {
-			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; only --rollback is possible, which leaves the files alone", ErrForeign, story, c.repository.Head)
+			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; only --rollback is possible, which leaves the files alone", ErrForeign,
+				story, c.repository.Head)
 		}
 		before := *c.state
 		before.Pending = nil
@@ -142,7 +145,8 @@ func (c *Checkout) endPending(ctx context.Context, direction Direction, check bo
 		for _, drift := range foreign {
 			lines.WriteString("\n  " + drift.String())
 		}
-		return "", fmt.Errorf("%w: %s, and files that it concerns were changed since:%s\nsave them if they are yours, then choose: mpsforge recover --finish, or mpsforge recover --rollback (both overwrite these files)",
+		return "", fmt.Errorf("%w: %s, and files that it concerns were changed since:%s\nsave them if they are yours, then choose: mpsforge "+
+			"recover --finish, or mpsforge recover --rollback (both overwrite these files)",
 			ErrInterrupted, story, lines.String())
 	}
 	if check {

@@ -16,7 +16,8 @@ import (
 
 // snapshotPaths are what a host build takes of a checkout, and the tests that the series adds. A tree that is only a part
 // of PyTorch's may lack what follows the first two.
-var snapshotPaths = []string{"aten/src/ATen", "torchgen", "version.txt", "caffe2/core", "torch/csrc/mps", "torch/mps", "torch/library.py", "test/test_mps_parallel.py", "test/test_mps_streams.py"}
+var snapshotPaths = []string{"aten/src/ATen", "torchgen", "version.txt", "caffe2/core", "torch/csrc/mps", "torch/mps", "torch/library.py",
+	"test/test_mps_parallel.py", "test/test_mps_streams.py"}
 
 // Snapshot is a commit's sources, as far as a host build needs them, in a folder of their own.
 type Snapshot struct {
@@ -53,7 +54,8 @@ func (c *Checkout) Before(ctx context.Context, series *patches.Series, name, cac
 
 // leaveOut gives the sources with the series but for one patch. Each that follows is put on by put, which gives an empty
 // commit to leave it out, too.
-func (c *Checkout) leaveOut(ctx context.Context, series *patches.Series, name, cache string, put func(ctx context.Context, onto, parent, commit string) (string, error)) (*Snapshot, error) {
+func (c *Checkout) leaveOut(ctx context.Context, series *patches.Series, name, cache string, put func(ctx context.Context, onto, parent,
+	commit string) (string, error)) (*Snapshot, error) {
 	base, _ := c.Base()
 	s := &Snapshot{Commit: base}
 	parent := base // with all patches so far

@@ -37,7 +37,8 @@ func (c *Checkout) Stack(ctx context.Context, series *patches.Series, onto strin
 	if onto == "" {
 		onto = c.state.Base
 	} else if _, err := c.repository.ResolveCommit(ctx, onto); err != nil {
-		return nil, fmt.Errorf("%w: %s is not in %s; get upstream's newest: git -C %s fetch --depth=1 https://github.com/pytorch/pytorch.git main, and name it FETCH_HEAD: %w", ErrNoTarget, onto, c.Dir(), c.Dir(), err)
+		return nil, fmt.Errorf("%w: %s is not in %s; get upstream's newest: git -C %s fetch --depth=1 https://github.com/pytorch/pytorch.git main, "+
+			"and name it FETCH_HEAD: %w", ErrNoTarget, onto, c.Dir(), c.Dir(), err)
 	}
 	target := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: onto, Tag: onto}}
 	ported, err := c.Port(ctx, series, target, PortOptions{To: onto, Only: only, Check: true}, sink)
@@ -143,7 +144,8 @@ func (c *Checkout) MakeBranches(ctx context.Context, folder string, wanted []Bra
 		was, exists := at[branch.Name]
 		for _, other := range there {
 			if strings.HasPrefix(branch.Name, other.Name+"/") || strings.HasPrefix(other.Name, branch.Name+"/") {
-				return nil, fmt.Errorf("%w: %s of %s, and git cannot have %s beside it; rename it: git branch -m %s NAME", ErrBranch, other.Name, c.Dir(), branch.Name, other.Name)
+				return nil, fmt.Errorf("%w: %s of %s, and git cannot have %s beside it; rename it: git branch -m %s NAME", ErrBranch, other.Name,
+					c.Dir(), branch.Name, other.Name)
 			}
 		}
 		result.Stale = slices.DeleteFunc(result.Stale, func(name string) bool { return name == branch.Name })

@@ -91,8 +91,9 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 	}
 	status.Baseline, status.Base, status.Proof, status.Source = c.state.Baseline, c.state.Base, c.state.Proof, c.state.Source
 	if port := c.state.Port; port != nil {
-		status.Notes = append(status.Notes, fmt.Sprintf("a port to %s is stopped at %s; fix the files below %s and run mpsforge port --continue, or give it up: mpsforge port --abort",
-			port.To, port.Stopped, c.fixDir(port.Stopped)))
+		status.Notes = append(status.Notes,
+			fmt.Sprintf("a port to %s is stopped at %s; fix the files below %s and run mpsforge port --continue, or give it up: mpsforge port --abort",
+				port.To, port.Stopped, c.fixDir(port.Stopped)))
 	}
 	count := c.applied()
 	c.patchStates(series, count, status)

@@ -48,7 +48,8 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 			return nil, err
 		}
 		if len(differing) > 0 {
-			exact.Deviations = append(exact.Deviations, fmt.Sprintf("the recorded base %s is not the baseline: %d known files differ", c.state.Base, len(differing)))
+			exact.Deviations = append(exact.Deviations, fmt.Sprintf("the recorded base %s is not the baseline: %d known files differ", c.state.Base,
+				len(differing)))
 		}
 	}
 	head := c.state.Base
@@ -67,7 +68,8 @@ func (c *Checkout) CheckExact(ctx context.Context, series *patches.Series) (*Exa
 		if exact.HeadTree == base.Tree {
 			hint = "HEAD is the baseline without patches; run mpsforge apply"
 		}
-		exact.Deviations = append(exact.Deviations, fmt.Sprintf("the tree of HEAD is %s, the baseline with the series is %s: %s", exact.HeadTree, expected.Tree, hint))
+		exact.Deviations = append(exact.Deviations, fmt.Sprintf("the tree of HEAD is %s, the baseline with the series is %s: %s", exact.HeadTree,
+			expected.Tree, hint))
 	}
 	modified, err := c.repository.ModifiedFiles(ctx)
 	if err != nil {
@@ -182,7 +184,8 @@ func (c *Checkout) RecordBaseline(ctx context.Context, series *patches.Series, e
 		}
 		isFile := entry.Mode == git.ModeFile || entry.Mode == git.ModeExecutable
 		if byDigests && (isFile && blobs[path] != entry.ID || !isFile && !slices.Contains(series.Baseline.Absent, path)) {
-			return "", nil, fmt.Errorf("%w: commit %s is not that of %s, and %s is not among the files that the baseline has digests of; record it from the release itself",
+			return "", nil, fmt.Errorf("%w: commit %s is not that of %s, and %s is not among the files that the baseline has digests of; record it "+
+				"from the release itself",
 				ErrNotExact, c.state.Base, identity.Name, path)
 		}
 		if !isFile {

@@ -64,7 +64,8 @@ func TestCgoPackagesImportWhatTheyInclude(t *testing.T) {
 		for other, file := range folders {
 			outside++
 			if !slices.Contains(packages[folder].Imports, "mpsforge/native/"+other) {
-				t.Errorf("native/%s includes native/%s, and does not import mpsforge/native/%s: Go's build cache would not see that header change", folder, file, other)
+				t.Errorf("native/%s includes native/%s, and does not import mpsforge/native/%s: Go's build cache would not see that header change",
+					folder, file, other)
 			}
 			if packages[other] == nil || !slices.Contains(packages[other].EmbedPatterns, "*.h") {
 				t.Errorf("native/%s includes native/%s, and native/%s embeds no *.h: Go's build cache would not see that header change", folder, file, other)

@@ -117,7 +117,8 @@ func comparedWith(fsys fs.FS, baseline string, read error, add func(severity Sev
 func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 	result := &AblationResult{Baseline: baseline, Patches: []AblatedPatch{}, Findings: []LintFinding{}}
 	add := func(severity Severity, do, message string) {
-		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + AblationFile, Rule: RuleAblation, Severity: severity, Message: message, Do: do})
+		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + AblationFile, Rule: RuleAblation, Severity: severity,
+			Message: message, Do: do})
 	}
 	table, err := ReadAblation(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, add)
@@ -136,7 +137,8 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 		state := table.state(p.Name, series.Digest())
 		states[state] = append(states[state], p.Name)
 	}
-	again := fmt.Sprintf("mpsforge verify --baseline %s --stages checkout,runtime --ablate all --quick --seed 7 --report FILE.json, then mpsforge baseline ablation --baseline %[1]s --patches DIR FILE.json", baseline)
+	again := fmt.Sprintf("mpsforge verify --baseline %s --stages checkout,runtime --ablate all --quick --seed 7 --report FILE.json, then mpsforge "+
+		"baseline ablation --baseline %[1]s --patches DIR FILE.json", baseline)
 	for _, one := range []struct {
 		state    string
 		severity Severity
@@ -144,7 +146,9 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 	}{
 		{"changed", SeverityWarning, again, "the series has changed since these patches were left out"},
 		{"never", SeverityWarning, again, "these patches were never left out"},
-		{runFailed, SeverityWarning, "give each a scenario that fails without it, or take it out of the series; mpsforge baseline ablation has the details", "nothing notices that these patches are left out, or not the scenarios that their trailers name"},
+		{runFailed, SeverityWarning,
+			"give each a scenario that fails without it, or take it out of the series; mpsforge baseline ablation has the details",
+			"nothing notices that these patches are left out, or not the scenarios that their trailers name"},
 		{runSkipped, SeverityNote, "", "no scenario notices that these patches are left out; their trailers name the proof of another stage"},
 	} {
 		if names := states[one.state]; len(names) > 0 {

@@ -37,15 +37,19 @@ func TestLintAblation(t *testing.T) {
 		severity Severity
 		finds    string // empty for none
 	}{
-		"noticed":                         {[]AblatedPatch{row("runtime", "passed", now)}, "", ""},
-		"noticed by another stage":        {[]AblatedPatch{row("runtime", "skipped", now), row("operators", "passed", now)}, "", ""},
-		"nothing notices":                 {[]AblatedPatch{row("runtime", "failed", now)}, SeverityWarning, "nothing notices that these patches are left out, or not the scenarios that their trailers name: p"},
-		"one of two stages does not":      {[]AblatedPatch{row("operators", "passed", now), row("runtime", "failed", now)}, SeverityWarning, "nothing notices"},
-		"its proof is in another stage":   {[]AblatedPatch{row("runtime", "skipped", now)}, SeverityNote, "their trailers name the proof of another stage: p"},
-		"another series":                  {[]AblatedPatch{row("runtime", "passed", "old")}, SeverityWarning, "the series has changed since these patches were left out: p"},
-		"one of two rows of another one":  {[]AblatedPatch{row("operators", "passed", now), row("runtime", "passed", "old")}, SeverityWarning, "the series has changed"},
-		"never":                           {[]AblatedPatch{}, SeverityWarning, "these patches were never left out: p"},
-		"a verdict that no command wrote": {[]AblatedPatch{row("runtime", "fine", now)}, SeverityError, `the verdict "fine" for p; the file is not for editing`},
+		"noticed":                  {[]AblatedPatch{row("runtime", "passed", now)}, "", ""},
+		"noticed by another stage": {[]AblatedPatch{row("runtime", "skipped", now), row("operators", "passed", now)}, "", ""},
+		"nothing notices": {[]AblatedPatch{row("runtime", "failed", now)}, SeverityWarning,
+			"nothing notices that these patches are left out, or not the scenarios that their trailers name: p"},
+		"one of two stages does not":    {[]AblatedPatch{row("operators", "passed", now), row("runtime", "failed", now)}, SeverityWarning, "nothing notices"},
+		"its proof is in another stage": {[]AblatedPatch{row("runtime", "skipped", now)}, SeverityNote, "their trailers name the proof of another stage: p"},
+		"another series": {[]AblatedPatch{row("runtime", "passed", "old")}, SeverityWarning,
+			"the series has changed since these patches were left out: p"},
+		"one of two rows of another one": {[]AblatedPatch{row("operators", "passed", now), row("runtime", "passed", "old")}, SeverityWarning,
+			"the series has changed"},
+		"never": {[]AblatedPatch{}, SeverityWarning, "these patches were never left out: p"},
+		"a verdict that no command wrote": {[]AblatedPatch{row("runtime", "fine", now)}, SeverityError,
+			`the verdict "fine" for p; the file is not for editing`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := LintAblation(recordedAblation(t, fsys, c.rows...), "v1.0.0")
@@ -55,7 +59,8 @@ func TestLintAblation(t *testing.T) {
 			switch {
 			case c.finds == "" && len(found.Findings) > 0:
 				t.Errorf("%v", found.Findings)
-			case c.finds != "" && (len(found.Findings) != 1 || found.Findings[0].Severity != c.severity || !strings.Contains(found.Findings[0].Message, c.finds)):
+			case c.finds != "" && (len(found.Findings) != 1 || found.Findings[0].Severity != c.severity || !strings.Contains(found.Findings[0].Message,
+				c.finds)):
 				t.Errorf("%v", found.Findings)
 			}
 			if wants := c.severity == SeverityError; wants != (len(found.Errors()) == 1) {
@@ -99,7 +104,8 @@ func TestAddAblation(t *testing.T) {
 		return AblatedPatch{Patch: patch, Stage: stage, Seed: seed}
 	}
 	var table Ablation
-	table.Add(&Series{Patches: []*Patch{{Name: "gone"}, {Name: "two"}, {Name: "one"}}}, row("two", "runtime", 1), row("gone", "runtime", 1), row("one", "runtime", 1), row("one", "operators", 1))
+	table.Add(&Series{Patches: []*Patch{{Name: "gone"}, {Name: "two"}, {Name: "one"}}}, row("two", "runtime", 1), row("gone", "runtime", 1),
+		row("one", "runtime", 1), row("one", "operators", 1))
 	table.Add(series, row("one", "runtime", 2))
 	var got []string
 	for _, p := range table.Patches {

@@ -40,8 +40,9 @@ func TestApplyConflicts(t *testing.T) {
 			ConflictError{Hunk: 1, Line: 1, Expected: `"x"`, Found: `"x" without a newline`}, ""},
 		"file goes on": {changed("f", numbered(3), numbered(3)+"x\n"), []byte(numbered(3) + "more\n"),
 			ConflictError{Hunk: 1, Line: 4, Expected: "the end of the file", Found: `"more"`}, ""},
-		"file to create exists":   {created("f", "x\n"), []byte("y\n"), ConflictError{Line: 1, Expected: "no file", Found: "a file"}, ""},
-		"file was created before": {created("f", "x\n"), []byte("x\n"), ConflictError{Line: 1, Expected: "no file", Found: "a file", Already: true}, "there already"},
+		"file to create exists": {created("f", "x\n"), []byte("y\n"), ConflictError{Line: 1, Expected: "no file", Found: "a file"}, ""},
+		"file was created before": {created("f", "x\n"), []byte("x\n"), ConflictError{Line: 1, Expected: "no file", Found: "a file", Already: true},
+			"there already"},
 		"file was deleted before": {deleted("f", "x\n"), nil, ConflictError{Line: 1, Expected: "a file", Found: "no file", Already: true}, "there already"},
 		"deleted file goes on":    {deleted("f", "x\n"), []byte("x\ny\n"), ConflictError{Hunk: 1, Line: 2, Expected: "the end of the file", Found: `"y"`}, ""},
 	} {

@@ -99,7 +99,8 @@ func TestIndexLinesWereSeen(t *testing.T) {
 func TestRecordBlobs(t *testing.T) {
 	change := changed("f", "a\nb\n", "a\nc\n")
 	s := &Series{Baseline: Baseline{Tag: "v1"}}
-	p, err := Parse("p", []byte(good(strings.Replace(change, blobID([]byte("a\nc\n")), strings.Repeat("1", 40), 1), changed("g", "x\n", "y\n"), created("new", "x\n"))))
+	p, err := Parse("p", []byte(good(strings.Replace(change, blobID([]byte("a\nc\n")), strings.Repeat("1", 40), 1), changed("g", "x\n", "y\n"),
+		created("new", "x\n"))))
 	if err != nil {
 		t.Fatal(err)
 	}

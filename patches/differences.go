@@ -50,7 +50,8 @@ func LintCompare(fsys fs.FS, baseline string) (*CompareResult, error) {
 	}
 	file := path.Join(baseline, differencesFile)
 	add := func(do, message string, args ...any) {
-		result.Findings = append(result.Findings, LintFinding{File: file, Rule: RuleCompare, Severity: SeverityError, Message: fmt.Sprintf(message, args...), Do: do})
+		result.Findings = append(result.Findings, LintFinding{File: file, Rule: RuleCompare, Severity: SeverityError,
+			Message: fmt.Sprintf(message, args...), Do: do})
 	}
 	for i := range result.Differences {
 		d := &result.Differences[i]
@@ -64,7 +65,8 @@ func LintCompare(fsys fs.FS, baseline string) (*CompareResult, error) {
 	}
 	for _, r := range reasons {
 		if !slices.ContainsFunc(result.Differences, func(d Explained) bool { return d.explainedBy(r) }) {
-			add("run mpsforge lint --compare --fix --patches DIR", "the reason %q is for a difference that does not exist: %s %s (%s)", r.Reason, r.Patch, r.Path, r.Digest)
+			add("run mpsforge lint --compare --fix --patches DIR", "the reason %q is for a difference that does not exist: %s %s (%s)", r.Reason,
+				r.Patch, r.Path, r.Digest)
 		}
 	}
 	return result, nil

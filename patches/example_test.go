@@ -53,5 +53,6 @@ index ce013625030ba8dba906f756967f9e9ca394464a..cc628ccd10742baea8241c5924df992b
 	fmt.Println(err)
 	// Output:
 	// "world\n" <nil>
-	// greeting: hello: hunk 1 (line 10 of the patch) does not apply: line 1 should be "hello", found "goodbye"; restore the file to the baseline, or port the patch
+	// greeting: hello: hunk 1 (line 10 of the patch) does not apply: line 1 should be "hello", found "goodbye"; restore the file
+	// to the baseline, or port the patch
 }

@@ -82,7 +82,8 @@ func TestCompareTellsContentFromWhatFollows(t *testing.T) {
 		{"itself", good(changed("f", old, new)), DegreeNone},
 		{"a line far away differs", good(changed("f", "other\n"+old[len("line x\n"):], "other\n"+new[len("line x\n"):])), DegreeIndex},
 		{"a line above", good(changed("f", "above\n"+old, "above\n"+new)), DegreePlaces},
-		{"a context line", good(changed("f", strings.Replace(old, "x\nchanged", "y\nchanged", 1), strings.Replace(new, strings.Repeat("x", 19)+"\n", "y\n", 1))), DegreeContent},
+		{"a context line", good(changed("f", strings.Replace(old, "x\nchanged", "y\nchanged", 1), strings.Replace(new, strings.Repeat("x", 19)+"\n",
+			"y\n", 1))), DegreeContent},
 		{"another line", good(changed("f", old, replaced(40, map[int]string{20: "changed again\n"}))), DegreeContent},
 		{"a second file", good(changed("f", old, new), created("g", "g\n")), DegreeContent},
 	} {
@@ -93,10 +94,12 @@ func TestCompareTellsContentFromWhatFollows(t *testing.T) {
 		})
 	}
 	context := replaced(40, map[int]string{19: "other\n"})
-	if got := Compare(patch, parsed(t, good(changed("f", context, strings.Replace(context, "line "+strings.Repeat("x", 20)+"\n", "changed\n", 1))))); got.Diff != DegreeContext {
+	other := strings.Replace(context, "line "+strings.Repeat("x", 20)+"\n", "changed\n", 1)
+	if got := Compare(patch, parsed(t, good(changed("f", context, other)))); got.Diff != DegreeContext {
 		t.Errorf("another context line is %s", got.Diff)
 	}
-	if got := Compare(patch, parsed(t, mailed("[MPS] Fix it otherwise", goodBody, changed("f", old, new)))); !slices.Equal(got.Header, []string{"subject"}) || got.Diff != DegreeNone {
+	if got := Compare(patch, parsed(t, mailed("[MPS] Fix it otherwise", goodBody, changed("f", old, new)))); !slices.Equal(got.Header,
+		[]string{"subject"}) || got.Diff != DegreeNone {
 		t.Errorf("another subject: %+v", got)
 	}
 }
@@ -218,7 +221,8 @@ func TestLintCompare(t *testing.T) {
 	}
 	both := func(a, b, reasons string) fstest.MapFS {
 		fsys := fstest.MapFS{}
-		for name, from := range map[string]fstest.MapFS{"v1.0.0": fixture(map[string]string{"f": one}, "p", a), DefaultBaseline: fixture(map[string]string{"f": two}, "p", b)} {
+		for name, from := range map[string]fstest.MapFS{"v1.0.0": fixture(map[string]string{"f": one}, "p", a),
+			DefaultBaseline: fixture(map[string]string{"f": two}, "p", b)} {
 			for file, content := range from {
 				fsys[strings.Replace(file, "v1.0.0", name, 1)] = content
 			}
@@ -247,14 +251,16 @@ func TestLintCompare(t *testing.T) {
 	reason := func(text string) string {
 		return `[{"patch": "p", "path": "f", "digest": "` + digest + `", "reason": "` + text + `"}]`
 	}
-	if result := compare(both(patch(one, "new\nmore\n"), patch(two, "new\n"), reason("so it is"))); len(result.Findings) != 0 || result.Differences[0].Reason != "so it is" {
+	if result := compare(both(patch(one, "new\nmore\n"), patch(two, "new\n"), reason("so it is"))); len(result.Findings) != 0 ||
+		result.Differences[0].Reason != "so it is" {
 		t.Errorf("explained: %+v", result)
 	}
 	for name, fsys := range map[string]fstest.MapFS{
 		"an empty reason": both(patch(one, "new\nmore\n"), patch(two, "new\n"), reason("")),
 		"other lines":     both(patch(one, "new\nyet more\n"), patch(two, "new\n"), reason("so it is")),
 		"a stale reason":  both(patch(one, "new\n"), patch(two, "new\n"), reason("so it is")),
-		"another date":    both(patch(one, "new\n"), strings.Replace(patch(two, "new\n"), "\nDate: ", "\nDate: Mon, 3 Jan 2000 00:00:00 +0000\nX-Was: ", 1), ""),
+		"another date": both(patch(one, "new\n"), strings.Replace(patch(two, "new\n"), "\nDate: ", "\nDate: Mon, 3 Jan 2000 00:00:00 +0000\nX-Was: ",
+			1), ""),
 		"another message": both(mailed("[MPS] Fix", goodBody, changed("f", one, one+"a\n")), good(changed("f", two, two+"a\n")), ""),
 	} {
 		if result := compare(fsys); len(result.Findings) == 0 {

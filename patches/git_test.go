@@ -209,7 +209,8 @@ func TestHeadersAreWhatGitWrites(t *testing.T) {
 		"Re: [MPS] a reply",
 		"[MPS]tight [brackets] later",
 		"[MPS] Body in UTF-8\n\nGröße and 日本語.\n\nScenario: x",
-		"[MPS] Indented and dashed body\n\n    indented\n- a list\n--\n---- more\nFrom here it goes\n\n\n\nafter blanks   \n\nFixes: #1\nScenario: a\n  continued",
+		"[MPS] Indented and dashed body\n\n    indented\n- a list\n--\n---- more\nFrom here it goes\n\n\n\nafter blanks   \n\nFixes: #1\nScenario: " +
+			"a\n  continued",
 		"[MPS] No body but trailers\n\nScenario: x",
 	} {
 		r.write("f", fmt.Sprint(i))

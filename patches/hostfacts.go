@@ -69,7 +69,8 @@ func (s *Series) HostFacts() (HostFacts, error) {
 		return facts, fmt.Errorf("%w: %s", ErrNoHostFacts, s.Baseline.Name)
 	}
 	if err == nil && (facts.Schema != 1 || len(facts.Sources) == 0) {
-		err = fmt.Errorf("%s of %s: schema %d with %d source folders; this mpsforge reads schema 1, with at least one", hostFile, s.Baseline.Name, facts.Schema, len(facts.Sources))
+		err = fmt.Errorf("%s of %s: schema %d with %d source folders; this mpsforge reads schema 1, with at least one", hostFile, s.Baseline.Name,
+			facts.Schema, len(facts.Sources))
 	}
 	for _, path := range facts.First {
 		if err == nil && !slices.Contains(facts.Core, path) {

@@ -166,7 +166,8 @@ func Lint(fsys fs.FS, baseline string, scenarios []string) (*LintResult, error) 
 	if err != nil {
 		return nil, fmt.Errorf("lint %s: read the series: %w", baseline, err)
 	}
-	l := &linter{dir: dir, scenarios: scenarios, result: LintResult{Baseline: baseline, Changed: []PatchChange{}, Findings: []LintFinding{}}, operations: map[string]int{}}
+	l := &linter{dir: dir, scenarios: scenarios, result: LintResult{Baseline: baseline, Changed: []PatchChange{}, Findings: []LintFinding{}},
+		operations: map[string]int{}}
 	l.readFacts(baseline)
 	for _, e := range l.lintSeries(string(text)) {
 		l.lintPatch(e)
@@ -502,12 +503,14 @@ func (l *linter) lintTotals() {
 		l.add(seriesFile, 0, RuleBounds, SeverityError, "make one of two", "%d patches, at most %d are allowed in the series", l.result.Patches, maxPatches)
 	}
 	if l.result.NoTests > maxSeries {
-		l.add(seriesFile, 0, RuleBounds, SeverityError, "make it smaller", "%d changed lines outside test/, at most %d are allowed in the series", l.result.NoTests, maxSeries)
+		l.add(seriesFile, 0, RuleBounds, SeverityError, "make it smaller", "%d changed lines outside test/, at most %d are allowed in the series",
+			l.result.NoTests, maxSeries)
 	}
 	for _, file := range slices.Sorted(maps.Keys(l.operations)) {
 		most := cmp.Or(operationsBounds[file], maxOperations)
 		if n := l.operations[file]; n > most {
-			l.add(seriesFile, 0, RuleBounds, SeverityError, "move the code to a new file", "%d changed lines in %s, at most %d are allowed over the series", n, file, most)
+			l.add(seriesFile, 0, RuleBounds, SeverityError, "move the code to a new file",
+				"%d changed lines in %s, at most %d are allowed over the series", n, file, most)
 		}
 	}
 	l.lintBaseline()

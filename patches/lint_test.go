@@ -91,51 +91,59 @@ func TestLintRules(t *testing.T) {
 		"unknown status":             {body("Upstream-Status: Maybe\n" + scenario), RuleTrailers, "Maybe"},
 		"submitted without URL":      {body("Upstream-Status: Submitted\n" + scenario), RuleTrailers, "Submitted"},
 		"no scenario":                {body("Upstream-Status: Pending"), RuleTrailers, "no Scenario"},
-		"unknown scenario":           {body(pending + "Scenario: slot-conformanse"), RuleTrailers, `no scenario "slot-conformanse" (did you mean "slot-conformance"?)`},
-		"another patch's test file":  {body(pending + "Scenario: test_other.py"), RuleTrailers, `no scenario "test_other.py"`},
-		"misspelt trailer":           {body(pending + scenario + "\nScenarios: y"), RuleTrailers, `no trailer Scenarios (did you mean "Scenario"?)`},
-		"Fixes no issue":             {body(pending + "Fixes: the crash\n" + scenario), RuleTrailers, "the crash"},
-		"path leaves the tree":       {patch(good(created("../x", "x\n"))), RulePath, "component .."},
-		"path into .git":             {patch(good(created("x/.GIT/hooks", "x\n"))), RulePath, "leads into .git"},
-		"path with a backslash":      {patch(strings.NewReplacer("a/NAME", `"a/x\\y"`, "b/NAME", `"b/x\\y"`).Replace(good(created("NAME", "x\n")))), RulePath, "backslash"},
-		"symbolic link":              {mode("120000"), RulePath, "symbolic link"},
-		"submodule":                  {mode("160000"), RulePath, "submodule"},
-		"odd mode":                   {mode("100777"), RuleParse, "100777"},
-		"binary":                     {patch(good("diff --git a/notes b/notes\nindex " + zeroID + ".." + zeroID + " 100644\nGIT binary patch\nliteral 0\nHcmV?d00001\n\n")), RulePath, "binary"},
-		"trailing space":             {patch(good(changed("a.h", tree["a.h"], edited("line 10", "ten ")))), RuleWhitespace, "white space"},
-		"CR":                         {patch(good(changed("a.h", tree["a.h"], edited("line 10", "ten\r")))), RuleWhitespace, "CR"},
+		"unknown scenario": {body(pending + "Scenario: slot-conformanse"), RuleTrailers,
+			`no scenario "slot-conformanse" (did you mean "slot-conformance"?)`},
+		"another patch's test file": {body(pending + "Scenario: test_other.py"), RuleTrailers, `no scenario "test_other.py"`},
+		"misspelt trailer":          {body(pending + scenario + "\nScenarios: y"), RuleTrailers, `no trailer Scenarios (did you mean "Scenario"?)`},
+		"Fixes no issue":            {body(pending + "Fixes: the crash\n" + scenario), RuleTrailers, "the crash"},
+		"path leaves the tree":      {patch(good(created("../x", "x\n"))), RulePath, "component .."},
+		"path into .git":            {patch(good(created("x/.GIT/hooks", "x\n"))), RulePath, "leads into .git"},
+		"path with a backslash": {patch(strings.NewReplacer("a/NAME", `"a/x\\y"`, "b/NAME", `"b/x\\y"`).Replace(good(created("NAME", "x\n")))),
+			RulePath, "backslash"},
+		"symbolic link": {mode("120000"), RulePath, "symbolic link"},
+		"submodule":     {mode("160000"), RulePath, "submodule"},
+		"odd mode":      {mode("100777"), RuleParse, "100777"},
+		"binary": {patch(good("diff --git a/notes b/notes\nindex " + zeroID + ".." + zeroID +
+			" 100644\nGIT binary patch\nliteral 0\nHcmV?d00001\n\n")), RulePath, "binary"},
+		"trailing space": {patch(good(changed("a.h", tree["a.h"], edited("line 10", "ten ")))), RuleWhitespace, "white space"},
+		"CR":             {patch(good(changed("a.h", tree["a.h"], edited("line 10", "ten\r")))), RuleWhitespace, "CR"},
 		"no newline at the end": {patch(good("diff --git a/notes b/notes\nindex " + blobID([]byte(tree["notes"])) + ".." + blobID([]byte("last line\nstill")) +
-			" 100644\n--- a/notes\n+++ b/notes\n@@ -1,2 +1,2 @@\n last line\n-no newline\n\\ No newline at end of file\n+still\n\\ No newline at end of file\n")), RuleWhitespace, "does not end"},
-		"context line differs":     {patch(with(" line 9\n", " line nine\n")), RuleContext, "line 10 of the file is not \"line nine\""},
-		"removed line differs":     {patch(with("-line 10\n", "-line X\n")), RuleContext, "line 11 of the file"},
-		"hunk one line off":        {patch(with("@@ -8,7 +8,7", "@@ -9,7 +9,7")), RuleContext, "line 9 of the file"},
-		"beyond the end":           {patch(with("@@ -8,7 +8,7", "@@ -98,7 +98,7")), RuleContext, "beyond the end"},
-		"newline differs":          {patch(good(changed("notes", "last line\nno newline\n", "last line\nx\n"))), RuleContext, ""},
-		"little context":           {patch(strings.Replace(with(" line 7\n", ""), "@@ -8,7 +8,7", "@@ -9,6 +9,6", 1)), RuleContext, "fewer than three"},
-		"old id differs":           {patch(with(blobID([]byte(tree["a.h"])), zeroID)), RuleContext, "from blob"},
-		"new id of a new file":     {patch(strings.Replace(good(created("absent", "x\n")), blobID([]byte("x\n")), blobID([]byte("y\n")), 1)), RuleContext, "becomes blob"},
-		"mode differs":             {patch(with(" 100644\n", " 100755\n")), RuleContext, "mode 100644"},
-		"creates what is there":    {patch(good(created("a.h", "x\n"))), RuleContext, "exists"},
-		"deletes a part":           {patch(good(deleted("a.h", "int main() {\n"))), RuleContext, ""},
-		"second patch forgets":     {fixture(tree, "one", good(change), "two", good(change)), RuleContext, "is not \"line 10\""},
-		"changes a deleted file":   {fixture(tree, "one", good(deleted("a.h", tree["a.h"])), "two", good(change)), RuleContext, "absent at this point"},
-		"heading of nowhere":       {patch(with("8,7 @@\n", "8,7 @@ int other()\n")), RuleHeading, "int other()"},
-		"patch too long":           {patch(good(created("absent", numbered(601)))), RuleBounds, "601 changed lines"},
-		"series too long":          {long(t), RuleBounds, "outside test/"},
-		"operations file too much": {patch(good(changed(operation, tree[operation], numbered(12)+"x\n"+numbered(40)[len(numbered(12)):]+numbered(15)))), RuleBounds, "changed lines in " + operation},
-		"touched lacks a path":     {alter(patch(good(change)), "baseline.json", `"a.h"`, `"notes"`), RuleBaseline, ""},
-		"touched blob differs":     {alter(patch(good(change)), "baseline.json", blobID([]byte(tree["a.h"])), zeroID), RuleBaseline, "digests.json"},
-		"digests of another tag":   {alter(patch(good(change)), "digests.json", `"tag": "v1.0.0"`, `"tag": "v2"`), RuleBaseline, "v2"},
-		"baseline.json damaged":    {alter(patch(good(change)), "baseline.json", `"schema": 1`, `"schema": 2`), RuleBaseline, "schema"},
+			" 100644\n--- a/notes\n+++ b/notes\n@@ -1,2 +1,2 @@\n last line\n-no newline\n" +
+			"\\ No newline at end of file\n+still\n\\ No newline at end of file\n")), RuleWhitespace, "does not end"},
+		"context line differs": {patch(with(" line 9\n", " line nine\n")), RuleContext, "line 10 of the file is not \"line nine\""},
+		"removed line differs": {patch(with("-line 10\n", "-line X\n")), RuleContext, "line 11 of the file"},
+		"hunk one line off":    {patch(with("@@ -8,7 +8,7", "@@ -9,7 +9,7")), RuleContext, "line 9 of the file"},
+		"beyond the end":       {patch(with("@@ -8,7 +8,7", "@@ -98,7 +98,7")), RuleContext, "beyond the end"},
+		"newline differs":      {patch(good(changed("notes", "last line\nno newline\n", "last line\nx\n"))), RuleContext, ""},
+		"little context":       {patch(strings.Replace(with(" line 7\n", ""), "@@ -8,7 +8,7", "@@ -9,6 +9,6", 1)), RuleContext, "fewer than three"},
+		"old id differs":       {patch(with(blobID([]byte(tree["a.h"])), zeroID)), RuleContext, "from blob"},
+		"new id of a new file": {patch(strings.Replace(good(created("absent", "x\n")), blobID([]byte("x\n")), blobID([]byte("y\n")), 1)),
+			RuleContext, "becomes blob"},
+		"mode differs":           {patch(with(" 100644\n", " 100755\n")), RuleContext, "mode 100644"},
+		"creates what is there":  {patch(good(created("a.h", "x\n"))), RuleContext, "exists"},
+		"deletes a part":         {patch(good(deleted("a.h", "int main() {\n"))), RuleContext, ""},
+		"second patch forgets":   {fixture(tree, "one", good(change), "two", good(change)), RuleContext, "is not \"line 10\""},
+		"changes a deleted file": {fixture(tree, "one", good(deleted("a.h", tree["a.h"])), "two", good(change)), RuleContext, "absent at this point"},
+		"heading of nowhere":     {patch(with("8,7 @@\n", "8,7 @@ int other()\n")), RuleHeading, "int other()"},
+		"patch too long":         {patch(good(created("absent", numbered(601)))), RuleBounds, "601 changed lines"},
+		"series too long":        {long(t), RuleBounds, "outside test/"},
+		"operations file too much": {patch(good(changed(operation, tree[operation], numbered(12)+"x\n"+numbered(40)[len(numbered(12)):]+numbered(15)))),
+			RuleBounds, "changed lines in " + operation},
+		"touched lacks a path":   {alter(patch(good(change)), "baseline.json", `"a.h"`, `"notes"`), RuleBaseline, ""},
+		"touched blob differs":   {alter(patch(good(change)), "baseline.json", blobID([]byte(tree["a.h"])), zeroID), RuleBaseline, "digests.json"},
+		"digests of another tag": {alter(patch(good(change)), "digests.json", `"tag": "v1.0.0"`, `"tag": "v2"`), RuleBaseline, "v2"},
+		"baseline.json damaged":  {alter(patch(good(change)), "baseline.json", `"schema": 1`, `"schema": 2`), RuleBaseline, "schema"},
 		"header of the ABI": {patch(good(changed("aten/src/ATen/mps/MPSEvent.h", event, strings.Replace(event, "int id", "long id", 1)))), RuleABI,
 			`before ["int id;"], after ["long id;"]`},
 		"result nobody has seen": {alter(patch(good(change)), "blobs.json", `"a.h"`, `"notes"`), RuleBlobs, "nobody has seen"},
-		"result made up":         {alter(patch(good(change)), "p.patch", blobID([]byte(edited("line 10", "ten"))), strings.Repeat("1", 40)), RuleBlobs, "with the exact text it became"},
-		"result of another tag":  {alter(patch(good(change)), "blobs.json", `"tag": "v1.0.0"`, `"tag": "v2"`), RuleBlobs, "v2"},
-		"result of no patch":     {alter(patch(good(change)), "blobs.json", `"p"`, `"q"`), RuleBlobs, "not a patch of the series"},
-		"blobs.json damaged":     {alter(patch(good(change)), "blobs.json", `"schema": 1`, `"schema": 2`), RuleBlobs, "schema"},
-		"file without digests":   {patch(good(changed("unknown", "x\n", "y\n"))), RuleUnverified, "no digests"},
-		"new file, path unknown": {alter(alter(patch(good(created("new", "x\n"))), "baseline.json", "\"absent\",\n  \"new\"", `"absent"`), "baseline.json", `"new": null`, `"new": "`+zeroID+`"`), RuleUnverified, "not known"},
+		"result made up": {alter(patch(good(change)), "p.patch", blobID([]byte(edited("line 10", "ten"))), strings.Repeat("1", 40)), RuleBlobs,
+			"with the exact text it became"},
+		"result of another tag": {alter(patch(good(change)), "blobs.json", `"tag": "v1.0.0"`, `"tag": "v2"`), RuleBlobs, "v2"},
+		"result of no patch":    {alter(patch(good(change)), "blobs.json", `"p"`, `"q"`), RuleBlobs, "not a patch of the series"},
+		"blobs.json damaged":    {alter(patch(good(change)), "blobs.json", `"schema": 1`, `"schema": 2`), RuleBlobs, "schema"},
+		"file without digests":  {patch(good(changed("unknown", "x\n", "y\n"))), RuleUnverified, "no digests"},
+		"new file, path unknown": {alter(alter(patch(good(created("new", "x\n"))), "baseline.json", "\"absent\",\n  \"new\"", `"absent"`),
+			"baseline.json", `"new": null`, `"new": "`+zeroID+`"`), RuleUnverified, "not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := lint(t, c.fsys)
@@ -198,7 +206,9 @@ func TestLintAfterAConflict(t *testing.T) {
 // Of a file without digests nobody has seen the result: its hunks are unverified, and its blob id is an error.
 func TestLintOfAFileWithoutDigests(t *testing.T) {
 	result := lint(t, fixture(tree, "p", good(changed("unknown", "x\n", "y\n"))))
-	if !slices.ContainsFunc(result.Of(SeverityError), func(f LintFinding) bool { return f.Rule == RuleBlobs && strings.Contains(f.Message, "nobody has seen") }) {
+	if !slices.ContainsFunc(result.Of(SeverityError), func(f LintFinding) bool {
+		return f.Rule == RuleBlobs && strings.Contains(f.Message, "nobody has seen")
+	}) {
 		t.Errorf("%v", result.Findings)
 	}
 }
@@ -223,7 +233,8 @@ func BenchmarkLint(b *testing.B) {
 	for i := range 13 {
 		path := fmt.Sprintf("dir/file%d.mm", i)
 		text[path] = big
-		patches = append(patches, fmt.Sprintf("p%c", 'a'+i), good(changed(path, big, numbered(500)+strings.Repeat("new line of code\n", 123)+big[len(numbered(623)):])))
+		patches = append(patches, fmt.Sprintf("p%c", 'a'+i), good(changed(path, big, numbered(500)+strings.Repeat("new line of code\n", 123)+
+			big[len(numbered(623)):])))
 	}
 	fsys := fixture(text, patches...)
 	for b.Loop() {

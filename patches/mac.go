@@ -49,7 +49,8 @@ func (s *Series) MacFacts() (MacFacts, error) {
 	}
 	facts.Wheel = classes.Wheel
 	if facts.Schema != 1 || facts.Wheel.URL == "" || len(facts.Wheel.SHA256) != 64 {
-		err = fmt.Errorf("%s of %s: schema %d, wheel %q; this mpsforge reads schema 1, with a wheel and its SHA-256 in %s", macFile, s.Baseline.Name, facts.Schema, facts.Wheel.URL, hostFile)
+		err = fmt.Errorf("%s of %s: schema %d, wheel %q; this mpsforge reads schema 1, with a wheel and its SHA-256 in %s", macFile, s.Baseline.Name,
+			facts.Schema, facts.Wheel.URL, hostFile)
 	}
 	return facts, err
 }

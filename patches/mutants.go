@@ -231,7 +231,8 @@ func candidatesOf(patch string, added []addedLine, seed uint64) []Mutant {
 			if changed := m.change(line.text, strings.HasSuffix(line.path, ".py")); changed != "" && changed != line.text {
 				key := line.path + "\n" + m.kind + "\n" + line.text
 				seen[key]++
-				kinds[m.kind] = append(kinds[m.kind], ranked{Mutant{Patch: patch, Path: line.path, Line: line.line, Kind: m.kind, Old: line.text, New: changed}, rankOf(fmt.Sprint(key, "\n", seen[key]))})
+				kinds[m.kind] = append(kinds[m.kind], ranked{Mutant{Patch: patch, Path: line.path, Line: line.line, Kind: m.kind, Old: line.text,
+					New: changed}, rankOf(fmt.Sprint(key, "\n", seen[key]))})
 			}
 		}
 	}
@@ -404,7 +405,8 @@ func (r *MutantsResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
 	result := &MutantsResult{Baseline: baseline, Mutants: Mutants{Mutants: []Mutant{}}, Findings: []LintFinding{}}
 	add := func(severity Severity, do, message string) {
-		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + MutantsFile, Rule: RuleMutants, Severity: severity, Message: message, Do: do})
+		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + MutantsFile, Rule: RuleMutants, Severity: severity,
+			Message: message, Do: do})
 	}
 	table, err := ReadMutants(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, add)
@@ -420,14 +422,16 @@ func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
 	result.Mutants = table
 	command := "mpsforge baseline mutants --baseline " + baseline + " --patches DIR"
 	if table.SeriesDigest != series.Digest() {
-		add(SeverityWarning, command+fmt.Sprintf(" --draw %d --seed %d, then --judge all", len(table.Mutants), table.Seed), "the series has changed since the mutants were drawn")
+		add(SeverityWarning, command+fmt.Sprintf(" --draw %d --seed %d, then --judge all", len(table.Mutants), table.Seed),
+			"the series has changed since the mutants were drawn")
 		return result, nil
 	}
 	if waiting := table.Names(func(m Mutant) bool { return m.Judged == nil }); len(waiting) > 0 {
 		add(SeverityWarning, command+" --judge all", "these mutants were never judged: "+strings.Join(waiting, ", "))
 	}
 	if unread := table.Names(func(m Mutant) bool { return m.Judged != nil && m.Judged.Verdict == MutantSurvived && m.Reading == "" }); len(unread) > 0 {
-		add(SeverityWarning, "have a test find each, or say with --read why it is no fault", "nothing finds these mutants, and nobody has said why: "+strings.Join(unread, ", "))
+		add(SeverityWarning, "have a test find each, or say with --read why it is no fault", "nothing finds these mutants, and nobody has said why: "+
+			strings.Join(unread, ", "))
 	}
 	return result, nil
 }
@@ -490,5 +494,6 @@ func (m Mutants) Summary() string {
 			}
 		}
 	}
-	return fmt.Sprintf("mutants: %d, judged: %d, found: %d, survived: %d (explained: %d), not compiled: %d", len(m.Mutants), judged, counts[MutantFound], counts[MutantSurvived], read, counts[MutantNotCompiled])
+	return fmt.Sprintf("mutants: %d, judged: %d, found: %d, survived: %d (explained: %d), not compiled: %d", len(m.Mutants), judged,
+		counts[MutantFound], counts[MutantSurvived], read, counts[MutantNotCompiled])
 }

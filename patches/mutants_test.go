@@ -61,7 +61,8 @@ func TestKindsOfMutants(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.line, kinds, c.kind)
 		}
 	}
-	for line, want := range map[string]string{"    if stream is None:": "    if not (stream is None):", "        event.wait(self)": "        pass", "        return stream": ""} {
+	for line, want := range map[string]string{"    if stream is None:": "    if not (stream is None):", "        event.wait(self)": "        pass",
+		"        return stream": ""} {
 		got := ""
 		for _, m := range mutations() {
 			if changed := m.change(line, true); changed != "" {
@@ -195,9 +196,10 @@ func TestLintMutants(t *testing.T) {
 		"found":               {series.Digest(), Mutant{Name: "m01", Judged: judged(MutantFound)}, ""},
 		"does not compile":    {series.Digest(), Mutant{Name: "m01", Judged: judged(MutantNotCompiled)}, ""},
 		"survived, explained": {series.Digest(), Mutant{Name: "m01", Judged: judged(MutantSurvived), Reading: "no fault"}, ""},
-		"survived":            {series.Digest(), Mutant{Name: "m01", Judged: judged(MutantSurvived)}, "nothing finds these mutants, and nobody has said why: m01"},
-		"not judged":          {series.Digest(), Mutant{Name: "m01"}, "these mutants were never judged: m01"},
-		"another series":      {"old", Mutant{Name: "m01"}, "the series has changed since the mutants were drawn"},
+		"survived": {series.Digest(), Mutant{Name: "m01", Judged: judged(MutantSurvived)},
+			"nothing finds these mutants, and nobody has said why: m01"},
+		"not judged":     {series.Digest(), Mutant{Name: "m01"}, "these mutants were never judged: m01"},
+		"another series": {"old", Mutant{Name: "m01"}, "the series has changed since the mutants were drawn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text bytes.Buffer
@@ -209,7 +211,8 @@ func TestLintMutants(t *testing.T) {
 			switch {
 			case err != nil:
 				t.Fatal(err)
-			case c.finds == "" && len(found.Findings) > 0, c.finds != "" && (len(found.Findings) != 1 || found.Findings[0].Severity != SeverityWarning || found.Findings[0].Message != c.finds):
+			case c.finds == "" && len(found.Findings) > 0, c.finds != "" &&
+				(len(found.Findings) != 1 || found.Findings[0].Severity != SeverityWarning || found.Findings[0].Message != c.finds):
 				t.Errorf("%v", found.Findings)
 			}
 		})

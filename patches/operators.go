@@ -60,7 +60,8 @@ func (s *Series) KnownOperators() (KnownOperators, error) {
 		case all && (f.DType != "" || f.Threads != 0 || f.Seed != 0 || !f.Flaky):
 			return known, fmt.Errorf("%s of %s: a failure of any operator is flaky and has no dtype, threads and seed", operatorsFile, s.Baseline.Name)
 		case f.Operator == "" || f.Form == "" || len(f.Seen) == 0 || f.Reason == "", !all && (f.DType == "" || f.Threads < 2):
-			return known, fmt.Errorf("%s of %s: %q needs operator, dtype, form, threads from 2 on, seen and a reason", operatorsFile, s.Baseline.Name, f.Operator)
+			return known, fmt.Errorf("%s of %s: %q needs operator, dtype, form, threads from 2 on, seen and a reason", operatorsFile, s.Baseline.Name,
+				f.Operator)
 		}
 	}
 	return known, nil

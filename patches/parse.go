@@ -166,7 +166,8 @@ func (p *parser) fault(rule string, i int, do, why string, args ...any) error {
 const diffGit = "diff --git "
 
 var (
-	extended = lazy(`^(old mode|new mode|new file mode|deleted file mode|similarity index|dissimilarity index|rename from|rename to|copy from|copy to|index|---|\+\+\+) `)
+	extended = lazy(
+		`^(old mode|new mode|new file mode|deleted file mode|similarity index|dissimilarity index|rename from|rename to|copy from|copy to|index|---|\+\+\+) `)
 	hunkRE   = lazy(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@( .*)?\n$`)
 	binaryRE = lazy(`^(literal|delta) \d+\n$`)
 	base85RE = lazy("^[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+\n$")
@@ -215,7 +216,8 @@ func (p *parser) parseFile(i int) (f *File, next int, err error) {
 	}
 	switch {
 	case f.OldMode != 0 && f.NewMode != 0 && fileType(f.OldMode) != fileType(f.NewMode):
-		return nil, 0, p.fault(RuleParse, start, "delete one and create the other", "%s is %s that becomes %s", f.Path(), fileType(f.OldMode), fileType(f.NewMode))
+		return nil, 0, p.fault(RuleParse, start, "delete one and create the other", "%s is %s that becomes %s", f.Path(), fileType(f.OldMode),
+			fileType(f.NewMode))
 	case f.IsNew && f.IsDelete:
 		return nil, 0, p.fault(RuleParse, start, "export the commit again", "the diff that starts here both creates and deletes")
 	case f.gitLine(quote) != p.line(start) && f.gitLine(quotePath) != p.line(start),

@@ -190,7 +190,8 @@ func LintRuns(fsys fs.FS, baseline string, stages []string) (*RunsResult, error)
 	}
 	for _, state := range []RunState{RunChanged, RunNever, RunFailed} {
 		if names := result.Of(state); len(names) > 0 {
-			what := map[RunState]string{RunChanged: "the series has changed since these stages were run", RunNever: "these stages were never run on the baseline's tree",
+			what := map[RunState]string{RunChanged: "the series has changed since these stages were run",
+				RunNever:  "these stages were never run on the baseline's tree",
 				RunFailed: "these stages failed in their last run"}[state]
 			add(SeverityWarning, result.do(), what+": "+strings.Join(names, ", "))
 		}
@@ -200,7 +201,8 @@ func LintRuns(fsys fs.FS, baseline string, stages []string) (*RunsResult, error)
 
 // do names the commands that run the stages and record that.
 func (r *RunsResult) do() string {
-	do := fmt.Sprintf("run them and record that: mpsforge verify --baseline %s --report FILE.json, then mpsforge baseline runs --baseline %[1]s --patches DIR FILE.json", r.Baseline)
+	do := fmt.Sprintf("run them and record that: mpsforge verify --baseline %s --report FILE.json, then mpsforge baseline runs --baseline %[1]s "+
+		"--patches DIR FILE.json", r.Baseline)
 	if r.Baseline == DefaultBaseline {
 		do += "; in mpsforge's repository make test-" + r.Baseline + " does both"
 	}

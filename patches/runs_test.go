@@ -43,14 +43,16 @@ func TestLintRuns(t *testing.T) {
 		want  RunState // of the stage two; one has passed
 		finds string   // in the warning; empty for none
 	}{
-		"passed":                       {[]Run{of(now, ran("one", "passed"), ran("two", "passed"))}, RunPassed, ""},
-		"another series":               {[]Run{of(now, ran("one", "passed")), of("old", ran("two", "passed"))}, RunChanged, "the series has changed since these stages were run: two"},
-		"failed":                       {[]Run{of(now, ran("one", "passed"), ran("two", "failed"))}, RunFailed, "failed in their last run: two"},
-		"failed with one of two seeds": {[]Run{of(now, ran("one", "passed"), ran("two", "passed")), of(now, ran("two", "failed"))}, RunFailed, "failed in their last run: two"},
-		"never":                        {[]Run{of(now, ran("one", "passed"))}, RunNever, "never run on the baseline's tree: two"},
-		"skipped is never":             {[]Run{of(now, ran("one", "passed"), ran("two", "skipped"))}, RunNever, "never run on the baseline's tree: two"},
-		"not reached is never":         {[]Run{of(now, ran("one", "passed"), ran("two", "not run"))}, RunNever, "never run on the baseline's tree: two"},
-		"excused":                      {[]Run{of(now, ran("one", "passed"), excused)}, RunExcused, ""},
+		"passed": {[]Run{of(now, ran("one", "passed"), ran("two", "passed"))}, RunPassed, ""},
+		"another series": {[]Run{of(now, ran("one", "passed")), of("old", ran("two", "passed"))}, RunChanged,
+			"the series has changed since these stages were run: two"},
+		"failed": {[]Run{of(now, ran("one", "passed"), ran("two", "failed"))}, RunFailed, "failed in their last run: two"},
+		"failed with one of two seeds": {[]Run{of(now, ran("one", "passed"), ran("two", "passed")), of(now, ran("two", "failed"))}, RunFailed,
+			"failed in their last run: two"},
+		"never":                {[]Run{of(now, ran("one", "passed"))}, RunNever, "never run on the baseline's tree: two"},
+		"skipped is never":     {[]Run{of(now, ran("one", "passed"), ran("two", "skipped"))}, RunNever, "never run on the baseline's tree: two"},
+		"not reached is never": {[]Run{of(now, ran("one", "passed"), ran("two", "not run"))}, RunNever, "never run on the baseline's tree: two"},
+		"excused":              {[]Run{of(now, ran("one", "passed"), excused)}, RunExcused, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := LintRuns(recordedRuns(t, fsys, c.runs...), "v1.0.0", []string{"one", "two"})

@@ -38,7 +38,8 @@ func (s *Series) UpstreamFacts() (UpstreamFacts, error) {
 		err = fmt.Errorf("%s of %s: schema %d; this mpsforge reads schema 1", UpstreamFile, s.Baseline.Name, facts.Schema)
 	}
 	seen := map[string]string{}
-	for section, groups := range map[string]map[string][]string{"failures": facts.Failures, "unexpected_successes": facts.UnexpectedSuccesses, "flaky": facts.Flaky, "left_out": facts.LeftOut} {
+	for section, groups := range map[string]map[string][]string{"failures": facts.Failures, "unexpected_successes": facts.UnexpectedSuccesses,
+		"flaky": facts.Flaky, "left_out": facts.LeftOut} {
 		for reason, tests := range groups {
 			for _, test := range tests {
 				where := section + ", " + reason

@@ -87,7 +87,9 @@ func chromium(t *testing.T) context.Context {
 	if program == "" {
 		t.Skip("there is no Chromium: apt-get install chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(3*time.Minute)) // a busy machine takes its time
+	// a busy machine takes its time
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.WSURLReadTimeout(3*time.Minute))
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	browser, end := chromedp.NewContext(allocator)
@@ -147,7 +149,8 @@ func TestPrintedPageIsOpen(t *testing.T) {
 		if err := chromedp.Do(tab, chromedp.Navigate("file://"+file)); err != nil {
 			t.Fatal(err)
 		}
-		shown, err := chromedp.Run(tab, chromedp.Evaluate[bool](`document.querySelector("details:not([open]) table, details:not([open]) dl").checkVisibility()`))
+		shown, err := chromedp.Run(tab,
+			chromedp.Evaluate[bool](`document.querySelector("details:not([open]) table, details:not([open]) dl").checkVisibility()`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +183,8 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "page.html")
-			page := "<!DOCTYPE html><html lang=en><head><meta name=viewport content='width=device-width'><style>body{background:#fff;color:#000}</style></head><body><main>" + c.page
+			page := "<!DOCTYPE html><html lang=en><head><meta name=viewport " +
+				"content='width=device-width'><style>body{background:#fff;color:#000}</style></head><body><main>" + c.page
 			if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 				t.Fatal(err)
 			}

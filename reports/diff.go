@@ -49,7 +49,8 @@ type Change struct {
 
 // Compare says what has changed from one report to another.
 func Compare(before, after *Report) *Comparison {
-	c := &Comparison{Before: side(before), After: side(after), Differences: differences(before, after), Regressions: []Change{}, Fixed: []Change{}, New: []Change{}, Other: []Change{}}
+	c := &Comparison{Before: side(before), After: side(after), Differences: differences(before, after), Regressions: []Change{}, Fixed: []Change{},
+		New: []Change{}, Other: []Change{}}
 	sameForm := before.Quick == after.Quick
 	for i := range before.Stages {
 		c.stage(&before.Stages[i], after.Stage(before.Stages[i].Name), sameForm)
@@ -116,7 +117,8 @@ func (c *Comparison) stage(before, after *Stage, sameForm bool) {
 		c.Regressions = append(c.Regressions, change)
 		return
 	case !ran(before) && after.Verdict == Passed:
-		c.New = append(c.New, Change{Stage: after.Name, Before: string(before.Verdict), After: string(after.Verdict), Detail: "checks: " + checkCounts(after.Checks)})
+		c.New = append(c.New, Change{Stage: after.Name, Before: string(before.Verdict), After: string(after.Verdict), Detail: "checks: " +
+			checkCounts(after.Checks)})
 		return
 	}
 	was, earlier := keyed(before.Checks)
@@ -233,7 +235,8 @@ func (c *Comparison) cells(stage string, was, is *Check, sameForm bool) {
 // speeds compares the points of lines that both reports have, by the 95 % intervals of their means.
 func (c *Comparison) speeds(before, after *Report) {
 	compared, single := 0, 0
-	sameMachine := before.Machine.System == after.Machine.System && before.Machine.Cores == after.Machine.Cores && before.Machine.MetalRan == after.Machine.MetalRan
+	sameMachine := before.Machine.System == after.Machine.System && before.Machine.Cores == after.Machine.Cores &&
+		before.Machine.MetalRan == after.Machine.MetalRan
 	for _, stage := range before.Stages {
 		other := after.Stage(stage.Name)
 		if other == nil {
@@ -257,7 +260,8 @@ func (c *Comparison) speeds(before, after *Report) {
 					wasLow, wasHigh := interval(point.Samples)
 					low, high := interval(now.Samples)
 					change := Change{Stage: stage.Name, Name: plot.Title, Subject: fmt.Sprintf("%s, %g %s", line.Name, point.X, plot.X),
-						Before: fmt.Sprintf("%s (%s to %s)", number(point.Y), number(wasLow), number(wasHigh)), After: fmt.Sprintf("%s (%s to %s)", number(now.Y), number(low), number(high))}
+						Before: fmt.Sprintf("%s (%s to %s)", number(point.Y), number(wasLow), number(wasHigh)), After: fmt.Sprintf("%s (%s to %s)",
+							number(now.Y), number(low), number(high))}
 					switch {
 					case high < wasLow:
 						change.Detail = fmt.Sprintf("slower by %.0f %%, more than the 95 %% intervals explain", 100*(1-now.Y/point.Y))
@@ -292,7 +296,8 @@ func (s *Stage) point(title, line string, x float64) *PlotPoint {
 }
 
 // student holds the 97.5 % quantiles of Student's t for 1 to 20 degrees of freedom.
-var student = []float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086}
+var student = []float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101,
+	2.093, 2.086}
 
 // interval is the 95 % confidence interval of the mean of at least two samples; of more than 21 a little too wide.
 func interval(samples []float64) (low, high float64) {
@@ -317,7 +322,8 @@ func (c *Comparison) Summary() string {
 func (c *Comparison) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[map[bool]Verdict{true: Passed, false: Failed}[len(c.Regressions) == 0]], c.Summary())
-	fmt.Fprintf(&b, "- before: %s, %s: %s\n- after: %s, %s: %s\n", c.Before.Path, c.Before.Started, c.Before.Summary, c.After.Path, c.After.Started, c.After.Summary)
+	fmt.Fprintf(&b, "- before: %s, %s: %s\n- after: %s, %s: %s\n", c.Before.Path, c.Before.Started, c.Before.Summary, c.After.Path, c.After.Started,
+		c.After.Summary)
 	for _, note := range c.Notes {
 		fmt.Fprintf(&b, "- %s\n", note)
 	}
@@ -336,7 +342,8 @@ func (c *Comparison) WriteMarkdown(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "\n#### %s\n\n| stage | check | before | after | detail |\n| --- | --- | --- | --- | --- |\n", group.title)
 		for _, change := range group.changes {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", change.Stage, cell(joined(change.Name, change.Subject)), cell(change.Before), cell(change.After), cell(change.Detail))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", change.Stage, cell(joined(change.Name, change.Subject)), cell(change.Before),
+				cell(change.After), cell(change.Detail))
 		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

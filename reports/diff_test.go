@@ -30,7 +30,8 @@ func at(threads int, outcome reports.Outcome) reports.Cell {
 }
 
 func speeds(samples ...float64) reports.Stage {
-	return reports.Stage{Plots: []reports.Plot{{Title: "Speed", X: "threads", Lines: []reports.PlotLine{{Name: "linear", Points: []reports.PlotPoint{{X: 4, Y: samples[len(samples)/2], Samples: samples}}}}}}}
+	return reports.Stage{Plots: []reports.Plot{{Title: "Speed", X: "threads",
+		Lines: []reports.PlotLine{{Name: "linear", Points: []reports.PlotPoint{{X: 4, Y: samples[len(samples)/2], Samples: samples}}}}}}}
 }
 
 // One row a rule: what counts as a regression, what is fixed, new or of no weight.
@@ -40,23 +41,34 @@ func TestCompare(t *testing.T) {
 		before, after report
 		want          string // "worse", "fixed", "new" and "other" with the changes
 	}{
-		"the same":               {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed)), ""},
-		"a pass that fails":      {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Failed)), "worse: a passed->failed"},
-		"a pass that is skipped": {of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Passed)), of(reports.Stage{}, check("a", reports.Skipped), check("b", reports.Passed)), "worse: a passed->skipped"},
-		"a skip that fails":      {of(reports.Stage{}, check("a", reports.Skipped), check("b", reports.Failed)), of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Failed)), "worse: a skipped->failed"},
-		"a check that is gone":   {of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Passed)), of(reports.Stage{}, check("b", reports.Passed)), "worse: a passed->gone"},
-		"a stage not asked for":  {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{Verdict: reports.NotRun}), "worse:  passed->not run"},
-		"a stage that breaks down": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{Verdict: reports.Failed, Reason: "no compiler"}, check("a", reports.Passed)),
+		"the same":          {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed)), ""},
+		"a pass that fails": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Failed)), "worse: a passed->failed"},
+		"a pass that is skipped": {of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Passed)),
+			of(reports.Stage{}, check("a", reports.Skipped), check("b", reports.Passed)), "worse: a passed->skipped"},
+		"a skip that fails": {of(reports.Stage{}, check("a", reports.Skipped), check("b", reports.Failed)),
+			of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Failed)), "worse: a skipped->failed"},
+		"a check that is gone": {of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Passed)),
+			of(reports.Stage{}, check("b", reports.Passed)), "worse: a passed->gone"},
+		"a stage not asked for": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{Verdict: reports.NotRun}), "worse:  passed->not run"},
+		"a stage that breaks down": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{Verdict: reports.Failed, Reason: "no compiler"},
+			check("a", reports.Passed)),
 			"worse:  passed->failed"},
-		"a new check that fails":  {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Failed)), "worse: b not there->failed"},
-		"a new check that passes": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Passed)), "new: b not there->passed"},
-		"a failure fixed":         {of(reports.Stage{}, check("a", reports.Failed)), of(reports.Stage{}, check("a", reports.Passed)), "fixed: a failed->passed"},
-		"a failure not looked at": {of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Passed)), of(reports.Stage{}, check("a", reports.Skipped), check("b", reports.Passed)), "other: a failed->skipped"},
-		"fewer thread counts": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed), at(8, reports.OutcomePassed))), of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed))),
+		"a new check that fails": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed),
+			check("b", reports.Failed)), "worse: b not there->failed"},
+		"a new check that passes": {of(reports.Stage{}, check("a", reports.Passed)), of(reports.Stage{}, check("a", reports.Passed),
+			check("b", reports.Passed)), "new: b not there->passed"},
+		"a failure fixed": {of(reports.Stage{}, check("a", reports.Failed)), of(reports.Stage{}, check("a", reports.Passed)),
+			"fixed: a failed->passed"},
+		"a failure not looked at": {of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Passed)),
+			of(reports.Stage{}, check("a", reports.Skipped), check("b", reports.Passed)), "other: a failed->skipped"},
+		"fewer thread counts": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed), at(8, reports.OutcomePassed))),
+			of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomePassed))),
 			"worse: a passed->not run"},
-		"another end of stock": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomeCrashed))), of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomeRace))),
+		"another end of stock": {of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomeCrashed))),
+			of(reports.Stage{}, check("a", reports.Passed, at(4, reports.OutcomeRace))),
 			"other: a † 0/1->⇄ 0/1"},
-		"clearly slower": {of(speeds(100, 101, 102), check("a", reports.Passed)), of(speeds(50, 51, 52), check("a", reports.Passed)), "worse: Speed 101 (98.5 to 103)->51 (48.5 to 53.5)"},
+		"clearly slower": {of(speeds(100, 101, 102), check("a", reports.Passed)), of(speeds(50, 51, 52), check("a", reports.Passed)),
+			"worse: Speed 101 (98.5 to 103)->51 (48.5 to 53.5)"},
 		"perhaps slower": {of(speeds(80, 101, 120), check("a", reports.Passed)), of(speeds(60, 91, 110), check("a", reports.Passed)), ""},
 		"measured once":  {of(speeds(100), check("a", reports.Passed)), of(speeds(50), check("a", reports.Passed)), ""},
 	} {
@@ -108,12 +120,14 @@ func TestSpeedsOfAnotherMachine(t *testing.T) {
 
 // The Markdown form begins with what got worse.
 func TestComparisonAsMarkdown(t *testing.T) {
-	compared := reports.Compare(of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Failed)), of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Passed)))
+	compared := reports.Compare(of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Failed)),
+		of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Passed)))
 	var text strings.Builder
 	if err := compared.WriteMarkdown(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(text.String(), "### mpsforge: ✗ regressions: 1, fixed: 1") || strings.Index(text.String(), "#### Regressions") > strings.Index(text.String(), "#### Fixed") {
+	if !strings.HasPrefix(text.String(), "### mpsforge: ✗ regressions: 1, fixed: 1") || strings.Index(text.String(),
+		"#### Regressions") > strings.Index(text.String(), "#### Fixed") {
 		t.Error(text.String())
 	}
 }

@@ -21,13 +21,16 @@ const hostile = "<script>alert(1)</script> & \"'` ]]> \x1b[2J\x00 \xff\xfe | </t
 // grown is a report with stock, patched, cells, findings and charts.
 func grown() *reports.Report {
 	report := example()
-	python := reports.Stage{Name: "python", Question: "?", Seconds: 2, Tables: []reports.Table{{Title: "A table", Columns: []string{"a", "b"}, Rows: [][]string{{"1", hostile}}}},
+	python := reports.Stage{Name: "python", Question: "?", Seconds: 2, Tables: []reports.Table{{Title: "A table", Columns: []string{"a", "b"},
+		Rows: [][]string{{"1", hostile}}}},
 		Plots: []reports.Plot{{Title: "Speed", Unit: "operations a second", X: "threads", Lines: []reports.PlotLine{
 			{Name: "linear", Points: []reports.PlotPoint{{X: 1, Y: 100, Samples: []float64{90, 100, 120}}, {X: 2, Y: 150}}},
 			{Name: hostile, Points: []reports.PlotPoint{{X: 1, Y: 50}}}}}}}
 	python.Add(reports.Check{Name: "linear", Subject: "stock", Verdict: reports.Passed, Detail: "fails", Cells: []reports.Cell{
-		{Threads: 1, Outcome: reports.OutcomePassed, Of: 2}, {Threads: 4, Outcome: reports.OutcomeCrashed, Bad: 1, Of: 3, Signature: "6 encode-after-commit", Detail: hostile}},
-		Findings: []reports.Finding{{Kind: "violation", Threads: 4, Message: hostile, First: "commit by thread 1", Second: "encode by thread 2", Signature: "6 encode-after-commit"}}})
+		{Threads: 1, Outcome: reports.OutcomePassed, Of: 2}, {Threads: 4, Outcome: reports.OutcomeCrashed, Bad: 1, Of: 3,
+			Signature: "6 encode-after-commit", Detail: hostile}},
+		Findings: []reports.Finding{{Kind: "violation", Threads: 4, Message: hostile, First: "commit by thread 1", Second: "encode by thread 2",
+			Signature: "6 encode-after-commit"}}})
 	python.Add(reports.Check{Name: "linear", Subject: "patched", Verdict: reports.Failed, Detail: "wrong numbers", Output: hostile, Cells: []reports.Cell{
 		{Threads: 1, Outcome: reports.OutcomePassed, Of: 2}, {Threads: 4, Outcome: reports.OutcomeWrongValues, Bad: 2, Of: 2}}})
 	var many []reports.Cell
@@ -119,7 +122,8 @@ func TestAnswer(t *testing.T) {
 		python.Add(reports.Check{Name: name, Subject: "stock", Verdict: reports.Passed, Cells: cells(outcome)})
 		python.Add(reports.Check{Name: name, Subject: "patched", Verdict: reports.Passed, Cells: cells(reports.OutcomePassed)})
 	}
-	report := reports.Report{Command: "mpsforge verify --seed 7", Stages: []reports.Stage{{Name: "series", Verdict: reports.Passed}, python, {Name: "mac", Verdict: reports.Skipped, Reason: "no wheel"}}}
+	report := reports.Report{Command: "mpsforge verify --seed 7", Stages: []reports.Stage{{Name: "series", Verdict: reports.Passed}, python,
+		{Name: "mac", Verdict: reports.Skipped, Reason: "no wheel"}}}
 	check := func(verification string, answer ...string) {
 		t.Helper()
 		report.Conclude(nil)

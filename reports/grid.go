@@ -9,7 +9,8 @@ import (
 )
 
 // outcomeMarks show outcomes where colour alone would not do.
-var outcomeMarks = map[Outcome]string{OutcomePassed: "✓", OutcomeFailed: "✗", OutcomeWrongValues: "≠", OutcomeCrashed: "†", OutcomeHung: "∞", OutcomeRace: "⇄", OutcomeViolation: "!", OutcomeSkipped: "○"}
+var outcomeMarks = map[Outcome]string{OutcomePassed: "✓", OutcomeFailed: "✗", OutcomeWrongValues: "≠", OutcomeCrashed: "†", OutcomeHung: "∞",
+	OutcomeRace: "⇄", OutcomeViolation: "!", OutcomeSkipped: "○"}
 
 // outcomeLegend explains them, in a fixed order.
 var outcomeLegend = []Outcome{OutcomePassed, OutcomeFailed, OutcomeWrongValues, OutcomeCrashed, OutcomeHung, OutcomeRace, OutcomeViolation, OutcomeSkipped}

@@ -126,7 +126,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 func (r *Report) page() page {
-	p := page{Report: r, Style: template.CSS(pageStyle + lineStyle), Mark: marks[r.Verdict], Headline: r.headline(), Found: r.Answer(), About: r.identity(), Legend: legend()}
+	p := page{Report: r, Style: template.CSS(pageStyle + lineStyle), Mark: marks[r.Verdict], Headline: r.headline(), Found: r.Answer(),
+		About: r.identity(), Legend: legend()}
 	for i := range r.Stages {
 		stage := &r.Stages[i]
 		s := section{Stage: stage, Mark: marks[stage.Verdict], Counts: checkCounts(stage.Checks), Ran: ran(stage), Open: stage.Verdict == Failed}

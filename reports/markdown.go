@@ -21,7 +21,8 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "\n#### Stages\n\n| stage | verdict | seconds | counts | reason |\n| --- | --- | ---: | --- | --- |\n")
 	for _, stage := range r.Stages {
-		fmt.Fprintf(&b, "| %s | %s %s | %.1f | %s | %s |\n", stage.Name, marks[stage.Verdict], stage.Verdict, stage.Seconds, counts(stage.Counts), cell(stage.Reason))
+		fmt.Fprintf(&b, "| %s | %s %s | %.1f | %s | %s |\n", stage.Name, marks[stage.Verdict], stage.Verdict, stage.Seconds, counts(stage.Counts),
+			cell(stage.Reason))
 	}
 	for _, stage := range r.Stages {
 		if len(stage.Checks)+len(stage.Facts)+len(stage.Tables)+len(stage.Plots) > 0 {
@@ -42,7 +43,8 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 
 // headline is the report in one line.
 func (r *Report) headline() string {
-	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", strings.TrimPrefix(r.Verification(), "verification "), r.Identity.Baseline, len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
+	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", strings.TrimPrefix(r.Verification(), "verification "), r.Identity.Baseline,
+		len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
 }
 
 // identity lists what was verified, with what and where, as names and values; without those that are not known.
@@ -101,7 +103,8 @@ func (s *Stage) section(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\n| check | subject | rule | verdict | seconds | detail |\n| --- | --- | --- | --- | ---: | --- |\n")
 	for _, check := range s.Checks {
-		fmt.Fprintf(b, "| %s | %s | %s | %s %s | %.2f | %s |\n", cell(check.Name), check.Subject, check.Rule, marks[check.Verdict], check.Verdict, check.Seconds, cell(check.Detail))
+		fmt.Fprintf(b, "| %s | %s | %s | %s %s | %.2f | %s |\n", cell(check.Name), check.Subject, check.Rule, marks[check.Verdict], check.Verdict,
+			check.Seconds, cell(check.Detail))
 	}
 	for _, check := range s.Checks {
 		if check.Verdict != Failed || check.Output == "" && check.Artifact == "" && len(check.Findings) == 0 {

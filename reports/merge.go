@@ -23,8 +23,9 @@ func Merge(shards []*Report, names []string, required ...string) (*Report, error
 		return nil, err
 	}
 	first := ordered[0]
-	merged := &Report{Schema: Schema, Tool: first.Tool, Started: first.Started, Quick: first.Quick, Seed: first.Seed, Identity: first.Identity, Machine: first.Machine,
-		Merged: len(ordered), Settings: first.Settings, Choices: withoutShard(first.Choices), Limits: slices.Clone(first.Limits)}
+	merged := &Report{Schema: Schema, Tool: first.Tool, Started: first.Started, Quick: first.Quick, Seed: first.Seed, Identity: first.Identity,
+		Machine: first.Machine,
+		Merged:  len(ordered), Settings: first.Settings, Choices: withoutShard(first.Choices), Limits: slices.Clone(first.Limits)}
 	for _, r := range ordered {
 		merged.Seconds += r.Seconds
 		if r.Started.Before(merged.Started) {
@@ -137,7 +138,9 @@ func mergeStage(parts []*Stage) (merged Stage, asked bool, err error) {
 			divided = s.Part
 		}
 		if s.Part.Of != divided.Of || s.Part.Digest != divided.Digest {
-			return merged, false, fmt.Errorf("%w: of stage %s shard %s divided %d jobs, another shard %d, or others of the same number: what they ran was not the same", ErrMerge, s.Name, label(at), s.Part.Of, divided.Of)
+			return merged, false,
+				fmt.Errorf("%w: of stage %s shard %s divided %d jobs, another shard %d, or others of the same number: what they ran was not the same",
+					ErrMerge, s.Name, label(at), s.Part.Of, divided.Of)
 		}
 		jobs += s.Part.Jobs
 	}
@@ -298,7 +301,8 @@ func mergeChecks(parts []*Stage, label func(int) string) []Check {
 	for _, k := range order {
 		j := found[k]
 		if len(j.checks) == 0 {
-			all = append(all, Check{Name: k.name, Subject: k.subject, Rule: k.rule, Verdict: Failed, Detail: fmt.Sprintf("shard %s was to judge it, and did not", label(j.owner-1))})
+			all = append(all, Check{Name: k.name, Subject: k.subject, Rule: k.rule, Verdict: Failed,
+				Detail: fmt.Sprintf("shard %s was to judge it, and did not", label(j.owner-1))})
 			continue
 		}
 		one := j.checks[0]

@@ -17,13 +17,17 @@ import (
 // shard judges what only one can.
 func shards() (all []*reports.Report, names []string) {
 	for i, jobs := range []int{4, 5, 1} {
-		r := &reports.Report{Schema: reports.Schema, Tool: reports.Tool{Name: "mpsforge", Version: "v1", Commit: "c"}, Started: time.Date(2026, 1, 2, 3, 4-i, 0, 0, time.UTC), Seconds: 2, Seed: 7,
+		r := &reports.Report{Schema: reports.Schema, Tool: reports.Tool{Name: "mpsforge", Version: "v1", Commit: "c"}, Started: time.Date(2026, 1, 2, 3,
+			4-i, 0, 0, time.UTC), Seconds: 2, Seed: 7,
 			Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: "d", Patches: []string{"one"}}, Limits: []string{"It shows nothing else."},
 			Choices: map[string]string{"shard": fmt.Sprintf("%d/3", i+1), "operators": "add"}, Shard: &reports.Shard{Index: i + 1, Of: 3},
-			Stages: []reports.Stage{{Name: "checkout", Question: "?", Verdict: reports.Passed, Checks: []reports.Check{{Name: "exact", Verdict: reports.Passed}}},
-				{Name: "operators", Question: "?", Seconds: 1, Part: &reports.Part{Jobs: jobs, Of: 10, Digest: "jobs", Done: true}, Counts: map[string]int64{"jobs": int64(jobs)},
-					Facts: []reports.Fact{{Name: "entries", Value: "10"}, {Name: "library", Value: fmt.Sprint("l", i)}},
-					Tables: []reports.Table{{Title: "coverage", Key: 1, Columns: []string{"form", "jobs"}, Rows: [][]string{{fmt.Sprint("form ", i), "1"}, {"all", fmt.Sprint(jobs)}}},
+			Stages: []reports.Stage{{Name: "checkout", Question: "?", Verdict: reports.Passed,
+				Checks: []reports.Check{{Name: "exact", Verdict: reports.Passed}}},
+				{Name: "operators", Question: "?", Seconds: 1, Part: &reports.Part{Jobs: jobs, Of: 10, Digest: "jobs", Done: true},
+					Counts: map[string]int64{"jobs": int64(jobs)},
+					Facts:  []reports.Fact{{Name: "entries", Value: "10"}, {Name: "library", Value: fmt.Sprint("l", i)}},
+					Tables: []reports.Table{{Title: "coverage", Key: 1, Columns: []string{"form", "jobs"},
+						Rows: [][]string{{fmt.Sprint("form ", i), "1"}, {"all", fmt.Sprint(jobs)}}},
 						{Title: "not alone", Key: 1, Columns: []string{"reason", "jobs", "which"}, Rows: [][]string{{"no kernel", "1", fmt.Sprint("op", i)}}},
 						{Title: "flaky", Columns: []string{"test"}, Rows: [][]string{{fmt.Sprint("test ", i)}, {"of all"}}},
 						{Title: "limit", Columns: []string{"test", fmt.Sprintf("%d threads", 4+i/2)}, Rows: [][]string{{"linear", fmt.Sprint(i)}}}}},
@@ -71,13 +75,15 @@ func TestMergeMakesAWholeReport(t *testing.T) {
 		"shard": {fmt.Sprint(merged.Shard, merged.Merged), "<nil> 3"}, "choices": {fmt.Sprint(merged.Choices), "map[operators:add]"},
 		"started": {merged.Started.Format("15:04"), "03:02"}, "seconds": {fmt.Sprint(merged.Seconds, operators.Seconds), "6 3"},
 		"counts": {fmt.Sprint(operators.Counts), "map[jobs:10]"}, "part": {fmt.Sprint(operators.Part), "<nil>"},
-		"checks":      {strings.Join(checks, "\n"), "by threads, passed, shard 1/3: right: 4; shard 2/3: right: 5; shard 3/3: right: 1\nwithout hand-over, passed, noticed by 3"},
+		"checks": {strings.Join(checks, "\n"),
+			"by threads, passed, shard 1/3: right: 4; shard 2/3: right: 5; shard 3/3: right: 1\nwithout hand-over, passed, noticed by 3"},
 		"facts":       {fmt.Sprint(operators.Facts), "[{entries 10} {library, shard 1/3 l0} {library, shard 2/3 l1} {library, shard 3/3 l2}]"},
 		"tables":      {fmt.Sprint(operators.Tables[0].Rows), "[[form 2 1] [form 1 1] [form 0 1] [all 10]]"},
 		"added texts": {fmt.Sprint(operators.Tables[1].Rows), "[[no kernel 3 op0, op1, op2]]"},
 		"rows":        {fmt.Sprint(operators.Tables[2].Rows), "[[test 0] [of all] [test 1] [test 2]]"},
-		"columns":     {fmt.Sprint(len(operators.Tables), operators.Tables[3], operators.Tables[4].Title), "5 {limit  0 [test 4 threads] [[linear 0] [linear 1]]}limit, shard 3/3"},
-		"others":      {string(merged.Stage("overlay").Verdict), "not run"}, "in each": {fmt.Sprint(len(merged.Stage("checkout").Checks)), "1"},
+		"columns": {fmt.Sprint(len(operators.Tables), operators.Tables[3], operators.Tables[4].Title),
+			"5 {limit  0 [test 4 threads] [[linear 0] [linear 1]]}limit, shard 3/3"},
+		"others": {string(merged.Stage("overlay").Verdict), "not run"}, "in each": {fmt.Sprint(len(merged.Stage("checkout").Checks)), "1"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s:\n%s\nwant:\n%s", what, pair[0], pair[1])
@@ -89,7 +95,8 @@ func TestMergeMakesAWholeReport(t *testing.T) {
 	if page := rendered(t, merged, "markdown"); !strings.Contains(page, "| merged from | 3 shards; ") {
 		t.Error("the page does not say that it is of shards")
 	}
-	if merged, err = reports.Merge(all, names, "overlay"); err != nil || merged.Verdict != reports.Skipped || !slices.Equal(merged.Missing, []string{"overlay"}) {
+	if merged, err = reports.Merge(all, names, "overlay"); err != nil || merged.Verdict != reports.Skipped || !slices.Equal(merged.Missing,
+		[]string{"overlay"}) {
 		t.Errorf("a required stage that no shard ran: %v, %s", err, merged.Verdict)
 	}
 }
@@ -115,8 +122,10 @@ func TestMergeRefuses(t *testing.T) {
 		"commit":      {func(all []*reports.Report) []*reports.Report { all[1].Tool.Commit = "e"; return all }, "in mpsforge"},
 		"options":     {func(all []*reports.Report) []*reports.Report { all[1].Choices["operators"] = "mul"; return all }, "in options"},
 		"system":      {func(all []*reports.Report) []*reports.Report { all[1].Machine.System = "darwin/arm64"; return all }, "in system"},
-		"other jobs":  {func(all []*reports.Report) []*reports.Report { all[1].Stages[1].Part.Digest = "others"; return all }, "what they ran was not the same"},
-		"lost jobs":   {func(all []*reports.Report) []*reports.Report { all[1].Stages[1].Part.Jobs = 4; return all }, "of the 10 jobs of stage operators the shards had 9"},
+		"other jobs": {func(all []*reports.Report) []*reports.Report { all[1].Stages[1].Part.Digest = "others"; return all },
+			"what they ran was not the same"},
+		"lost jobs": {func(all []*reports.Report) []*reports.Report { all[1].Stages[1].Part.Jobs = 4; return all },
+			"of the 10 jobs of stage operators the shards had 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, names := shards()
@@ -134,21 +143,25 @@ func TestMergeKeepsWhatIsNoPass(t *testing.T) {
 		verdict reports.Verdict
 		reason  string
 	}{
-		"a failed check": {func(s *reports.Stage) { s.Add(reports.Check{Name: "add", Verdict: reports.Failed, Detail: "wrong"}) }, reports.Failed, "shard 3/3: add: wrong"},
+		"a failed check": {func(s *reports.Stage) { s.Add(reports.Check{Name: "add", Verdict: reports.Failed, Detail: "wrong"}) }, reports.Failed,
+			"shard 3/3: add: wrong"},
 		"a failed part of a check": {func(s *reports.Stage) {
 			s.Checks[0].Verdict, s.Verdict, s.Reason = reports.Failed, reports.Failed, "by threads: wrong"
 		}, reports.Failed, "shard 3/3: by threads: wrong"},
-		"a stage that broke off": {func(s *reports.Stage) { s.Verdict, s.Reason, s.Part, s.Checks = reports.Failed, "no library", nil, nil }, reports.Failed, "shard 3/3: no library"},
+		"a stage that broke off": {func(s *reports.Stage) { s.Verdict, s.Reason, s.Part, s.Checks = reports.Failed, "no library", nil, nil },
+			reports.Failed, "shard 3/3: no library"},
 		"a stage that could not run": {func(s *reports.Stage) {
 			s.Verdict, s.Reason, s.Part, s.Checks = reports.Skipped, "no torch", nil, s.Checks[1:]
 		}, reports.Skipped,
 			"shard 3/3 did not judge its part: no torch"},
-		"a part that broke off": {func(s *reports.Stage) { s.Verdict, s.Reason, s.Part.Done = reports.Skipped, "device cpu", false }, reports.Skipped, "shard 3/3 did not judge its part: device cpu"},
+		"a part that broke off": {func(s *reports.Stage) { s.Verdict, s.Reason, s.Part.Done = reports.Skipped, "device cpu", false }, reports.Skipped,
+			"shard 3/3 did not judge its part: device cpu"},
 		"a part none of whose checks could run": {func(s *reports.Stage) {
 			s.Verdict, s.Reason, s.Checks[0].Verdict = reports.Skipped, "none could", reports.Skipped
 		}, reports.Passed, ""},
-		"a check that nobody has judged": {func(s *reports.Stage) { s.Checks = s.Checks[:1] }, reports.Failed, "without hand-over: shard 3/3 was to judge it, and did not"},
-		"an empty part":                  {func(s *reports.Stage) { s.Verdict, s.Reason, s.Part.Jobs = reports.Skipped, "none", 0 }, reports.Passed, ""},
+		"a check that nobody has judged": {func(s *reports.Stage) { s.Checks = s.Checks[:1] }, reports.Failed,
+			"without hand-over: shard 3/3 was to judge it, and did not"},
+		"an empty part": {func(s *reports.Stage) { s.Verdict, s.Reason, s.Part.Jobs = reports.Skipped, "none", 0 }, reports.Passed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, names := shards()

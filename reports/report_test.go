@@ -38,7 +38,8 @@ func TestSkippedChecksAreNoPass(t *testing.T) {
 // Bars are as long as their values say; a group is named once.
 func TestPlotsAreDrawn(t *testing.T) {
 	report := &reports.Report{Stages: []reports.Stage{{Name: "bench", Plots: []reports.Plot{{Title: "Speed", Unit: "operations a second",
-		Bars: []reports.PlotBar{{Group: "linear", Name: "1 thread", Value: 100}, {Group: "linear", Name: "2 threads", Value: 150}, {Group: "mlp", Name: "1 thread", Value: 200}}}}}}}
+		Bars: []reports.PlotBar{{Group: "linear", Name: "1 thread", Value: 100}, {Group: "linear", Name: "2 threads", Value: 150},
+			{Group: "mlp", Name: "1 thread", Value: 200}}}}}}}
 	var text strings.Builder
 	if err := report.WriteMarkdown(&text); err != nil {
 		t.Fatal(err)
@@ -81,7 +82,8 @@ func TestConclude(t *testing.T) {
 
 func example() *reports.Report {
 	report := &reports.Report{
-		Schema: reports.Schema, Tool: reports.Tool{Name: "mpsforge", Version: "v1"}, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 1.5, Seed: 7,
+		Schema: reports.Schema, Tool: reports.Tool{Name: "mpsforge", Version: "v1"}, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seconds: 1.5,
+		Seed:     7,
 		Identity: reports.Identity{Baseline: "v2.9.1", SeriesDigest: "d1", Patches: []string{"one"}},
 		Limits:   []string{"It shows nothing else."},
 		Stages: []reports.Stage{
@@ -120,7 +122,8 @@ func TestJSONRoundTrip(t *testing.T) {
 // Checks are encoded one by one: the text is that of the whole report at once.
 func TestJSONIsThatOfTheWholeReport(t *testing.T) {
 	report := example()
-	report.Stages = append(report.Stages, reports.Stage{Name: "no checks", Checks: []reports.Check{}}, reports.Stage{Name: "one", Checks: []reports.Check{{Name: "<a> & b\n"}}})
+	report.Stages = append(report.Stages, reports.Stage{Name: "no checks", Checks: []reports.Check{}},
+		reports.Stage{Name: "one", Checks: []reports.Check{{Name: "<a> & b\n"}}})
 	var got, want bytes.Buffer
 	encoder := json.NewEncoder(&want)
 	encoder.SetIndent("", "  ")
@@ -166,8 +169,9 @@ func TestConclusion(t *testing.T) {
 		"some passed":       {[]reports.Verdict{reports.Passed, reports.Skipped, reports.NotRun}, nil, "passed 1 of 3 stages"},
 		"all ran, one bad":  {[]reports.Verdict{reports.Passed, reports.Failed}, nil, "failed"},
 		"one bad, one left": {[]reports.Verdict{reports.Passed, reports.Failed, reports.NotRun}, nil, "failed, passed 1 of 3 stages"},
-		"one missing":       {[]reports.Verdict{reports.Passed, reports.Skipped}, []string{"b", "b"}, "incomplete, passed 1 of 2 stages; required but not run: b"},
-		"none ran":          {[]reports.Verdict{reports.Skipped}, nil, "not run, passed 0 of 1 stages"},
+		"one missing": {[]reports.Verdict{reports.Passed, reports.Skipped}, []string{"b", "b"},
+			"incomplete, passed 1 of 2 stages; required but not run: b"},
+		"none ran": {[]reports.Verdict{reports.Skipped}, nil, "not run, passed 0 of 1 stages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var report reports.Report

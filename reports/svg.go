@@ -148,7 +148,8 @@ func (p Plot) drawLines(d *drawing) {
 		for _, point := range line.Points {
 			path = append(path, fmt.Sprintf("%.1f,%.1f", x(point.X), y(point.Y)))
 			if len(point.Samples) > 1 {
-				d.add(`<line class="spread %s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, class, x(point.X), x(point.X), y(slices.Min(point.Samples)), y(slices.Max(point.Samples)))
+				d.add(`<line class="spread %s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, class, x(point.X), x(point.X), y(slices.Min(point.Samples)),
+					y(slices.Max(point.Samples)))
 			}
 		}
 		d.add(`<polyline class="line %s" points="%s"/>`, class, strings.Join(path, " "))

@@ -133,7 +133,8 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		}
 		return "apt-get install " + debian
 	}
-	haveCache := add("cache folder", writable(cache), cache, "downloads, what is compiled, and the stages conformance, runtime, python, bench and operators", cacheFix)
+	haveCache := add("cache folder", writable(cache), cache,
+		"downloads, what is compiled, and the stages conformance, runtime, python, bench and operators", cacheFix)
 	version, err := git.Version(ctx)
 	if err == nil && older(version, git.MinimumVersion) {
 		err = fmt.Errorf("%s is older than %s", version, git.MinimumVersion)
@@ -147,20 +148,24 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		tools.Thread, tools.Address = errNeedsCompiler, errNeedsCompiler
 	}
 	haveCompiler := add("C++17 compiler", tools.Err, tools.Version, "stage conformance", installer("g++", "xcode-select --install"))
-	add("ThreadSanitizer", tools.Thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
-	add("AddressSanitizer", tools.Address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)", "xcode-select --install"))
+	add("ThreadSanitizer", tools.Thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)",
+		"xcode-select --install"))
+	add("AddressSanitizer", tools.Address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)",
+		"xcode-select --install"))
 	_, err = slots.Reference()
 	haveReference := add("built-in reference", err, "linked in", "stages reference and conformance", "build mpsforge with CGO_ENABLED=1 and a C++ compiler")
 	_, err = exec.LookPath("xz")
 	add("xz", err, "present", "fetch from .tar.xz, Debian's among them", installer("xz-utils", "brew install xz"))
 	_, err = exec.LookPath("apt-get")
-	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)", "only on Debian and systems like it; elsewhere get the tarball and use fetch --from FILE")
+	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)",
+		"only on Debian and systems like it; elsewhere get the tarball and use fetch --from FILE")
 	root := filepath.Join(cache, "roots", host.DebianSuite)
 	rootProblem := rootCanBeHad(cache)
 	if rootProblem == nil && !haveCache {
 		rootProblem = errNeedsCache
 	}
-	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root, "host builds and the stages mac, runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
+	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root,
+		"host builds and the stages mac, runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
 		"on Debian and systems like it: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
 	wheels := "downloaded on demand: 150 MB of PyPI's"
 	if haveMacWheels(cache) {
@@ -168,7 +173,8 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	}
 	add("wheels for macOS", nil, wheels, "host builds and the stage mac: PyTorch's Metal kernels and libraries, Apple's open headers and libc++'s", "")
 	libtorchs, err := describeLibtorchs(cache)
-	add("libtorch", err, libtorchs, "host builds: what PyTorch's MPS sources are compiled and linked with", "get mpsforge again: what is built into it is damaged")
+	add("libtorch", err, libtorchs, "host builds: what PyTorch's MPS sources are compiled and linked with",
+		"get mpsforge again: what is built into it is damaged")
 	found, err := describeCheckout(ctx, checkoutDir)
 	next, noCheckout := "mpsforge fetch --checkout "+checkoutDir, "no checkout"
 	if interrupted := (*fork.InterruptedError)(nil); errors.As(err, &interrupted) {
@@ -176,7 +182,8 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	}
 	haveCheckout := add("checkout", err, found, "all stages but series, reference and device", next)
 	if haveCheckout {
-		add("PyTorch build", buildGaps(ctx, checkoutDir), "all that it needs is there", "mpsforge build", "mpsforge build --dry-run --checkout "+checkoutDir+" shows how, for each")
+		add("PyTorch build", buildGaps(ctx, checkoutDir), "all that it needs is there", "mpsforge build", "mpsforge build --dry-run --checkout "+
+			checkoutDir+" shows how, for each")
 	}
 	_, err = exec.LookPath("gdb")
 	if runtime.GOOS == "darwin" {

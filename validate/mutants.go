@@ -45,7 +45,8 @@ func JudgeMutant(ctx context.Context, options Options, m patches.Mutant, sink ev
 	}()
 	options.Series, options.Quick, options.FirstFailure, options.Host.NoStock = planted, true, true, true
 	options.Artifacts = filepath.Join(options.Cache, "mutants", m.Name)
-	judged = patches.Judgement{Verdict: patches.MutantSurvived, Date: time.Now().UTC(), Tool: strings.TrimSpace(options.Tool.Version + " " + options.Tool.Commit), Seed: options.Seed}
+	judged = patches.Judgement{Verdict: patches.MutantSurvived, Date: time.Now().UTC(), Tool: strings.TrimSpace(options.Tool.Version + " " +
+		options.Tool.Commit), Seed: options.Seed}
 	for _, pass := range mutantPasses(whole, m) {
 		pass(&options)
 		report, err := Run(ctx, options, sink)
@@ -71,7 +72,8 @@ func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 		}
 	}
 	scenarios := func(o *Options) {
-		o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{"checkout", "runtime"}, append(named, runtimestage.ScenarioNames()...), []builds.Flavour{builds.Plain}
+		o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{"checkout", "runtime"}, append(named, runtimestage.ScenarioNames()...),
+			[]builds.Flavour{builds.Plain}
 	}
 	only := func(stage string, flavours ...builds.Flavour) func(*Options) {
 		return func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{stage}, nil, flavours }

@@ -15,7 +15,8 @@ import (
 // The first failed check of the first failed stage found the mutant. A stage that could not judge is an error: it is neither found nor
 // survived.
 func TestWhatFoundAMutant(t *testing.T) {
-	failed := reports.Check{Name: "items", Subject: "patched, plain", Verdict: reports.Failed, Detail: "4 threads: wrong values: 1 of 2; again: MPSFORGE_METAL_SEED=7 /cache/scenarios items"}
+	failed := reports.Check{Name: "items", Subject: "patched, plain", Verdict: reports.Failed,
+		Detail: "4 threads: wrong values: 1 of 2; again: MPSFORGE_METAL_SEED=7 /cache/scenarios items"}
 	passed := reports.Check{Name: "linear", Subject: "patched, plain", Verdict: reports.Passed}
 	for name, c := range map[string]struct {
 		stages []reports.Stage
@@ -23,14 +24,20 @@ func TestWhatFoundAMutant(t *testing.T) {
 		found  bool
 		fails  bool
 	}{
-		"a check fails": {stages: []reports.Stage{{Name: "checkout", Verdict: reports.Passed}, {Name: "runtime", Verdict: reports.Failed, Checks: []reports.Check{passed, failed}}},
-			want: patches.Judgement{Verdict: patches.MutantFound, Stage: "runtime", Check: "items", Subject: "patched, plain", Detail: "4 threads: wrong values: 1 of 2"}, found: true},
-		"nothing fails": {stages: []reports.Stage{{Name: "series", Verdict: reports.NotRun, Reason: notAsked}, {Name: "runtime", Verdict: reports.Passed, Checks: []reports.Check{passed}}},
+		"a check fails": {stages: []reports.Stage{{Name: "checkout", Verdict: reports.Passed}, {Name: "runtime", Verdict: reports.Failed,
+			Checks: []reports.Check{passed, failed}}},
+			want: patches.Judgement{Verdict: patches.MutantFound, Stage: "runtime", Check: "items", Subject: "patched, plain",
+				Detail: "4 threads: wrong values: 1 of 2"}, found: true},
+		"nothing fails": {stages: []reports.Stage{{Name: "series", Verdict: reports.NotRun, Reason: notAsked},
+			{Name: "runtime", Verdict: reports.Passed, Checks: []reports.Check{passed}}},
 			want: patches.Judgement{Verdict: patches.MutantSurvived}},
-		"it does not compile": {stages: []reports.Stage{{Name: "runtime", Verdict: reports.Failed, Checks: []reports.Check{{Name: "compile", Subject: "patched, plain", Verdict: reports.Failed, Detail: "a.mm:1: error"}}}},
-			want: patches.Judgement{Verdict: patches.MutantNotCompiled, Stage: "runtime", Check: "compile", Subject: "patched, plain", Detail: "a.mm:1: error"}, found: true},
-		"a stage ends with an error": {stages: []reports.Stage{{Name: "runtime", Verdict: reports.Failed, Reason: "the disk is full", Checks: []reports.Check{passed}}}, fails: true},
-		"a stage skips itself":       {stages: []reports.Stage{{Name: "runtime", Verdict: reports.Skipped, Reason: "no libtorch"}}, fails: true},
+		"it does not compile": {stages: []reports.Stage{{Name: "runtime", Verdict: reports.Failed,
+			Checks: []reports.Check{{Name: "compile", Subject: "patched, plain", Verdict: reports.Failed, Detail: "a.mm:1: error"}}}},
+			want: patches.Judgement{Verdict: patches.MutantNotCompiled, Stage: "runtime", Check: "compile", Subject: "patched, plain",
+				Detail: "a.mm:1: error"}, found: true},
+		"a stage ends with an error": {stages: []reports.Stage{{Name: "runtime", Verdict: reports.Failed, Reason: "the disk is full",
+			Checks: []reports.Check{passed}}}, fails: true},
+		"a stage skips itself": {stages: []reports.Stage{{Name: "runtime", Verdict: reports.Skipped, Reason: "no libtorch"}}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			judged := patches.Judgement{Verdict: patches.MutantSurvived}
@@ -61,7 +68,8 @@ func TestMutantPasses(t *testing.T) {
 	}{
 		"slot allocator": {patches.Mutant{Patch: "thread-leases", Path: allocator.Header}, "conformance; checkout,runtime; python; runtime; operators"},
 		"Python":         {patches.Mutant{Patch: "python-streams", Path: "torch/mps/streams.py"}, "python; checkout,runtime; runtime; operators"},
-		"the rest":       {patches.Mutant{Patch: "graph-and-kernel-cache", Path: "aten/src/ATen/mps/MPSStream.mm"}, "checkout,runtime; python; runtime; operators"},
+		"the rest": {patches.Mutant{Patch: "graph-and-kernel-cache", Path: "aten/src/ATen/mps/MPSStream.mm"},
+			"checkout,runtime; python; runtime; operators"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stages []string
@@ -73,7 +81,8 @@ func TestMutantPasses(t *testing.T) {
 				switch {
 				case len(options.Stages) == 1 && len(scenarios) > 0:
 					t.Errorf("%s: %v", stages, scenarios)
-				case len(options.Stages) > 1 && (len(scenarios) < len(runtimestage.ScenarioNames()) || c.mutant.Patch == "graph-and-kernel-cache" && scenarios[0] != "cold-start"):
+				case len(options.Stages) > 1 && (len(scenarios) < len(runtimestage.ScenarioNames()) || c.mutant.Patch == "graph-and-kernel-cache" &&
+					scenarios[0] != "cold-start"):
 					t.Errorf("%s: %v", stages, scenarios)
 				}
 			}

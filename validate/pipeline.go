@@ -79,11 +79,17 @@ const notAsked = "not asked for"
 
 // limits is printed with every report.
 var limits = []string{
-	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what else Apple's closed frameworks do; only the device and python stages on a Mac can.",
-	"The runtime stage compiles and runs PyTorch's own MPS sources, but Apple's Metal, MPS and MPSGraph are ours there: graphs are computed by libtorch's CPU operators, and PyTorch's Metal kernels are translated for this processor. It checks locks, queues, lifetimes, order and data races in PyTorch's sources, not numerics, speed, or the thread safety of Apple's code. Values that agree show only that no data was mixed up.",
-	"ThreadSanitizer does not see inside libtorch, and assumes the order between threads that our Metal declares; if Apple's code orders less than its documentation says, that is not detected. x86-64 orders memory more strictly than the processors of a Mac.",
-	"On Linux the stages python, bench, operators, upstream, one-thread and overlay run the real torch Python front end over the checkout's MPS sources and the software Metal; the limits of the stage runtime apply to them, and their speeds say nothing about a GPU.",
-	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the schedule search covers its small cases up to the stated number of pre-emptions.",
+	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what else Apple's closed " +
+		"frameworks do; only the device and python stages on a Mac can.",
+	"The runtime stage compiles and runs PyTorch's own MPS sources, but Apple's Metal, MPS and MPSGraph are ours there: graphs are computed by " +
+		"libtorch's CPU operators, and PyTorch's Metal kernels are translated for this processor. It checks locks, queues, lifetimes, order and " +
+		"data races in PyTorch's sources, not numerics, speed, or the thread safety of Apple's code. Values that agree show only that no data was mixed up.",
+	"ThreadSanitizer does not see inside libtorch, and assumes the order between threads that our Metal declares; if Apple's code orders less than " +
+		"its documentation says, that is not detected. x86-64 orders memory more strictly than the processors of a Mac.",
+	"On Linux the stages python, bench, operators, upstream, one-thread and overlay run the real torch Python front end over the checkout's MPS " +
+		"sources and the software Metal; the limits of the stage runtime apply to them, and their speeds say nothing about a GPU.",
+	"A pass of sanitizers and random histories means that nothing was found in the schedules that ran, on this machine's memory model; the " +
+		"schedule search covers its small cases up to the stated number of pre-emptions.",
 }
 
 // StageNames lists the stages in their order.
@@ -197,7 +203,8 @@ func runStages(ctx context.Context, stages []Stage, options Options, sink events
 			result.Verdict, result.Reason = reports.NotRun, failed+" failed"
 			events.Step(sink, stage.StepName(s.Name))(events.Skipped, "not run: "+result.Reason)
 		default:
-			env := stage.Env{Options: options, Sink: events.Under(sink, stage.StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine, Kept: keptBy(s.Name, options, sink), Built: built}
+			env := stage.Env{Options: options, Sink: events.Under(sink, stage.StepName(s.Name)), Identity: &report.Identity, Machine: &report.Machine,
+				Kept: keptBy(s.Name, options, sink), Built: built}
 			begun = append(begun, env.Kept)
 			end, stopped := runStage(ctx, s, &env, sink, &result)
 			if stopped != nil {

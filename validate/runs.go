@@ -66,8 +66,10 @@ func RecordAblation(table *patches.Ablation, series *patches.Series, exact *fork
 		for _, stage := range report.Stages {
 			for _, check := range stage.Checks {
 				if name, is := strings.CutPrefix(check.Name, "without "); is && check.Subject == "ablation" {
-					rows = append(rows, patches.AblatedPatch{Patch: name, Stage: stage.Name, Verdict: string(check.Verdict), Detail: check.Detail, Noticed: noticedBy(check), Date: report.Started,
-						Tool: toolOf(report), System: report.Machine.System, SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree, Form: formOf(report), Seed: report.Seed})
+					rows = append(rows, patches.AblatedPatch{Patch: name, Stage: stage.Name, Verdict: string(check.Verdict), Detail: check.Detail,
+						Noticed: noticedBy(check), Date: report.Started,
+						Tool: toolOf(report), System: report.Machine.System, SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree,
+						Form: formOf(report), Seed: report.Seed})
 				}
 			}
 		}
@@ -87,7 +89,8 @@ func noticedBy(check reports.Check) []patches.Notice {
 		if at < 0 {
 			continue // of a stage without scenarios
 		}
-		all = append(all, patches.Notice{Scenario: cell.Path[:at], Flavour: cell.Path[at+2:], Threads: cell.Threads, Outcome: string(cell.Outcome), Signature: cell.Signature})
+		all = append(all, patches.Notice{Scenario: cell.Path[:at], Flavour: cell.Path[at+2:], Threads: cell.Threads, Outcome: string(cell.Outcome),
+			Signature: cell.Signature})
 	}
 	return all
 }
@@ -109,7 +112,8 @@ func checkReport(report *reports.Report, series *patches.Series, exact *fork.Exa
 	case !wasExact:
 		return errors.New("its stage checkout did not find the baseline with exactly this series" + again)
 	case is.BaseCommit != exact.BaseCommit || is.HeadTree != exact.HeadTree:
-		return fmt.Errorf("it is of another checkout: base %.12s and tree %.12s, here they are %.12s and %.12s", is.BaseCommit, is.HeadTree, exact.BaseCommit, exact.HeadTree)
+		return fmt.Errorf("it is of another checkout: base %.12s and tree %.12s, here they are %.12s and %.12s", is.BaseCommit, is.HeadTree,
+			exact.BaseCommit, exact.HeadTree)
 	}
 	for name, value := range report.Choices {
 		if slices.Contains(allowed, name) {
@@ -122,12 +126,14 @@ func checkReport(report *reports.Report, series *patches.Series, exact *fork.Exa
 
 // recorded is what is kept of a stage.
 func recorded(stage *reports.Stage, excused bool) patches.StageRun {
-	run := patches.StageRun{Name: stage.Name, Verdict: string(stage.Verdict), Reason: words.FirstLine(stage.Reason), Checks: map[string]int{}, Counts: stage.Counts}
+	run := patches.StageRun{Name: stage.Name, Verdict: string(stage.Verdict), Reason: words.FirstLine(stage.Reason), Checks: map[string]int{},
+		Counts: stage.Counts}
 	run.Excused = excused && stage.Verdict != reports.Passed && stage.Verdict != reports.Failed
 	for _, check := range stage.Checks {
 		run.Checks[string(check.Verdict)]++
 		_, flavour, _ := strings.Cut(check.Subject, ", ")
-		if (check.Verdict == reports.Passed || check.Verdict == reports.Failed) && slices.Contains(builds.Flavours(), builds.Flavour(flavour)) && !slices.Contains(run.Flavours, flavour) {
+		if (check.Verdict == reports.Passed || check.Verdict == reports.Failed) && slices.Contains(builds.Flavours(), builds.Flavour(flavour)) &&
+			!slices.Contains(run.Flavours, flavour) {
 			run.Flavours = append(run.Flavours, flavour)
 		}
 	}

@@ -19,7 +19,8 @@ func TestRecordedStages(t *testing.T) {
 	check := func(name, subject string, verdict reports.Verdict) reports.Check {
 		return reports.Check{Name: name, Subject: subject, Verdict: verdict}
 	}
-	report := &reports.Report{Quick: true, Seed: 7, Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: series.Digest(), BaseCommit: "base", HeadTree: "head"},
+	report := &reports.Report{Quick: true, Seed: 7, Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: series.Digest(), BaseCommit: "base",
+		HeadTree: "head"},
 		Stages: []reports.Stage{
 			{Name: "series", Verdict: reports.NotRun, Reason: notAsked},
 			{Name: "checkout", Verdict: reports.Passed, Checks: []reports.Check{check("exact", "checkout", reports.Passed)}},
@@ -35,18 +36,21 @@ func TestRecordedStages(t *testing.T) {
 	if err := RecordRuns(&runs, series, exact, patches.Tree{Commit: "base"}, []string{"device", "runtime"}, []*reports.Report{report}); err != nil {
 		t.Fatal(err)
 	}
-	if len(runs.Runs) != 2 || runs.Runs[0].Stages[0].Name != "series" || runs.Runs[1].Form != "quick" || runs.Runs[1].Seed != 7 || runs.Trees["tree"].Commit != "base" {
+	if len(runs.Runs) != 2 || runs.Runs[0].Stages[0].Name != "series" || runs.Runs[1].Form != "quick" || runs.Runs[1].Seed != 7 ||
+		runs.Trees["tree"].Commit != "base" {
 		t.Fatalf("%+v", runs)
 	}
 	for i, want := range []patches.StageRun{
 		{Name: "checkout", Verdict: "passed", Checks: map[string]int{"passed": 1}},
-		{Name: "runtime", Verdict: "failed", Reason: "linear: crashed", Flavours: []string{"plain", "tsan"}, Checks: map[string]int{"passed": 2, "failed": 1, "skipped": 1}},
+		{Name: "runtime", Verdict: "failed", Reason: "linear: crashed", Flavours: []string{"plain", "tsan"}, Checks: map[string]int{"passed": 2,
+			"failed": 1, "skipped": 1}},
 		{Name: "device", Verdict: "skipped", Reason: "no Metal", Excused: true},
 		{Name: "upstream", Verdict: "skipped", Reason: "no tests"},
 		{Name: "overlay", Verdict: "not run", Reason: "runtime failed"},
 	} {
 		got := runs.Runs[1].Stages[i]
-		if got.Name != want.Name || got.Verdict != want.Verdict || got.Reason != want.Reason || got.Excused != want.Excused || !slices.Equal(got.Flavours, want.Flavours) || !maps.Equal(got.Checks, want.Checks) {
+		if got.Name != want.Name || got.Verdict != want.Verdict || got.Reason != want.Reason || got.Excused != want.Excused ||
+			!slices.Equal(got.Flavours, want.Flavours) || !maps.Equal(got.Checks, want.Checks) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
@@ -66,19 +70,23 @@ func TestRecordedStages(t *testing.T) {
 func TestRecordedAblation(t *testing.T) {
 	series := &patches.Series{Baseline: patches.Baseline{Name: "v1.0.0", Tag: "v1.0.0"}, Patches: []*patches.Patch{{Name: "locks"}, {Name: "slots"}}}
 	exact := &fork.Exactness{BaseCommit: "base", BaseTree: "tree", HeadTree: "head"}
-	report := &reports.Report{Seed: 7, Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: series.Digest(), BaseCommit: "base", HeadTree: "head"}, Choices: map[string]string{"ablate": "all"},
+	report := &reports.Report{Seed: 7, Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: series.Digest(), BaseCommit: "base",
+		HeadTree: "head"}, Choices: map[string]string{"ablate": "all"},
 		Stages: []reports.Stage{
 			{Name: "checkout", Verdict: reports.Passed, Checks: []reports.Check{{Name: "exact", Verdict: reports.Passed}}},
 			{Name: "runtime", Checks: []reports.Check{{Name: "items", Subject: "patched, plain", Verdict: reports.Passed},
 				{Name: "without slots", Subject: "ablation", Verdict: reports.Skipped, Detail: "its proof is: slot conformance"},
 				{Name: "without locks", Subject: "ablation", Verdict: reports.Passed, Detail: "fail without it: items, program \"a, b\"", Cells: []reports.Cell{
-					{Path: "items, tsan", Threads: 4, Outcome: reports.OutcomeCrashed, Signature: "5 second-encoder"}, {Path: `program "a, b", plain`, Threads: 1, Outcome: reports.OutcomeHung}}}}}}}
+					{Path: "items, tsan", Threads: 4, Outcome: reports.OutcomeCrashed, Signature: "5 second-encoder"}, {Path: `program "a, b", plain`,
+						Threads: 1, Outcome: reports.OutcomeHung}}}}}}}
 	var table patches.Ablation
 	if err := RecordAblation(&table, series, exact, []*reports.Report{report}); err != nil {
 		t.Fatal(err)
 	}
-	want := []patches.Notice{{Scenario: "items", Flavour: "tsan", Threads: 4, Outcome: "crashed", Signature: "5 second-encoder"}, {Scenario: `program "a, b"`, Flavour: "plain", Threads: 1, Outcome: "hung"}}
-	if len(table.Patches) != 2 || table.Patches[0].Patch != "locks" || !slices.Equal(table.Patches[0].Noticed, want) || table.Patches[0].Form != "long" || table.Patches[0].Seed != 7 ||
+	want := []patches.Notice{{Scenario: "items", Flavour: "tsan", Threads: 4, Outcome: "crashed", Signature: "5 second-encoder"},
+		{Scenario: `program "a, b"`, Flavour: "plain", Threads: 1, Outcome: "hung"}}
+	if len(table.Patches) != 2 || table.Patches[0].Patch != "locks" || !slices.Equal(table.Patches[0].Noticed, want) ||
+		table.Patches[0].Form != "long" || table.Patches[0].Seed != 7 ||
 		table.Patches[0].SeriesDigest != series.Digest() || table.Patches[1].Verdict != "skipped" || table.Patches[1].Stage != "runtime" {
 		t.Errorf("%+v", table)
 	}

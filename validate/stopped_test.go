@@ -69,7 +69,8 @@ func TestStoppedRunSaysWhatIsLeft(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	_, err := runStages(ctx, stages(stop, "upstream two"), options, sink)
-	want := "stopped in stage upstream; kept: operators 2 of 2 jobs planned so far, upstream 1 of 2 jobs planned so far; nothing of checkout; the same command with --seed 7 goes on"
+	want := "stopped in stage upstream; kept: operators 2 of 2 jobs planned so far, upstream 1 of 2 jobs planned so far; nothing of checkout; the " +
+		"same command with --seed 7 goes on"
 	if stopped := (*StoppedError)(nil); !errors.As(err, &stopped) || !errors.Is(err, context.Canceled) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -90,7 +91,8 @@ func TestStoppedRunSaysWhatIsLeft(t *testing.T) {
 // Where nothing is kept, the same sentence says so.
 func TestStoppedRunThatKeepsNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	_, err := runStages(ctx, []Stage{{Name: "python", Run: func(context.Context, *stage.Env, *reports.Stage) error { stop(); return nil }}}, Options{Series: &patches.Series{}, Cache: t.TempDir()}, nil)
+	_, err := runStages(ctx, []Stage{{Name: "python", Run: func(context.Context, *stage.Env, *reports.Stage) error { stop(); return nil }}},
+		Options{Series: &patches.Series{}, Cache: t.TempDir()}, nil)
 	if err == nil || err.Error() != "stopped in stage python; nothing is kept of it" {
 		t.Error(err)
 	}

@@ -24,8 +24,9 @@ func baselineCommand(std streams) *cli.Command {
   mpsforge baseline ablation
   mpsforge baseline mutants
   baseline=$(mpsforge baseline choose)`,
-		Action:      showGroup,
-		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineAblation(std), baselineMutants(std), baselineChoose(std)},
+		Action: showGroup,
+		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineAblation(std),
+			baselineMutants(std), baselineChoose(std)},
 	}
 }
 
@@ -51,9 +52,11 @@ func baselineShow(std streams) *cli.Command {
 					fmt.Fprintf(w, "  tree     %s\n", baseline.Tree)
 				}
 				if source := baseline.Source; source != nil {
-					fmt.Fprintf(w, "  source   %s %s (%s), %s\n           SHA-256 %s\n", source.Package, source.Version, source.Suite, source.File, source.SHA256)
+					fmt.Fprintf(w, "  source   %s %s (%s), %s\n           SHA-256 %s\n", source.Package, source.Version, source.Suite, source.File,
+						source.SHA256)
 				}
-				fmt.Fprintf(w, "  digests  of %d files; %d paths known to be absent\n  touched  %d paths\n", len(digests.Files), len(baseline.Absent), len(baseline.Touched))
+				fmt.Fprintf(w, "  digests  of %d files; %d paths known to be absent\n  touched  %d paths\n", len(digests.Files), len(baseline.Absent),
+					len(baseline.Touched))
 			}}, nil
 		},
 	})

@@ -26,7 +26,8 @@ Without reports it shows what is recorded.
   mpsforge baseline ablation
   mpsforge verify --stages checkout,runtime --ablate all --quick --seed 7 --patches ./patches --report ablation.json
   mpsforge baseline ablation --patches ./patches ablation.json`,
-		flags: []cli.Flag{&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to show (default: all), or to record (default: what the checkout is)"}, checkoutFlag(), patchesFlag()},
+		flags: []cli.Flag{&cli.StringFlag{Name: "baseline",
+			Usage: "`NAME` of the one baseline to show (default: all), or to record (default: what the checkout is)"}, checkoutFlag(), patchesFlag()},
 		action: func(ctx context.Context, c call) (result, error) {
 			if c.NArg() > 0 {
 				if err := c.recordAblation(ctx); err != nil {

@@ -121,7 +121,8 @@ func isWheelOf(file string, baseline *patches.Baseline) error {
 }
 
 // The order of the columns.
-var fates = []patches.Fate{patches.FateApplies, patches.FatePresent, patches.FateConflicts, patches.FateBuilds, patches.FateAbsent, patches.FateOwn, patches.FateUnseen}
+var fates = []patches.Fate{patches.FateApplies, patches.FatePresent, patches.FateConflicts, patches.FateBuilds, patches.FateAbsent, patches.FateOwn,
+	patches.FateUnseen}
 
 // count counts the hunks of a patch by their fate; those of all patches for "".
 func (c *comparison) count(patch string) (counts []int) {
@@ -140,15 +141,18 @@ func (c *comparison) count(patch string) (counts []int) {
 func (c *comparison) summary() string {
 	n := c.count("")
 	return fmt.Sprintf("of %d hunks in files that %s holds, %d apply, %d are there already, %d conflict, %d build on those, and %d have no file; "+
-		"%d are in files of the series' own, %d in files that no wheel holds, such as .mm", n[0]+n[1]+n[2]+n[3]+n[4], c.Wheel.File, n[0], n[1], n[2], n[3], n[4], n[5], n[6])
+		"%d are in files of the series' own, %d in files that no wheel holds, such as .mm", n[0]+n[1]+n[2]+n[3]+n[4], c.Wheel.File, n[0], n[1], n[2],
+		n[3], n[4], n[5], n[6])
 }
 
 func (c *comparison) print(w io.Writer, series *patches.Series) {
-	fmt.Fprintf(w, "# %s and the series of %s\n\nMade on %s by\n\n```text\nmpsforge baseline compare --wheel %s", c.Wheel.File, c.Baseline, c.Date, c.Wheel.File)
+	fmt.Fprintf(w, "# %s and the series of %s\n\nMade on %s by\n\n```text\nmpsforge baseline compare --wheel %s", c.Wheel.File, c.Baseline, c.Date,
+		c.Wheel.File)
 	if c.With != nil {
 		fmt.Fprintf(w, " --with %s", c.With.File)
 	}
-	fmt.Fprintf(w, "\n```\n\nOnly what the wheels hold was looked at: headers, Python files and libraries, and no .mm or .cpp file. Series digest of %s: %s.\n", c.Baseline, c.SeriesDigest)
+	fmt.Fprintf(w, "\n```\n\nOnly what the wheels hold was looked at: headers, Python files and libraries, and no .mm or .cpp file. "+
+		"Series digest of %s: %s.\n", c.Baseline, c.SeriesDigest)
 	table(w, []string{"wheel", "for macOS", "SHA-256"})
 	for _, wheel := range []*comparedWheel{&c.Wheel, c.With} {
 		if wheel != nil {
@@ -165,7 +169,8 @@ func (c *comparison) print(w io.Writer, series *patches.Series) {
 		printCounts(w, patch.Name, c.count(patch.Name))
 	}
 	printCounts(w, "all", c.count(""))
-	fmt.Fprint(w, "\n## What does not apply\n\nLine is that of the hunk in the patch file. What it lacks is the first of its lines that the file has nowhere; if it has them all, it does not have them together.\n")
+	fmt.Fprint(w, "\n## What does not apply\n\nLine is that of the hunk in the patch file. What it lacks is the first of its lines that the file "+
+		"has nowhere; if it has them all, it does not have them together.\n")
 	table(w, []string{"patch", "line", "file", "hunk", "lacks"})
 	for _, hunk := range c.Hunks {
 		if slices.Contains([]patches.Fate{patches.FateConflicts, patches.FateBuilds, patches.FateAbsent}, hunk.Fate) {
@@ -175,7 +180,8 @@ func (c *comparison) print(w io.Writer, series *patches.Series) {
 	if c.With == nil {
 		return
 	}
-	fmt.Fprintf(w, "\n## Names\n\nWhat differs between %s and %s, as far as a patch names it: a function, or its class, on a line that the patch adds or takes away; "+
+	fmt.Fprintf(w, "\n## Names\n\nWhat differs between %s and %s, as far as a patch names it: a function, or its class, on a line that the patch "+
+		"adds or takes away; "+
 		"a selector, a class of Objective-C or one with virtual functions on any line of it. Overlays take from the wheel what mac.json names. "+
 		"Where the linker has put equal functions together some have no name: a table may have more new functions than are named.\n", c.Wheel.File, c.With.File)
 	table(w, []string{"kind", "name", "what", "named by"})

@@ -41,7 +41,8 @@ the series has changed. Without flags it shows what is recorded.
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to draw by, or for the random choices of the stages that judge (default: 41 to draw, 7 to judge)"},
 			&cli.StringFlag{Name: "judge", Usage: "judge these `MUTANTS`, separated by commas, or all that were not judged yet"},
 			&cli.StringFlag{Name: "read", Usage: "keep what is known of a mutant that nothing finds, `NAME=TEXT`"},
-			&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline (default: what the checkout is, or " + patches.DefaultBaseline + "; to show: all)"}, checkoutFlag(), patchesFlag()}, hostFlags()...),
+			&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the baseline (default: what the checkout is, or " + patches.DefaultBaseline +
+				"; to show: all)"}, checkoutFlag(), patchesFlag()}, hostFlags()...),
 		action: func(ctx context.Context, c call) (result, error) {
 			switch {
 			case c.IsSet("draw"):
@@ -108,7 +109,8 @@ func (c call) drawMutants() (result, error) {
 	message := fmt.Sprintf("mutants drawn: %d, of which known before: %d", len(drawn.Mutants), kept)
 	return result{value: drawn, message: message, text: func(w io.Writer) {
 		for _, m := range drawn.Mutants {
-			fmt.Fprintf(w, "%s %s\n    %s:%d %s\n    - %s\n    + %s\n", m.Name, m.Patch, m.Path, m.Line, m.Kind, strings.TrimSpace(m.Old), strings.TrimSpace(m.New))
+			fmt.Fprintf(w, "%s %s\n    %s:%d %s\n    - %s\n    + %s\n", m.Name, m.Patch, m.Path, m.Line, m.Kind, strings.TrimSpace(m.Old),
+				strings.TrimSpace(m.New))
 		}
 		fmt.Fprintln(w, message)
 	}}, nil
@@ -151,7 +153,8 @@ func (c call) judgeMutants(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	if table.SeriesDigest != series.Digest() {
-		return result{}, fmt.Errorf("%w: they are of the series with digest %.12s, this one has %.12s; draw them again", patches.ErrMutants, table.SeriesDigest, series.Digest())
+		return result{}, fmt.Errorf("%w: they are of the series with digest %.12s, this one has %.12s; draw them again", patches.ErrMutants,
+			table.SeriesDigest, series.Digest())
 	}
 	exact, err := checkout.CheckExact(ctx, series)
 	if err != nil {
@@ -174,7 +177,8 @@ func (c call) judgeMutants(ctx context.Context) (result, error) {
 		if err != nil {
 			return result{}, usagef("--judge: %v", err)
 		}
-		c.sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("%s, %d of %d: %s in %s, %s:%d", name, i+1, len(names), m.Kind, m.Patch, m.Path, m.Line)})
+		c.sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("%s, %d of %d: %s in %s, %s:%d", name, i+1, len(names), m.Kind, m.Patch,
+			m.Path, m.Line)})
 		judged, err := validate.JudgeMutant(ctx, options, *m, c.sink)
 		if err != nil {
 			return result{}, err

@@ -35,7 +35,8 @@ Without reports it shows what is recorded. Runs are asked of v2.9.1, and of each
   mpsforge baseline runs --checkout pytorch --patches ./patches --excuse device all.json`,
 		flags: []cli.Flag{&cli.BoolFlag{Name: "check", Usage: "end with exit code 4 unless every stage that is not excused passed on the series as it is"},
 			&cli.StringFlag{Name: "excuse", Usage: "stages in `LIST` that cannot run there; they are recorded as not run, and pr does not ask for them"},
-			&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to show (default: all), or to record (default: what the checkout is)"}, checkoutFlag(), patchesFlag()},
+			&cli.StringFlag{Name: "baseline", Usage: "`NAME` of the one baseline to show (default: all), or to record (default: what the checkout is)"},
+			checkoutFlag(), patchesFlag()},
 		action: func(ctx context.Context, c call) (result, error) {
 			if c.NArg() > 0 {
 				if err := c.recordRuns(ctx); err != nil {
@@ -165,8 +166,10 @@ func printRuns(w io.Writer, found *patches.RunsResult) {
 		fmt.Fprintln(w)
 		for _, run := range stage.Last {
 			one := run.Stages[0]
-			fmt.Fprintf(w, "  %s, %s, %s, seed %d; checks passed: %d, failed: %d, not run: %d; mpsforge %s\n", run.Date.Format("2006-01-02"), one.Verdict, run.Form, run.Seed,
-				one.Checks[string(reports.Passed)], one.Checks[string(reports.Failed)], one.Checks[string(reports.Skipped)]+one.Checks[string(reports.NotRun)], run.Tool)
+			fmt.Fprintf(w, "  %s, %s, %s, seed %d; checks passed: %d, failed: %d, not run: %d; mpsforge %s\n", run.Date.Format("2006-01-02"),
+				one.Verdict, run.Form, run.Seed,
+				one.Checks[string(reports.Passed)], one.Checks[string(reports.Failed)], one.Checks[string(reports.Skipped)]+
+					one.Checks[string(reports.NotRun)], run.Tool)
 		}
 	}
 	printRunFindings(w, found)

@@ -58,9 +58,11 @@ The result also has a script python3. The Python that it starts has torch with d
 // hostFlags say with what a host build is made.
 func hostFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
-		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"}, Usage: "`DIR` with torch/ in it: libtorch of the checkout's version (default: Debian's for 2.6.0, PyTorch's wheel for v2.9.1)"},
+		&cli.StringFlag{Name: "torch", EnvVars: []string{"MPSFORGE_TORCH"},
+			Usage: "`DIR` with torch/ in it: libtorch of the checkout's version (default: Debian's for 2.6.0, PyTorch's wheel for v2.9.1)"},
 		rootFlag(),
-		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "run `N` compilers at once (default: one for each processor; for PyTorch itself fewer where memory is short)"})
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"},
+			Usage: "run `N` compilers at once (default: one for each processor; for PyTorch itself fewer where memory is short)"})
 }
 
 func rootFlag() cli.Flag {
@@ -175,7 +177,8 @@ func (c call) buildHost(ctx context.Context) (result, error) {
 		fmt.Fprintf(w, "library     %s\nmetal       %s\nscenarios   %s\npython      %s\n", built.Library, built.Metal, built.Driver,
 			cmp.Or(built.Python, "none: "+built.NoPython))
 		fmt.Fprintf(w, "kernels     %s\n", cmp.Or(built.NoShaders, fmt.Sprintf("%d of PyTorch's wheel for macOS", built.Shaders)))
-		fmt.Fprintf(w, "from        %s, tree %s, patches: %s\n", cmp.Or(built.Stamp.Baseline, "unknown"), built.Stamp.Tree, cmp.Or(strings.Join(built.Stamp.Patches, ", "), "none (stock)"))
+		fmt.Fprintf(w, "from        %s, tree %s, patches: %s\n", cmp.Or(built.Stamp.Baseline, "unknown"), built.Stamp.Tree,
+			cmp.Or(strings.Join(built.Stamp.Patches, ", "), "none (stock)"))
 		fmt.Fprintf(w, "torch       %s\nsources     %d compiled, %d left out\noperators   %d registered, %d without a compiled kernel\n",
 			built.Stamp.Torch, len(built.Compiled), len(built.Excluded), built.Kernels, len(built.Dropped))
 	}, next: c.onCheckout("verify --stages python --quick")}, nil

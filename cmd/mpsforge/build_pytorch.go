@@ -100,7 +100,8 @@ func (c call) pyTorchPlan(ctx context.Context, dir string) (build.Plan, error) {
 			return build.Plan{}, err
 		}
 	}
-	options := build.PlanOptions{Jobs: c.Int("jobs"), Launcher: launcher, Targets: c.StringSlice("target"), MPSOnly: c.Bool("mps-only"), Set: c.StringSlice("set")}
+	options := build.PlanOptions{Jobs: c.Int("jobs"), Launcher: launcher, Targets: c.StringSlice("target"), MPSOnly: c.Bool("mps-only"),
+		Set: c.StringSlice("set")}
 	if !c.Bool("no-venv") {
 		if options.Venv, err = c.venv(dir); err != nil {
 			return build.Plan{}, err

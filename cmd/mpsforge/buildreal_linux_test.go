@@ -53,7 +53,8 @@ func TestBuildOfPyTorchItself(t *testing.T) {
 	}
 	compile := func() (built build.Built, took time.Duration) {
 		t.Helper()
-		args := []string{"/mpsforge", "build", "--json", "--quiet", "--checkout", "/pytorch", "--baseline", "v2.6.0", "--no-venv", "--launcher", "none", "--target", "c10"}
+		args := []string{"/mpsforge", "build", "--json", "--quiet", "--checkout", "/pytorch", "--baseline", "v2.6.0", "--no-venv", "--launcher", "none",
+			"--target", "c10"}
 		for _, name := range []string{"Version", "TensorGeometry"} {
 			args = append(args, "--target", "caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/"+name+".cpp.o")
 		}
@@ -84,7 +85,8 @@ func TestBuildOfPyTorchItself(t *testing.T) {
 		t.Errorf("commands run: %d", built.Compiled)
 	}
 	stock := stampOf()
-	if stock.Tree != gitIn(t, tree, "rev-parse", "HEAD^{tree}") || len(stock.Patches) != 0 || stock.Changes == "" || !strings.Contains(strings.Join(stock.Toolchain, " "), "clang version 19") {
+	if stock.Tree != gitIn(t, tree, "rev-parse", "HEAD^{tree}") || len(stock.Patches) != 0 || stock.Changes == "" ||
+		!strings.Contains(strings.Join(stock.Toolchain, " "), "clang version 19") {
 		t.Errorf("the stamp of stock: %+v", stock)
 	}
 	if built, took := compile(); built.Compiled != 0 {
@@ -173,7 +175,8 @@ func trixieRoot(t *testing.T) string {
 		}
 	}
 	// These links are made by the packages' scripts, and no script runs here.
-	libraries := filepath.Join(making, "usr/lib", map[bool]string{true: "aarch64-linux-gnu", false: "x86_64-linux-gnu"}[exists(filepath.Join(making, "usr/lib/aarch64-linux-gnu"))])
+	libraries := filepath.Join(making, "usr/lib", map[bool]string{true: "aarch64-linux-gnu",
+		false: "x86_64-linux-gnu"}[exists(filepath.Join(making, "usr/lib/aarch64-linux-gnu"))])
 	for _, name := range []string{"blas", "lapack"} {
 		for _, suffix := range []string{".so", ".so.3"} {
 			fatal(t, os.Symlink(name+"/lib"+name+suffix, filepath.Join(libraries, "lib"+name+suffix)))

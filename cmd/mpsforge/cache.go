@@ -145,12 +145,13 @@ func (c call) cleanCache(ctx context.Context) (result, error) {
 		total += entry.Bytes
 	}
 	message := fmt.Sprintf("%s: %s: %s in %d entries", dir, done, words.Size(total), len(chosen))
-	return result{value: map[string]any{"folder": dir, "dry_run": c.Bool("dry-run"), "bytes": total, "entries": chosen}, message: message, text: func(w io.Writer) {
-		for _, entry := range chosen {
-			fmt.Fprintf(w, "%9s  %s\n", words.Size(entry.Bytes), entry.Path)
-		}
-		fmt.Fprintln(w, message)
-	}}, nil
+	return result{value: map[string]any{"folder": dir, "dry_run": c.Bool("dry-run"), "bytes": total, "entries": chosen}, message: message,
+		text: func(w io.Writer) {
+			for _, entry := range chosen {
+				fmt.Fprintf(w, "%9s  %s\n", words.Size(entry.Bytes), entry.Path)
+			}
+			fmt.Fprintln(w, message)
+		}}, nil
 }
 
 func (c call) measureCache(ctx context.Context) (dir string, entries []cache.Entry, err error) {

@@ -18,7 +18,8 @@ func TestOneCauseOneCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onCheckout := []string{"apply", "unapply", "status", "export --out new/v2.9.1", "port --to v2.6.0 --check", "pr --issue 1", "pr status", "build --dry-run", "build --host",
+	onCheckout := []string{"apply", "unapply", "status", "export --out new/v2.9.1", "port --to v2.6.0 --check", "pr --issue 1", "pr status",
+		"build --dry-run", "build --host",
 		"shell", "verify --stages checkout", "recover", "baseline record --patches patches"}
 	with := func(commands []string, more string) []string {
 		var all []string
@@ -41,15 +42,18 @@ func TestOneCauseOneCode(t *testing.T) {
 		{"a named checkout is missing", exitUsage, with(onCheckout, "--checkout nowhere")},
 		{"a named checkout is not a repository", exitUsage, with(onCheckout, "--checkout empty")},
 		{"a named checkout is a file", exitUsage, with(onCheckout, "--checkout file")},
-		{"a file is missing", exitUsage, []string{"report nowhere", "report diff nowhere file", "report diff file nowhere", "report github nowhere", "metal run nowhere", "metal classify file nowhere", "metal selectors nowhere",
-			"replay nowhere", "pr --issue 1 --report nowhere", "build --show-stamp nowhere", "build --host --torch nowhere", "verify --root nowhere", "fetch --from nowhere", "run --from nowhere",
+		{"a file is missing", exitUsage, []string{"report nowhere", "report diff nowhere file", "report diff file nowhere", "report github nowhere",
+			"metal run nowhere", "metal classify file nowhere", "metal selectors nowhere",
+			"replay nowhere", "pr --issue 1 --report nowhere", "build --show-stamp nowhere", "build --host --torch nowhere", "verify --root nowhere",
+			"fetch --from nowhere", "run --from nowhere",
 			"port --to v2.6.0 --check --from nowhere", "baseline compare --wheel nowhere", "baseline compare --wheel file --with nowhere"}},
 		{"a folder of patches is missing", exitUsage, with(withPatches, "--patches nowhere")},
 		{"a folder of patches is a file", exitUsage, with(withPatches[:4:4], "--patches file")},
 		{"no such baseline", exitUsage, with(withPatches, "--baseline v9")},
 		{"the series was not verified as it is", exitVerify, []string{"baseline runs --check --patches patches"}},
 		{"no such flag", exitUsage, with(append(withPatches, "doctor", "run", "replay file", "version", "baseline", "metal"), "--nonsense")},
-		{"no such command", exitUsage, []string{"nonsense", "help nonsense", "help verify nonsense", "metal nonsense", "baseline nonsense", "report nonsense", "pr nonsense", "--json nonsense"}},
+		{"no such command", exitUsage, []string{"nonsense", "help nonsense", "help verify nonsense", "metal nonsense", "baseline nonsense",
+			"report nonsense", "pr nonsense", "--json nonsense"}},
 	} {
 		t.Run(cause.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -253,7 +253,8 @@ func checkoutFlag() cli.Flag {
 }
 
 func baselineFlag() cli.Flag {
-	return &cli.StringFlag{Name: "baseline", Usage: "PyTorch release of the checkout, `NAME`: v2.9.1 or v2.6.0; each has its own patches (default: what the checkout is, else v2.9.1)"}
+	return &cli.StringFlag{Name: "baseline",
+		Usage: "PyTorch release of the checkout, `NAME`: v2.9.1 or v2.6.0; each has its own patches (default: what the checkout is, else v2.9.1)"}
 }
 
 func patchesFlag() cli.Flag {

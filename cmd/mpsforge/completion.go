@@ -38,7 +38,8 @@ var completionShells = []string{"bash", "zsh", "fish"}
 func completionCommand(std streams) *cli.Command {
 	return newCommand(std, spec{
 		name: "completion", usage: "print a completion script for bash, zsh or fish", argument: "SHELL",
-		about: `SHELL is one of: ` + strings.Join(completionShells, ", ") + `. The script runs mpsforge at each TAB, so it stays correct when mpsforge is updated.
+		about: `SHELL is one of: ` + strings.Join(completionShells, ", ") +
+			`. The script runs mpsforge at each TAB, so it stays correct when mpsforge is updated.
 
   source <(mpsforge completion bash)                              in ~/.bashrc
   source <(mpsforge completion zsh)                               in ~/.zshrc, after compinit

@@ -112,8 +112,10 @@ func TestEveryNamedValueHasASet(t *testing.T) {
 				name := flag.Names()[0]
 				_, known := sets[name]
 				used[name] = true
-				if flag.TakesValue() && !known && slices.Contains([]string{"", "NAME", "LIST", "MODE", "FORM", "FORMAT"}, placeholder(flag)) && name != "threads" {
-					t.Errorf("mpsforge %s --%s %s: add its values to valueSets in completion.go, or call the value something else in its usage", command.Name, name, placeholder(flag))
+				if flag.TakesValue() && !known && slices.Contains([]string{"", "NAME", "LIST", "MODE", "FORM", "FORMAT"}, placeholder(flag)) &&
+					name != "threads" {
+					t.Errorf("mpsforge %s --%s %s: add its values to valueSets in completion.go, or call the value something else in its usage",
+						command.Name, name, placeholder(flag))
 				}
 			}
 		}

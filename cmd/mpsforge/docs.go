@@ -191,7 +191,8 @@ func flagText(flag cli.DocGenerationFlag) (names []string, value, about string) 
 }
 
 func writeMarkdown(b *strings.Builder, d *document) {
-	fmt.Fprintf(b, "# Commands of %s\n\n%s. Made by `make reference` from the commands themselves; `%s docs man` prints the same as a man page.\n", d.name, sentence(d.usage), d.name)
+	fmt.Fprintf(b, "# Commands of %s\n\n%s. Made by `make reference` from the commands themselves; `%s docs man` prints the same as a man page.\n",
+		d.name, sentence(d.usage), d.name)
 	markdownBlocks(b, d.about)
 	fmt.Fprintf(b, "\n%s\n\n", d.exit)
 	for _, command := range d.commands {

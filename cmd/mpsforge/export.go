@@ -39,7 +39,8 @@ after its subject, or by --name.
 			&cli.BoolFlag{Name: "cumulative", Usage: "write the whole change as one diff as well"},
 			&cli.BoolFlag{Name: "check", Usage: "only show what would change; write nothing"}),
 		action: func(ctx context.Context, c call) (result, error) {
-			options := fork.ExportOptions{Dir: c.String("out"), Drop: c.Bool("drop"), Cumulative: c.Bool("cumulative"), Check: c.Bool("check"), Names: map[string]string{}}
+			options := fork.ExportOptions{Dir: c.String("out"), Drop: c.Bool("drop"), Cumulative: c.Bool("cumulative"), Check: c.Bool("check"),
+				Names: map[string]string{}}
 			for _, pair := range c.StringSlice("name") {
 				revision, name, found := strings.Cut(pair, "=")
 				if !found {
@@ -69,7 +70,8 @@ after its subject, or by --name.
 				fmt.Fprintf(w, "%s: %s\n", exported.Dir, message)
 			}}
 			if exported.Check && len(exported.Files) > 0 {
-				return found, silentError{exitFailed, fmt.Sprintf("%s differs from the commits of %s: %s", exported.Dir, exported.Checkout, strings.Join(exported.Files, ", "))}
+				return found, silentError{exitFailed, fmt.Sprintf("%s differs from the commits of %s: %s", exported.Dir, exported.Checkout,
+					strings.Join(exported.Files, ", "))}
 			}
 			return found, nil
 		},

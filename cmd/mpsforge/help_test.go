@@ -36,7 +36,8 @@ func TestHelpBeginsWithTheCommonFlags(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	last := 0
-	for _, want := range []string{"OPTIONS:", "--stages", "--quick", "--checkout", "Python stages:", "--only", "Host builds (Linux):", "All commands:", "--json", "--help"} {
+	for _, want := range []string{"OPTIONS:", "--stages", "--quick", "--checkout", "Python stages:", "--only", "Host builds (Linux):", "All commands:",
+		"--json", "--help"} {
 		at := strings.Index(out.String()[last:], want)
 		if at < 0 {
 			t.Fatalf("%s is not where it belongs:\n%s", want, &out)

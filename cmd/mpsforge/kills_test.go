@@ -51,8 +51,10 @@ func killings(group, baseline string) (all []*killing, oneIn int) {
 		return []*killing{{name: "build", args: []string{"build", "--checkout", "built", "--baseline", baseline}, target: "built", ignored: products}}, 9
 	case "host":
 		return []*killing{
-			{name: "overlay build", args: []string{"overlay", "build", "--checkout", "pytorch", "--baseline", baseline, "--out", "dist"}, source: "pytorch", cache: os.Getenv("KILLS_CACHE")},
-			{name: "verify --stages runtime", args: []string{"verify", "--stages", "runtime", "--quick", "--only", "^hand-over", "--checkout", "pytorch", "--baseline", baseline,
+			{name: "overlay build", args: []string{"overlay", "build", "--checkout", "pytorch", "--baseline", baseline, "--out", "dist"},
+				source: "pytorch", cache: os.Getenv("KILLS_CACHE")},
+			{name: "verify --stages runtime", args: []string{"verify", "--stages", "runtime", "--quick", "--only", "^hand-over", "--checkout",
+				"pytorch", "--baseline", baseline,
 				"--report", "out/report.json"}, source: "pytorch", ignored: reports, cache: os.Getenv("KILLS_CACHE")},
 		}, 90
 	}
@@ -260,7 +262,8 @@ func (k *killing) files() (map[string]string, error) {
 			if k.ignored != nil && k.ignored(name) {
 				return fs.SkipDir
 			}
-			for what, args := range map[string][]string{"HEAD": {"rev-parse", "HEAD^{tree}"}, "branch": {"symbolic-ref", "-q", "HEAD"}, "index": {"ls-files", "--stage"}} {
+			for what, args := range map[string][]string{"HEAD": {"rev-parse", "HEAD^{tree}"}, "branch": {"symbolic-ref", "-q", "HEAD"},
+				"index": {"ls-files", "--stage"}} {
 				command := exec.Command("git", append([]string{"-C", filepath.Dir(path)}, args...)...)
 				text, err := command.Output()
 				if err != nil && what != "branch" {

@@ -181,6 +181,8 @@ func printLint(w io.Writer, linted *patches.LintResult, notes bool) {
 	if count := len(linted.Of(patches.SeverityNote)); count > 0 && !notes {
 		fmt.Fprintf(w, "%s: notes: %d, --notes lists them\n", linted.Baseline, count)
 	}
-	fmt.Fprintf(w, "%s: patches: %d, changed lines: %d; touched files whose exact text is known: %d of %d; hunks exact by digest: %d of %d, unverified: %d; errors: %d\n",
-		linted.Baseline, linted.Patches, linted.Total, linted.FilesExact, linted.Files, linted.Verified, linted.Hunks, linted.Unverified, len(linted.Of(patches.SeverityError)))
+	fmt.Fprintf(w, "%s: patches: %d, changed lines: %d; touched files whose exact text is known: %d of %d; hunks exact by digest: %d of %d, "+
+		"unverified: %d; errors: %d\n",
+		linted.Baseline, linted.Patches, linted.Total, linted.FilesExact, linted.Files, linted.Verified, linted.Hunks, linted.Unverified,
+		len(linted.Of(patches.SeverityError)))
 }

@@ -23,7 +23,8 @@ func TestMachineInterfacesAreOnTheirPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions := map[string]int{"envelope": resultSchema, "event": events.Version, "report": reports.Schema, "program": script.Language, "device-facts": device.Schema}
+	versions := map[string]int{"envelope": resultSchema, "event": events.Version, "report": reports.Schema, "program": script.Language,
+		"device-facts": device.Schema}
 	for _, name := range schemas.Names() {
 		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| .* \\| `[a-z]+` %d.* \\| `schema-%s` \\|$", versions[name], name))
 		if !row.Match(page) {

@@ -110,9 +110,12 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case is(errNoCheckout):
 		return exitEnvironment
-	case errors.As(err, &usage), is(git.ErrNotRepository, fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline, patches.ErrNoFirst, patches.ErrNoPart, validate.ErrUnknownStage, crash.ErrUnknownSignature, msl.ErrRequest, pytests.ErrTestPattern, repro.ErrNone, ci.ErrOptions, reports.ErrUnwritable):
+	case errors.As(err, &usage), is(git.ErrNotRepository, fork.ErrUnknownPatch, fork.ErrNoPort, fork.ErrNoSource, patches.ErrUnknownBaseline,
+		patches.ErrNoFirst, patches.ErrNoPart, validate.ErrUnknownStage, crash.ErrUnknownSignature, msl.ErrRequest, pytests.ErrTestPattern,
+		repro.ErrNone, ci.ErrOptions, reports.ErrUnwritable):
 		return exitUsage
-	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign, fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
+	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign,
+		fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotResolved, fork.ErrBranch):
 		return exitConflict
 	case is(ci.ErrNotRun):
@@ -217,7 +220,8 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict,
 		ErrWriter:       std.err,
 		HideVersion:     true, // the flag below is ours
 		HideHelpCommand: true, // and so is the command
-		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "the same as mpsforge version", DisableDefaultText: true}, cli.HelpFlag},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "the same as mpsforge version",
+			DisableDefaultText: true}, cli.HelpFlag},
 		// urfave/cli calls os.Exit for errors that carry a code unless this is set; Main does that, after its defers.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
@@ -228,8 +232,10 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict,
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			runCommand(std), doctorCommand(std), fetchCommand(std), applyCommand(std), statusCommand(std), unapplyCommand(std), recoverCommand(std), buildCommand(std), overlayCommand(std), shellCommand(std),
-			verifyCommand(std), reportCommand(std), metalCommand(std), reproCommand(std), lintCommand(std), exportCommand(std), portCommand(std), baselineCommand(std), prCommand(std),
+			runCommand(std), doctorCommand(std), fetchCommand(std), applyCommand(std), statusCommand(std), unapplyCommand(std), recoverCommand(std),
+			buildCommand(std), overlayCommand(std), shellCommand(std),
+			verifyCommand(std), reportCommand(std), metalCommand(std), reproCommand(std), lintCommand(std), exportCommand(std), portCommand(std),
+			baselineCommand(std), prCommand(std),
 			cacheCommand(std), versionCommand(std), completionCommand(std), completeCommand(std), docsCommand(std), replayCommand(std), helpCommand(),
 		},
 	}

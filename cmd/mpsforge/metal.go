@@ -25,8 +25,9 @@ func metalCommand(std streams) *cli.Command {
   mpsforge metal run-shader --grid 64 --length out=64 f.metal  a kernel, with checks
   mpsforge metal compare facts-apple.json                    what a Mac's Metal did
   mpsforge metal selectors torch-2.9.1-*.whl                 what a wheel needs of Apple's API`,
-		Action:      showGroup,
-		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalRunShader(std), metalCompare(std), metalSelectors(std), metalObserve()},
+		Action: showGroup,
+		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalRunShader(std), metalCompare(std), metalSelectors(std),
+			metalObserve()},
 	}
 }
 
@@ -73,7 +74,8 @@ func printSignatures(w io.Writer, all []*crash.Signature) {
 
 // toDo is what a user can do about a crash.
 var toDo = map[crash.Class]string{
-	crash.ThreadClass:    "Until your torch has the patches below, let only one thread use the device, or give each worker a process of its own. mpsforge run makes a patched torch.",
+	crash.ThreadClass: "Until your torch has the patches below, let only one thread use the device, or give each worker a process of its own. " +
+		"mpsforge run makes a patched torch.",
 	crash.NotThreadClass: "Threads are not the cause, so the patches do not help: report it to PyTorch.",
 }
 

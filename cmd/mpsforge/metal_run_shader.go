@@ -74,7 +74,8 @@ func (c call) runShader(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	if c.Bool("list") {
-		return result{value: library.Kernels, message: fmt.Sprintf("kernels: %d", len(library.Kernels)), text: func(w io.Writer) { printKernels(w, library.Kernels) }}, nil
+		return result{value: library.Kernels, message: fmt.Sprintf("kernels: %d", len(library.Kernels)),
+			text: func(w io.Writer) { printKernels(w, library.Kernels) }}, nil
 	}
 	found, err := library.Run(ctx, dispatch)
 	if err != nil {

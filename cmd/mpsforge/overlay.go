@@ -49,7 +49,8 @@ The checkout must have the whole series, or its part fixes alone. With that ther
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist --platform macos
   mpsforge apply --part fixes --checkout pytorch && mpsforge overlay build --checkout pytorch --out dist`,
 		flags: checkoutFlags(hostFlags(&cli.StringFlag{Name: "out", Value: ".", Usage: "`DIR` for the wheel"},
-			&cli.StringFlag{Name: "platform", Usage: "what the wheel is for, `NAME`: " + strings.Join(overlayPlatforms, " or ") + " (default: this system)"})...),
+			&cli.StringFlag{Name: "platform", Usage: "what the wheel is for, `NAME`: " + strings.Join(overlayPlatforms, " or ") +
+				" (default: this system)"})...),
 		action: func(ctx context.Context, c call) (result, error) {
 			switch platform := cmp.Or(c.String("platform"), map[string]string{"darwin": "macos"}[runtime.GOOS], "linux"); platform {
 			case "macos":
@@ -71,7 +72,8 @@ func (c call) buildOverlayForMac(ctx context.Context) (result, error) {
 		return result{}, usagef("--torch is for Linux; a wheel for macOS is always for PyTorch's own wheel")
 	}
 	if runtime.GOOS != "linux" {
-		return result{}, fmt.Errorf("%w: the compiler is Debian's, so make the wheel on Linux and bring it here; this is %s", builds.ErrEnvironment, runtime.GOOS)
+		return result{}, fmt.Errorf("%w: the compiler is Debian's, so make the wheel on Linux and bring it here; this is %s", builds.ErrEnvironment,
+			runtime.GOOS)
 	}
 	cache, err := openCache()
 	if err != nil {
@@ -109,7 +111,8 @@ func overlayPart(checkout string, identity builds.Stamp, series *patches.Series)
 		if len(series.Parts) > 1 {
 			first = fmt.Sprintf(" or those of the part %s: mpsforge apply --part %[1]s, or", series.Parts[0].Name)
 		}
-		return "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all%s mpsforge apply, puts them on", checkout, len(identity.Patches), len(series.Patches), cmp.Or(first, ":"))
+		return "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all%s mpsforge apply, puts them on", checkout,
+			len(identity.Patches), len(series.Patches), cmp.Or(first, ":"))
 	}
 	return part.Digest(), nil
 }
@@ -165,7 +168,8 @@ func overlayResult(wheel, over string, stamp overlay.Stamp, checked []string) (r
 		Checked []string      `json:"checked,omitempty"`
 	}{wheel, over, stamp, checked}
 	return result{value: value, message: "wheel " + wheel, text: func(w io.Writer) {
-		fmt.Fprintf(w, "wheel    %s\nfor      torch %s, commit %s\nover     %s of %s\nseries   %s\n", wheel, stamp.Torch, stamp.Git, stamp.Stock, over, stamp.Series)
+		fmt.Fprintf(w, "wheel    %s\nfor      torch %s, commit %s\nover     %s of %s\nseries   %s\n", wheel, stamp.Torch, stamp.Git, stamp.Stock, over,
+			stamp.Series)
 		for _, line := range checked {
 			fmt.Fprintf(w, "checked  %s\n", line)
 		}
@@ -185,7 +189,8 @@ kernel, symbol pointers. The exit code is 1 if torch's own copy answers.
 			ran, err := run.Command{Name: c.String("python"), Args: []string{"-m", overlay.Module}, Dir: "."}.Run(ctx)
 			found, broken := overlay.ReadStatus(ran.Stdout)
 			if broken != nil {
-				return result{}, fmt.Errorf("%s has no working %s; install an overlay's wheel into it, or name another --python: %w", c.String("python"), overlay.Module, cmp.Or(err, broken))
+				return result{}, fmt.Errorf("%s has no working %s; install an overlay's wheel into it, or name another --python: %w",
+					c.String("python"), overlay.Module, cmp.Or(err, broken))
 			}
 			if !found.Active {
 				err = fmt.Errorf("torch's own copy of the backend is in use: %s", found.Why())
@@ -200,7 +205,8 @@ func writeOverlayStatus(w io.Writer, s overlay.Status) {
 	if s.Library == "" {
 		return
 	}
-	fmt.Fprintf(w, "library    %s\nseries     %s\nhooks      %s\nallocator  %s\nguard      %s\nfallback   %s\n", s.Library, s.Stamp.Series, s.Hooks, s.Allocator, s.Guard, s.Fallback)
+	fmt.Fprintf(w, "library    %s\nseries     %s\nhooks      %s\nallocator  %s\nguard      %s\nfallback   %s\n", s.Library, s.Stamp.Series, s.Hooks,
+		s.Allocator, s.Guard, s.Fallback)
 	for _, key := range slices.Sorted(maps.Keys(s.Kernels)) {
 		for _, library := range slices.Sorted(maps.Keys(s.Kernels[key])) {
 			fmt.Fprintf(w, "kernels    %s: %d in %s\n", key, s.Kernels[key][library], library)

@@ -309,7 +309,8 @@ func portsLikeCherryPick(t *testing.T, dir string, series *patches.Series, from,
 // conflictsOf cherry-picks a commit and gives the paths that conflict; the pick is undone then.
 func conflictsOf(t *testing.T, dir, commit string) []string {
 	t.Helper()
-	command := exec.Command("git", "-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.invalid", "cherry-pick", "--allow-empty", "--keep-redundant-commits", commit)
+	command := exec.Command("git", "-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.invalid", "cherry-pick", "--allow-empty",
+		"--keep-redundant-commits", commit)
 	output, err := command.CombinedOutput()
 	if err == nil {
 		return nil

@@ -57,7 +57,8 @@ func ontoFlag() cli.Flag {
 
 func pullRequests(ctx context.Context, c call) (result, error) {
 	options := ci.Options{Onto: c.String("onto"), Issue: c.String("issue"), Author: c.String("author"), Reviewer: c.String("reviewed-by-human"),
-		Ready: c.Bool("ready"), First: c.Bool("first"), Out: c.String("out"), Mailbox: c.String("mailbox"), Replace: c.Bool("replace"), DryRun: c.Bool("dry-run")}
+		Ready: c.Bool("ready"), First: c.Bool("first"), Out: c.String("out"), Mailbox: c.String("mailbox"), Replace: c.Bool("replace"),
+		DryRun: c.Bool("dry-run")}
 	for _, dir := range []*string{&options.Out, &options.Mailbox} {
 		if *dir == "" {
 			continue
@@ -118,7 +119,8 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 func conflictWith(patch, checkout, onto string) error {
 	beside := checkout + "-upstream"
 	command := func(words ...string) string { return "\n  " + run.Command{Name: words[0], Args: words[1:]}.String() }
-	return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; port the series to that commit first, and make the stack from the result:", patch, onto) +
+	return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; port the series to that commit first, and make the stack from the result:",
+		patch, onto) +
 		command("mpsforge", "port", "--checkout", checkout, "--to", onto, "--out", "patches/upstream") +
 		command("git", "-C", checkout, "worktree", "add", "--detach", beside, onto) +
 		command("mpsforge", "pr", "--checkout", beside, "--patches", "patches", "--baseline", "upstream")}

@@ -64,7 +64,8 @@ func openRenderer(std streams, f face) (events.Renderer, error) {
 		}
 	case progressPlain:
 	default:
-		return nil, usagef("--progress %s: use auto, tty, plain or json%s", f.mode, suggest.Meant(f.mode, []string{progressAuto, progressTTY, progressPlain, progressJSON}))
+		return nil, usagef("--progress %s: use auto, tty, plain or json%s", f.mode,
+			suggest.Meant(f.mode, []string{progressAuto, progressTTY, progressPlain, progressJSON}))
 	}
 	if f.quiet || f.mode == progressPlain {
 		return events.NewPlain(std.err, f.quiet), nil
@@ -78,7 +79,8 @@ func openRenderer(std streams, f face) (events.Renderer, error) {
 		if term.IsTerminal(int(os.Stdin.Fd())) {
 			terminal.Input = os.Stdin
 		}
-		return tui.Start(terminal, tui.Options{Colours: words.Colours(), Interrupt: f.interrupt, Quit: f.quit, Show: open, Stay: f.use == replayUI && terminal.Input != nil})
+		return tui.Start(terminal, tui.Options{Colours: words.Colours(), Interrupt: f.interrupt, Quit: f.quit, Show: open, Stay: f.use == replayUI &&
+			terminal.Input != nil})
 	}
 	if f.use == replayUI {
 		return late.start(), nil

@@ -80,7 +80,8 @@ func TestNoUIWithoutATerminal(t *testing.T) {
 func TestPanicEndsTheStream(t *testing.T) {
 	var out, errs bytes.Buffer
 	std := streams{out: &out, err: &errs, args: []string{"mpsforge", "broken", "--progress", "json"}}
-	app := &cli.App{Name: "mpsforge", Commands: []*cli.Command{newCommand(std, spec{name: "broken", action: func(context.Context, call) (result, error) { panic("oh") }})}}
+	app := &cli.App{Name: "mpsforge",
+		Commands: []*cli.Command{newCommand(std, spec{name: "broken", action: func(context.Context, call) (result, error) { panic("oh") }})}}
 	if code := exitCode(app.Run(std.args)); code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}

@@ -26,7 +26,8 @@ func TestRealTreeBecomesAStack(t *testing.T) {
 	if got := gitIn(t, dir, "rev-parse", last+"^{tree}"); got != want {
 		t.Errorf("%s has tree %s, apply makes %s", last, got, want)
 	}
-	if authors := gitIn(t, dir, "log", "--format=%an <%ae>", series.Baseline.Commit+".."+last); strings.Count(authors, "A. Person <a@example.org>") != len(series.Patches) {
+	if authors := gitIn(t, dir, "log", "--format=%an <%ae>", series.Baseline.Commit+".."+last); strings.Count(authors,
+		"A. Person <a@example.org>") != len(series.Patches) {
 		t.Errorf("authors:\n%s", authors)
 	}
 

@@ -27,7 +27,8 @@ themselves. What an interrupted fetch left is removed; fetch goes on with it ins
 		flags: checkoutFlags(
 			&cli.BoolFlag{Name: "finish", Usage: "complete the interrupted run"},
 			&cli.BoolFlag{Name: "rollback", Usage: "undo the interrupted run"},
-			&cli.BoolFlag{Name: "remove-locks", Usage: "first remove git's left-over locks (index, HEAD, branch, record); only when no git runs in the checkout"}),
+			&cli.BoolFlag{Name: "remove-locks",
+				Usage: "first remove git's left-over locks (index, HEAD, branch, record); only when no git runs in the checkout"}),
 		action: func(ctx context.Context, c call) (result, error) {
 			direction := fork.Automatic
 			switch {

@@ -25,7 +25,8 @@ them.
   mpsforge report merge --output all.json shard-*.json
   mpsforge report merge --output all.json --require operators,upstream shard-*.json`,
 		flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the report to `FILE.json`, and beside it as Markdown, as an HTML page and in JUnit's XML"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"},
+				Usage: "write the report to `FILE.json`, and beside it as Markdown, as an HTML page and in JUnit's XML"},
 			&cli.StringFlag{Name: "require", Usage: "exit with code 5 unless the stages in `LIST` ran in all shards"}, patchesFlag()},
 		action: func(_ context.Context, c call) (result, error) { return c.mergeReports() },
 	})
@@ -92,9 +93,11 @@ func (c call) checkFresh(merged *reports.Report) error {
 	const again = "run all shards again"
 	switch {
 	case is.SeriesDigest != series.Digest():
-		return fmt.Errorf("%w: they are stale: the series of %s has digest %.12s now, and had %.12s; %s", reports.ErrMerge, is.Baseline, series.Digest(), is.SeriesDigest, again)
+		return fmt.Errorf("%w: they are stale: the series of %s has digest %.12s now, and had %.12s; %s", reports.ErrMerge, is.Baseline,
+			series.Digest(), is.SeriesDigest, again)
 	case tool.Version != version() || tool.Commit != commit():
-		return fmt.Errorf("%w: they are stale: this is mpsforge %s %s, they are by %s %s; merge with that one, or %s", reports.ErrMerge, version(), commit(), tool.Version, tool.Commit, again)
+		return fmt.Errorf("%w: they are stale: this is mpsforge %s %s, they are by %s %s; merge with that one, or %s", reports.ErrMerge, version(),
+			commit(), tool.Version, tool.Commit, again)
 	}
 	return nil
 }

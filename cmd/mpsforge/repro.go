@@ -46,8 +46,9 @@ the report says that nothing was measured.
 			if err := c.checkTorch(ctx, "python"); err != nil {
 				return result{}, err
 			}
-			found, err := repro.Write(ctx, repro.Options{Scenario: c.Args().First(), Dir: c.String("out"), Threads: c.Int("threads"), Iterations: c.Int("iterations"),
-				Graph: c.Bool("graph"), Interpreter: c.String("python"), Runs: c.Int("runs"), Limit: c.Duration("limit")}, c.sink)
+			found, err := repro.Write(ctx, repro.Options{Scenario: c.Args().First(), Dir: c.String("out"), Threads: c.Int("threads"),
+				Iterations: c.Int("iterations"),
+				Graph:      c.Bool("graph"), Interpreter: c.String("python"), Runs: c.Int("runs"), Limit: c.Duration("limit")}, c.sink)
 			if err != nil {
 				return result{}, err
 			}

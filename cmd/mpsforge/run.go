@@ -96,7 +96,8 @@ func (c call) buildForVerify(ctx context.Context) error {
 	}
 	if !built.MPS {
 		// The Python parallel tests need device mps; on Linux they have it through the host build.
-		c.sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("the built torch has no MPS backend; mpsforge shell opens its environment: %s", built.Python)})
+		c.sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("the built torch has no MPS backend; mpsforge shell opens its environment: %s",
+			built.Python)})
 		return nil
 	}
 	return c.Set("python", built.Python)

@@ -88,7 +88,8 @@ func generated(b *testing.B, size scale) *bench {
 		x.patches = append(x.patches, to)
 		fmt.Fprintln(&names, filepath.Base(to))
 	}
-	facts, _, err := patches.RecordBaseline(patches.Baseline{Name: "v2.9.1", Tag: "v2.9.1", Commit: x.said("rev-parse", "v2.9.1"), Tree: x.said("rev-parse", "v2.9.1^{tree}")},
+	facts, _, err := patches.RecordBaseline(patches.Baseline{Name: "v2.9.1", Tag: "v2.9.1", Commit: x.said("rev-parse", "v2.9.1"),
+		Tree: x.said("rev-parse", "v2.9.1^{tree}")},
 		touched, nil, func(path string) (string, []byte, error) {
 			if text, found := before[path]; found {
 				return "100644", []byte(text), nil
@@ -139,7 +140,8 @@ func BenchmarkScale(b *testing.B) {
 			for range b.N {
 				am += x.git(append([]string{"am", "-q", "--keep-cr", "--keep-non-patch"}, x.patches...)...)
 				gitStatus += x.git("status", "--porcelain", "--untracked-files=no")
-				formatPatch += x.git("format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames", "-o", b.TempDir(), "v2.9.1..HEAD")
+				formatPatch += x.git("format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames", "-o",
+					b.TempDir(), "v2.9.1..HEAD")
 				reset += x.git("reset", "-q", "--keep", "v2.9.1")
 				apply += x.ours("apply")
 				status += x.ours("status")

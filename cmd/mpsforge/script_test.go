@@ -277,7 +277,8 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 			}
 			return "100644", content, nil
 		}
-		baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: name, Tag: name, Commit: base, Tree: git(up, "rev-parse", base+"^{tree}"), Source: source},
+		baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: name, Tag: name, Commit: base,
+			Tree: git(up, "rev-parse", base+"^{tree}"), Source: source},
 			paths, nil, read)
 		check(err)
 		write := func(blobs patches.Blobs) {
@@ -302,7 +303,8 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 		content, err := os.ReadFile(archive)
 		check(err)
 		sum := fmt.Sprintf("%x", sha256.Sum256(content))
-		made.env["OLDER"] = record("v2.6.0", &patches.Source{Suite: "trixie", Package: "pytorch", File: "pytorch.orig.tar.xz", SHA256: sum, Size: int64(len(content))},
+		made.env["OLDER"] = record("v2.6.0", &patches.Source{Suite: "trixie", Package: "pytorch", File: "pytorch.orig.tar.xz", SHA256: sum,
+			Size: int64(len(content))},
 			"aten/stream.mm")
 		cached := in(filepath.Join("cache/sources", sum))
 		check(os.MkdirAll(cached, 0o755))

@@ -29,7 +29,8 @@ type settings struct {
 }
 
 // applySettings sets the flags that neither the command line nor the environment has set, and gives what it set by the flags'
-// names, but for the bell, which changes nothing that a report shows. A PyTorch tree's own file is not read: who wrote the tree does not decide what is verified.
+// names, but for the bell, which changes nothing that a report shows. A PyTorch tree's own file is not read: who wrote the tree
+// does not decide what is verified.
 func applySettings(c *cli.Context, sink events.Sink) (map[string]string, error) {
 	info, err := os.Lstat(settingsFile)
 	if errors.Is(err, os.ErrNotExist) {

@@ -24,7 +24,8 @@ look for modules in the current folder, where a checkout's folder torch would hi
 
   mpsforge shell
   mpsforge shell --command 'python -c "import torch; print(torch.__file__)"'`,
-		flags: []cli.Flag{checkoutFlag(), venvFlag("`DIR` of the Python environment"), &cli.StringFlag{Name: "command", Usage: "run `TEXT` in the shell and end"}},
+		flags: []cli.Flag{checkoutFlag(), venvFlag("`DIR` of the Python environment"), &cli.StringFlag{Name: "command",
+			Usage: "run `TEXT` in the shell and end"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			checkout, err := fork.Open(ctx, c.String("checkout"), nil)
 			if isMissing(err) {

@@ -327,7 +327,8 @@ func TestBellRingsWhereAskedFor(t *testing.T) {
 		settings string
 		flags    []string
 		want     int
-	}{"by default": {"", nil, 0}, "by a flag": {"", []string{"--bell"}, 1}, "by the settings": {"bell = true\n", nil, 1}, "by the settings, and not by a flag": {"bell = true\n", []string{"--bell=false"}, 0}} {
+	}{"by default": {"", nil, 0}, "by a flag": {"", []string{"--bell"}, 1}, "by the settings": {"bell = true\n", nil, 1},
+		"by the settings, and not by a flag": {"bell = true\n", []string{"--bell=false"}, 0}} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, settingsFile), []byte(c.settings), 0o644); err != nil {
 			t.Fatal(err)

@@ -52,7 +52,9 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
   mpsforge verify --stages operators --operators unfold --seed 7    one of PyTorch's operators under threads, with seed 7
   mpsforge verify --stages upstream --tests 'TestMPS\.test_exp'    PyTorch's own tests, stock against patched`,
 		flags: checkoutFlags(append(verifyFlags(),
-			&cli.BoolFlag{Name: "last-failed", Usage: "run only what failed in the last run, with its seed: stages, and tests of python and upstream; the last run is the report at --report, else the latest in the cache"})...),
+			&cli.BoolFlag{Name: "last-failed",
+				Usage: "run only what failed in the last run, with its seed: stages, and tests of python and upstream; the last run is the report " +
+					"at --report, else the latest in the cache"})...),
 		action: func(ctx context.Context, c call) (result, error) { return c.verify(ctx) },
 	})
 }
@@ -66,11 +68,13 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "require", Usage: "exit with code 5 unless the stages in `LIST` ran"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages even if one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to seed all random choices (default: from the clock)"},
-		&cli.StringFlag{Name: "shard", Usage: "run one of several parts of the stages' jobs, `I/N` such as 2/8; needs --stages and --seed; report merge makes one report of all parts"},
+		&cli.StringFlag{Name: "shard",
+			Usage: "run one of several parts of the stages' jobs, `I/N` such as 2/8; needs --stages and --seed; report merge makes one report of all parts"},
 		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out the patches in `LIST`, or all, one at a time, and show what fails"},
 	}, inGroup("Python stages", pythonFlags()), inGroup("PyTorch's own operators and tests", judgeFlags()), inGroup("Host builds (Linux)", append(hostFlags(),
 		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build the flavours in `LIST`: " + flavourNames() + " (default: plain,tsan)"},
-		&cli.StringFlag{Name: "scenarios", Usage: "runtime: only the scenarios in `LIST`; for " + runtimestage.FirstScenario + " alone only the sources that it needs are compiled"})))
+		&cli.StringFlag{Name: "scenarios", Usage: "runtime: only the scenarios in `LIST`; for " + runtimestage.FirstScenario +
+			" alone only the sources that it needs are compiled"})))
 }
 
 // judgeFlags are of the stages operators, upstream and one-thread.
@@ -80,7 +84,8 @@ func judgeFlags() []cli.Flag {
 		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS` (default: all)"},
 		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES` (default: float32 where the operator has it)"},
 		&cli.StringFlag{Name: "tests", Usage: "upstream: only tests whose names, FILE:Class.method, match the regular expression `PATTERN`"},
-		&cli.StringFlag{Name: "programs", Usage: "one-thread: only programs whose names, such as \"operator add float32 backward\", match the regular expression `PATTERN`"},
+		&cli.StringFlag{Name: "programs",
+			Usage: "one-thread: only programs whose names, such as \"operator add float32 backward\", match the regular expression `PATTERN`"},
 	}
 }
 
@@ -90,17 +95,21 @@ func pythonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "only", Usage: "python, bench: only tests whose names match the regular expression `PATTERN`"},
 		&cli.StringFlag{Name: "threads", Usage: "python, bench, operators: thread counts, `LIST` separated by commas (default: each test's own)"},
 		&cli.BoolFlag{Name: "list", Usage: "list the Python parallel tests and run nothing"},
-		&cli.IntFlag{Name: "repeat", Usage: "python, bench, operators: run each test `N` times, each in a new process (default: 3; 1 with --quick or --operators)"},
+		&cli.IntFlag{Name: "repeat",
+			Usage: "python, bench, operators: run each test `N` times, each in a new process (default: 3; 1 with --quick or --operators)"},
 		&cli.StringFlag{Name: "device", Value: "mps", Usage: "python, bench, operators: `DEVICE` mps, or cpu to try the harness alone"},
 		&cli.BoolFlag{Name: "warmup", Usage: "python: one thread uses the device before the others; this hides failures of a cold start"},
-		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"}, Usage: "python, bench, operators, upstream: test the torch of `PYTHON` (default on Linux: the host build's)"},
-		&cli.StringFlag{Name: "stock", Usage: "python, bench, operators, upstream: compare with the unpatched torch of `PYTHON` (default on Linux: the host build's)"},
+		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"},
+			Usage: "python, bench, operators, upstream: test the torch of `PYTHON` (default on Linux: the host build's)"},
+		&cli.StringFlag{Name: "stock",
+			Usage: "python, bench, operators, upstream: compare with the unpatched torch of `PYTHON` (default on Linux: the host build's)"},
 	}
 }
 
 // pythonOptions reads them.
 func (c call) pythonOptions() (stage.PythonOptions, error) {
-	options := stage.PythonOptions{Interpreter: c.String("python"), Stock: c.String("stock"), Device: c.String("device"), Only: c.String("only"), Repeat: c.Int("repeat"), Warmup: c.Bool("warmup")}
+	options := stage.PythonOptions{Interpreter: c.String("python"), Stock: c.String("stock"), Device: c.String("device"), Only: c.String("only"),
+		Repeat: c.Int("repeat"), Warmup: c.Bool("warmup")}
 	if options.Device != "mps" && options.Device != "cpu" {
 		return options, usagef("there is no --device %s%s", options.Device, suggest.Names(options.Device, []string{"mps", "cpu"}))
 	}
@@ -169,7 +178,8 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 	}
 	options = stage.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,
 		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()}}
-	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate")), Scenarios: list(c.String("scenarios"))}
+	options.Host = stage.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs"), Ablate: list(c.String("ablate")),
+		Scenarios: list(c.String("scenarios"))}
 	if err := runtimestage.CheckScenarios(options.Host.Scenarios); err != nil {
 		return options, usagef("--scenarios: %v", err)
 	}
@@ -369,7 +379,8 @@ func (c call) verify(ctx context.Context) (result, error) {
 			found.next = "mpsforge report merge SHARD.json..., once all shards are there"
 			return found, nil
 		}
-		return found, silentError{exitEnvironment, fmt.Sprintf("%s\nrequired stages did not run: %s\nmpsforge doctor shows what this machine lacks", report.Verification(), report.WhyMissing())}
+		return found, silentError{exitEnvironment, fmt.Sprintf("%s\nrequired stages did not run: %s\nmpsforge doctor shows what this machine lacks",
+			report.Verification(), report.WhyMissing())}
 	case reports.NotRun:
 		return found, silentError{exitEnvironment, "no stage ran; mpsforge doctor shows what is missing"}
 	case reports.Passed:
@@ -383,7 +394,8 @@ func (c call) verify(ctx context.Context) (result, error) {
 // choices are the flags that make stages run something else than their form.
 func (c call) choices() map[string]string {
 	chosen := map[string]string{}
-	for _, flag := range slices.Concat(pythonFlags(), judgeFlags(), []cli.Flag{&cli.StringFlag{Name: "flavours"}, &cli.StringFlag{Name: "scenarios"}, &cli.StringFlag{Name: "ablate"}, &cli.StringFlag{Name: "shard"}}) {
+	for _, flag := range slices.Concat(pythonFlags(), judgeFlags(), []cli.Flag{&cli.StringFlag{Name: "flavours"}, &cli.StringFlag{Name: "scenarios"},
+		&cli.StringFlag{Name: "ablate"}, &cli.StringFlag{Name: "shard"}}) {
 		if name := flag.Names()[0]; c.IsSet(name) {
 			chosen[name] = fmt.Sprint(c.Value(name))
 		}

@@ -97,7 +97,8 @@ func machoOf(ts *testscript.TestScript, named map[string][]string) []byte {
 		macho.FileHeader{Magic: macho.Magic64, Cpu: macho.CpuArm64, Type: macho.TypeDylib, Ncmd: 3, Cmdsz: commands}, uint32(0),
 		macho.Segment64{Cmd: macho.LoadCmdSegment64, Len: uint32(segment + len(sections)*section), Nsect: uint32(len(sections))}, sections,
 		[]uint32{0x32, build, 1, 14 << 16, 15 << 16, 0}, // LC_BUILD_VERSION
-		macho.SymtabCmd{Cmd: macho.LoadCmdSymtab, Len: symtab, Symoff: at, Nsyms: uint32(len(symbols)), Stroff: at + uint32(len(symbols))*16, Strsize: uint32(len(text))},
+		macho.SymtabCmd{Cmd: macho.LoadCmdSymtab, Len: symtab, Symoff: at, Nsyms: uint32(len(symbols)), Stroff: at + uint32(len(symbols))*16,
+			Strsize: uint32(len(text))},
 		data, selectors, kernels, symbols, text,
 	} {
 		ts.Check(binary.Write(&made, binary.LittleEndian, part))

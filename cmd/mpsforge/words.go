@@ -110,13 +110,15 @@ func showGroup(c *cli.Context) error {
 // helpCommand replaces that of urfave/cli, which takes a name that there is not for no wrong use.
 func helpCommand() *cli.Command {
 	return &cli.Command{
-		Name: "help", Aliases: []string{"h"}, Usage: "list the commands, or show the use of one", ArgsUsage: "[COMMAND]", UsageText: "mpsforge help [COMMAND]", HideHelpCommand: true,
+		Name: "help", Aliases: []string{"h"}, Usage: "list the commands, or show the use of one", ArgsUsage: "[COMMAND]",
+		UsageText: "mpsforge help [COMMAND]", HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			words, commands := []string{c.App.Name}, c.App.Commands
 			for _, name := range c.Args().Slice() {
 				at := slices.IndexFunc(commands, func(command *cli.Command) bool { return command.HasName(name) })
 				if at < 0 {
-					return usagef("there is no command %q%s; mpsforge --help lists them", strings.Join(append(words[1:], name), " "), suggest.Meant(name, commandNames(commands)))
+					return usagef("there is no command %q%s; mpsforge --help lists them", strings.Join(append(words[1:], name), " "),
+						suggest.Meant(name, commandNames(commands)))
 				}
 				words, commands = append(words, name), commands[at].Subcommands
 			}

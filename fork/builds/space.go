@@ -28,7 +28,8 @@ func Downloading(sink events.Sink, dir, what string, download, unpacked int64) e
 		size += ", " + words.Size(unpacked) + " unpacked"
 	}
 	if need := download + unpacked; need > free && os.Getenv(AnySpace) != "1" {
-		return fmt.Errorf("%w: %s needs %s of disk (%s), and %s has %s free; free some space, name a folder on another disk with MPSFORGE_CACHE, or set %s=1 to try anyway", ErrEnvironment, what, words.Size(need), size, dir, words.Size(free), AnySpace)
+		return fmt.Errorf("%w: %s needs %s of disk (%s), and %s has %s free; free some space, name a folder on another disk with MPSFORGE_CACHE, "+
+			"or set %s=1 to try anyway", ErrEnvironment, what, words.Size(need), size, dir, words.Size(free), AnySpace)
 	}
 	sink.Emit(events.Message{Level: events.Info, Text: fmt.Sprintf("download %s: %s; %s of disk are free", what, size, words.Size(free))})
 	return nil

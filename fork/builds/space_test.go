@@ -23,7 +23,8 @@ func (s *said) Emit(event events.Event) {
 func TestDownloadsAreAnnounced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
 	var sink said
-	if err := builds.Downloading(&sink, dir, "packages", 1_000_000, 2_500); err != nil || len(sink.text) != 1 || !strings.HasPrefix(sink.text[0], "download packages: 1.0 MB, 2.5 kB unpacked; ") {
+	if err := builds.Downloading(&sink, dir, "packages", 1_000_000, 2_500); err != nil || len(sink.text) != 1 || !strings.HasPrefix(sink.text[0],
+		"download packages: 1.0 MB, 2.5 kB unpacked; ") {
 		t.Errorf("%v, %q", err, sink.text)
 	}
 	sink = said{}

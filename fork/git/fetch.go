@@ -141,7 +141,8 @@ func (r *Repository) UpdateSubmodules(ctx context.Context, progress io.Writer) e
 // CloneShared makes a repository in dir that reads this one's objects where they are, and has no work tree yet. This one
 // is not written to.
 func (r *Repository) CloneShared(ctx context.Context, dir string) (*Repository, error) {
-	if _, err := runCommand(ctx, newCommand("", "clone", "--quiet", "--shared", "--no-checkout", "--no-tags", "--template=", "--", r.WorkTree, dir)); err != nil {
+	if _, err := runCommand(ctx, newCommand("", "clone", "--quiet", "--shared", "--no-checkout", "--no-tags", "--template=", "--", r.WorkTree,
+		dir)); err != nil {
 		return nil, fmt.Errorf("clone %s: %w", r.WorkTree, err)
 	}
 	return Open(ctx, dir, nil)

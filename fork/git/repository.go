@@ -337,7 +337,8 @@ func (r *Repository) MoveWorkTree(ctx context.Context, to string, paths []string
 	if len(paths) == 0 {
 		return nil
 	}
-	command := r.command("-c", "core.preloadIndex=false", "restore", "--source="+to, "--staged", "--worktree", "--no-overlay", "--pathspec-from-file=-", "--pathspec-file-nul")
+	command := r.command("-c", "core.preloadIndex=false", "restore", "--source="+to, "--staged", "--worktree", "--no-overlay", "--pathspec-from-file=-",
+		"--pathspec-file-nul")
 	command.Stdin = strings.NewReader(strings.Join(paths, "\x00"))
 	if _, err := runCommand(ctx, command); err != nil {
 		if locks := r.Locks(); len(locks) > 0 {

@@ -94,7 +94,8 @@ type Sanitizer struct {
 
 var (
 	ThreadSanitizer  = Sanitizer{"ThreadSanitizer", "data race", threadProgram, 66, []string{"TSAN_OPTIONS=halt_on_error=1 exitcode=66"}}
-	AddressSanitizer = Sanitizer{"AddressSanitizer", "memory error or undefined behaviour", AddressProgram, 67, []string{"ASAN_OPTIONS=exitcode=67", "UBSAN_OPTIONS=print_stacktrace=1 exitcode=67"}}
+	AddressSanitizer = Sanitizer{"AddressSanitizer", "memory error or undefined behaviour", AddressProgram, 67, []string{"ASAN_OPTIONS=exitcode=67",
+		"UBSAN_OPTIONS=print_stacktrace=1 exitcode=67"}}
 )
 
 // commonFlags come first for every flavour. Hidden visibility keeps the inline functions of several loaded subjects

@@ -119,7 +119,8 @@ func (f *Feed) show() {
 		f.pending, f.lines, f.leftOut = nil, 0, 0
 		f.mutex.Unlock()
 		if leftOut > 0 {
-			batch = append(batch, Record{batch[len(batch)-1].Time, Message{Warning, fmt.Sprintf("%d lines of output left out here: they came too fast", leftOut)}})
+			batch = append(batch, Record{batch[len(batch)-1].Time, Message{Warning, fmt.Sprintf("%d lines of output left out here: they came too fast",
+				leftOut)}})
 		}
 		if len(batch) > 0 {
 			f.renderer.Show(batch)

@@ -14,8 +14,10 @@ import (
 func FuzzStream(f *testing.F) {
 	var written bytes.Buffer
 	at := time.Unix(1e9, 0)
-	NewJSON(&written).Show([]Record{{at, Stream{Version: Version}}, {at, StepStarted{Step: "a"}}, {at, StepProgress{Step: "a", Done: 1, Total: 2, Note: "\x1b[2J"}},
-		{at, PartFinished{Part: Part{Step: "a", Name: "p"}, Outcome: Crashed, Detail: "\u202e"}}, {at, Message{Level: Warning, Text: "one\ntwo\r"}}, {at, StepFinished{Step: "a", Outcome: OK}}, {at, End{}}})
+	NewJSON(&written).Show([]Record{{at, Stream{Version: Version}}, {at, StepStarted{Step: "a"}},
+		{at, StepProgress{Step: "a", Done: 1, Total: 2, Note: "\x1b[2J"}},
+		{at, PartFinished{Part: Part{Step: "a", Name: "p"}, Outcome: Crashed, Detail: "\u202e"}}, {at, Message{Level: Warning, Text: "one\ntwo\r"}},
+		{at, StepFinished{Step: "a", Outcome: OK}}, {at, End{}}})
 	f.Add(written.Bytes())
 	for line := range bytes.Lines(written.Bytes()) {
 		f.Add(line)

@@ -74,7 +74,8 @@ func (r *Reader) Next() (Record, error) {
 	case opens && r.line > 1:
 		return Record{}, fmt.Errorf("line %d: %w: a second stream begins here", r.line, ErrStream)
 	case opens && stream.Version != Version:
-		return Record{}, fmt.Errorf("line %d: %w: it has version %d, and this mpsforge reads version %d; play it with the mpsforge %s that wrote it", r.line, ErrStream, stream.Version, Version, stream.Tool)
+		return Record{}, fmt.Errorf("line %d: %w: it has version %d, and this mpsforge reads version %d; play it with the mpsforge %s that wrote it",
+			r.line, ErrStream, stream.Version, Version, stream.Tool)
 	case !opens && r.line == 1:
 		return Record{}, fmt.Errorf("line 1: %w: the first event should be stream, not %s", ErrStream, record.Event.kind())
 	}
@@ -85,7 +86,8 @@ func (r *Reader) Next() (Record, error) {
 // kinds are the events by their kind.
 var kinds = func() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
-	for _, event := range []Event{Stream{}, Pipeline{}, StepStarted{}, StepProgress{}, PartsPlanned{}, PartStarted{}, PartFinished{}, StepLine{}, StepFinished{}, Message{}, End{}} {
+	for _, event := range []Event{Stream{}, Pipeline{}, StepStarted{}, StepProgress{}, PartsPlanned{}, PartStarted{}, PartFinished{}, StepLine{},
+		StepFinished{}, Message{}, End{}} {
 		types[event.kind()] = reflect.TypeOf(event)
 	}
 	return types

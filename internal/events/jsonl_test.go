@@ -69,16 +69,21 @@ func TestEventsKeepTheSchema(t *testing.T) {
 func TestReaderNamesTheBadLine(t *testing.T) {
 	good := strings.SplitAfter(asJSON(small()), "\n")
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":             {"", "it is empty"},
-		"text":              {"hello\n", "line 1: "},
-		"no beginning":      {good[3], "line 1: not a stream of events that this mpsforge reads: the first event should be stream, not parts-planned"},
-		"another version":   {strings.Replace(good[0], `"version":2`, `"version":9,"new":true`, 1), "line 1: not a stream of events that this mpsforge reads: it has version 9, and this mpsforge reads version 2"},
-		"unknown kind":      {good[0] + strings.Replace(good[2], "step-started", "step-begun", 1), `line 2: not a stream of events that this mpsforge reads: there is no kind of event called "step-begun"`},
-		"unknown field":     {good[0] + strings.Replace(good[2], `"step":`, `"steps":`, 1), `line 2: not a stream of events that this mpsforge reads: json: unknown field "steps"`},
-		"cut off":           {good[0] + good[1] + good[2][:20], "line 3: not a stream of events that this mpsforge reads: the line is cut off"},
-		"no time":           {good[0] + `{"kind":"end","event":{"exit_code":0}}` + "\n", "line 2: not a stream of events that this mpsforge reads: it has no time"},
-		"two streams":       {good[0] + good[0], "line 2: not a stream of events that this mpsforge reads: a second stream begins here"},
-		"two in one line":   {good[0] + strings.TrimSpace(good[1]) + good[1], "line 2: not a stream of events that this mpsforge reads: more than one object in a line"},
+		"empty":        {"", "it is empty"},
+		"text":         {"hello\n", "line 1: "},
+		"no beginning": {good[3], "line 1: not a stream of events that this mpsforge reads: the first event should be stream, not parts-planned"},
+		"another version": {strings.Replace(good[0], `"version":2`, `"version":9,"new":true`, 1),
+			"line 1: not a stream of events that this mpsforge reads: it has version 9, and this mpsforge reads version 2"},
+		"unknown kind": {good[0] + strings.Replace(good[2], "step-started", "step-begun", 1),
+			`line 2: not a stream of events that this mpsforge reads: there is no kind of event called "step-begun"`},
+		"unknown field": {good[0] + strings.Replace(good[2], `"step":`, `"steps":`, 1),
+			`line 2: not a stream of events that this mpsforge reads: json: unknown field "steps"`},
+		"cut off": {good[0] + good[1] + good[2][:20], "line 3: not a stream of events that this mpsforge reads: the line is cut off"},
+		"no time": {good[0] + `{"kind":"end","event":{"exit_code":0}}` + "\n",
+			"line 2: not a stream of events that this mpsforge reads: it has no time"},
+		"two streams": {good[0] + good[0], "line 2: not a stream of events that this mpsforge reads: a second stream begins here"},
+		"two in one line": {good[0] + strings.TrimSpace(good[1]) + good[1],
+			"line 2: not a stream of events that this mpsforge reads: more than one object in a line"},
 		"a line in between": {good[0] + "warning: foreign text\n" + good[1], "line 2: not a stream of events that this mpsforge reads: "},
 	} {
 		_, err := readAll(c.text)

@@ -68,7 +68,8 @@ func TestPlainProgressIsThinnedOut(t *testing.T) {
 	var pairs []any
 	pairs = append(pairs, 0.0, events.StepStarted{Step: "compile"})
 	for i := range 700 {
-		pairs = append(pairs, float64(i)/100, events.StepProgress{Step: "compile", Done: int64(i), Total: 1000, Unit: "commands", Running: 2, Left: 90 * time.Second})
+		pairs = append(pairs, float64(i)/100, events.StepProgress{Step: "compile", Done: int64(i), Total: 1000, Unit: "commands", Running: 2,
+			Left: 90 * time.Second})
 	}
 	want := ` 0:02.0 compile: 200/1000 commands, 2 running, 1:30 left
  0:04.0 compile: 400/1000 commands, 2 running, 1:30 left
@@ -101,7 +102,8 @@ func TestQuietKeepsWarnings(t *testing.T) {
 func TestLiveLine(t *testing.T) {
 	var out bytes.Buffer
 	got := show(events.NewLive(&out), &out, small())
-	if !strings.HasPrefix(got, "apply …\r\x1b[K") || !strings.Contains(got, "\r\x1b[Kapply: streams, stock, 4 threads: wrong values: 3 of 7\n") || strings.HasSuffix(got, "\x1b[K") {
+	if !strings.HasPrefix(got, "apply …\r\x1b[K") || !strings.Contains(got, "\r\x1b[Kapply: streams, stock, 4 threads: wrong values: 3 of 7\n") ||
+		strings.HasSuffix(got, "\x1b[K") {
 		t.Errorf("%q", got)
 	}
 }

@@ -13,7 +13,8 @@ import (
 func TestTimeLeftWithoutStepsInside(t *testing.T) {
 	state := events.NewState()
 	for _, record := range at(0.0, events.StepStarted{Step: "verify runtime"}, 0.0, events.StepStarted{Step: "build", Parent: "verify runtime"},
-		60.0, events.StepFinished{Step: "build", Outcome: events.OK, Elapsed: time.Minute}, 70.0, events.StepProgress{Step: "verify runtime", Done: 10, Total: 30}) {
+		60.0, events.StepFinished{Step: "build", Outcome: events.OK, Elapsed: time.Minute}, 70.0, events.StepProgress{Step: "verify runtime", Done: 10,
+			Total: 30}) {
 		state.Apply(record)
 	}
 	if left, known := state.Steps[0].LeftAt(start.Add(70 * time.Second)); !known || left != 20*time.Second {

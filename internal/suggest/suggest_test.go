@@ -5,7 +5,8 @@ import "testing"
 func TestNearest(t *testing.T) {
 	commands := []string{"apply", "unapply", "verify", "report", "export", "port", "stream-pool", "v2.6.0", "v2.9.1"}
 	for wrong, want := range map[string]string{
-		"aply": "apply", "verfiy": "verify", "VERIFY": "verify", "rport": "report", "potr": "port", "2.9.1": "v2.9.1", "pool": "stream-pool", "ver": "verify", "v2.9.0": "v2.9.1",
+		"aply": "apply", "verfiy": "verify", "VERIFY": "verify", "rport": "report", "potr": "port", "2.9.1": "v2.9.1", "pool": "stream-pool",
+		"ver": "verify", "v2.9.0": "v2.9.1",
 		"nonsense": "", "": "", "x": "", "port2000000": "",
 	} {
 		if got := Nearest(wrong, commands); got != want {

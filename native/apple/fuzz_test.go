@@ -19,7 +19,8 @@ func FuzzTable(f *testing.F) {
 
 // FuzzHeaders: what clang prints of headers is read or refused.
 func FuzzHeaders(f *testing.F) {
-	f.Add("@interface A : NSObject <P>\n- (id)a:(NSUInteger)b;\n@property (readonly, copy) NSString *name;\n@end\ntypedef struct {\n    NSUInteger width;\n} MTLSize;\nenum X : NSUInteger {\n    XOne = 1 << 2,\n    XTwo\n};\nextern \"C\" {\nid make(id a, int (*f)(void));\n}\n")
+	f.Add("@interface A : NSObject <P>\n- (id)a:(NSUInteger)b;\n@property (readonly, copy) NSString *name;\n@end\ntypedef struct {\n    NSUInteger " +
+		"width;\n} MTLSize;\nenum X : NSUInteger {\n    XOne = 1 << 2,\n    XTwo\n};\nextern \"C\" {\nid make(id a, int (*f)(void));\n}\n")
 	f.Add("@protocol P\n+ (void (^)(int))a:(const char *_Nullable [4])b c:(struct S)d __attribute__((availability(macos,introduced=10.13)));\n@end\n")
 	for _, text := range []string{"@interface A\n+id\n", "typedef {", "typedef struct {", "enum {", "enum {\n}"} {
 		f.Add(text)

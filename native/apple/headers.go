@@ -162,7 +162,8 @@ func ParseHeaders(printed string, base *Headers) (*Headers, error) {
 		case strings.HasPrefix(line, "typedef "):
 			h.addTypedef(strings.TrimSuffix(line, ";"))
 		default:
-			if name := functionName.FindStringSubmatch(attributes.ReplaceAllString(line, "")); name != nil && !strings.Contains(plain, "operator") && !strings.Contains(plain, "::") {
+			if name := functionName.FindStringSubmatch(attributes.ReplaceAllString(line, "")); name != nil && !strings.Contains(plain, "operator") &&
+				!strings.Contains(plain, "::") {
 				if base == nil || base.Functions[name[1]] == nil {
 					text := strings.TrimSuffix(strings.TrimSuffix(line, ";"), "{")
 					inline := strings.HasSuffix(line, "{")

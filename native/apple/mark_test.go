@@ -51,11 +51,13 @@ func TestEveryNewerDeclarationIsMarked(t *testing.T) {
 }
 
 func TestMarkAvailability(t *testing.T) {
-	table, err := parseTable("T\tclass\tMPSThing\tNSObject\t\t14.0\nM\t-old\tv\t\t\nM\t-do:with:\tv\ti32 i32\t15.0\nM\t-size\tu64\t\t13.3\nM\t-setSize:\tv\tu64\t13.3\nM\t+make\tv\t\t14.0\n")
+	table, err := parseTable("T\tclass\tMPSThing\tNSObject\t\t14.0\nM\t-old\tv\t\t\nM\t-do:with:\tv\ti32 " +
+		"i32\t15.0\nM\t-size\tu64\t\t13.3\nM\t-setSize:\tv\tu64\t13.3\nM\t+make\tv\t\t14.0\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "@class MPSThing;\n@interface MPSThing : NSObject\n- (void)old;\n- (void)do:(int (^)(int a))a  // a block\n    with:(int)b;\n@property(readwrite) NSUInteger size;\n+ (void)make;\n- (void)make;\n@end\n"
+	text := "@class MPSThing;\n@interface MPSThing : NSObject\n- (void)old;\n- (void)do:(int (^)(int a))a  // a block\n    " +
+		"with:(int)b;\n@property(readwrite) NSUInteger size;\n+ (void)make;\n- (void)make;\n@end\n"
 	marked, names, err := table.MarkAvailability(text, Version{13, 0})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,8 @@ func TestMarkAvailability(t *testing.T) {
 	if got, want := strings.Join(names, ", "), "MPSThing, MPSThing -do:with:, MPSThing -size, MPSThing -setSize:, MPSThing +make"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	for _, want := range []string{"with:(int)b __attribute__((availability(macos,introduced=15.0)));", "size __attribute__((availability(macos,introduced=13.3)));",
+	for _, want := range []string{"with:(int)b __attribute__((availability(macos,introduced=15.0)));",
+		"size __attribute__((availability(macos,introduced=13.3)));",
 		"__attribute__((availability(macos,introduced=14.0)))\n@interface MPSThing", "- (void)old;\n", "- (void)make;\n"} {
 		if !strings.Contains(marked, want) {
 			t.Errorf("no %q in\n%s", want, marked)

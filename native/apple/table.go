@@ -57,7 +57,8 @@ type Table struct {
 }
 
 func newTable() Table {
-	return Table{Types: map[string]*Type{}, Enums: map[string]*Enum{}, Constants: map[string]int64{}, Structs: map[string]*Struct{}, Functions: map[string]*Function{}}
+	return Table{Types: map[string]*Type{}, Enums: map[string]*Enum{}, Constants: map[string]int64{}, Structs: map[string]*Struct{},
+		Functions: map[string]*Function{}}
 }
 
 // Load gives the table of Apple's API.

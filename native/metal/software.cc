@@ -208,20 +208,19 @@ void command_buffer_release(mpsforge_metal_command_buffer* buffer) noexcept {
     return;
   }
   buffer->device->handles.remove(buffer);
-  with_root(buffer, [](CommandBuffer& root, sync::Lock&, const ThreadPointer&) { root.let_go(); });
+  with_root(buffer, [](auto& root, auto&, auto&) { root.let_go(); });
   delete buffer;
 }
 
 uint32_t status(mpsforge_metal_command_buffer* buffer) noexcept {
   uint32_t result = MPSFORGE_METAL_NOT_ENQUEUED;
-  with_root(buffer,
-            [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) { result = root.status(*thread); });
+  with_root(buffer, [&](auto& root, auto&, auto& thread) { result = root.status(*thread); });
   return result;
 }
 
 const char* error(mpsforge_metal_command_buffer* buffer) noexcept {
   const char* result = "";
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) {
+  with_root(buffer, [&](auto& root, auto&, auto& thread) {
     result = root.error(*thread);
     buffer->told = root.shared_from_this();
   });
@@ -229,22 +228,22 @@ const char* error(mpsforge_metal_command_buffer* buffer) noexcept {
 }
 
 void enqueue(mpsforge_metal_command_buffer* buffer) noexcept {
-  with_root(buffer, [](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) { root.enqueue(thread); });
+  with_root(buffer, [](auto& root, auto&, auto& thread) { root.enqueue(thread); });
 }
 
 void commit(mpsforge_metal_command_buffer* buffer) noexcept {
-  with_root(buffer, [](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) { root.commit(thread); });
+  with_root(buffer, [](auto& root, auto&, auto& thread) { root.commit(thread); });
 }
 
 void commit_and_continue(mpsforge_metal_command_buffer* buffer) noexcept {
-  with_root(buffer, [buffer](CommandBuffer&, sync::Lock& lock, const ThreadPointer& thread) {
+  with_root(buffer, [buffer](auto&, auto& lock, auto& thread) {
     buffer->commit_and_continue(lock, thread, "commit_and_continue");
   });
 }
 
 mpsforge_metal_command_buffer* root_command_buffer(mpsforge_metal_command_buffer* buffer) noexcept {
   std::shared_ptr<CommandBuffer> found;
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer&) {
+  with_root(buffer, [&](auto& root, auto&, auto&) {
     root.hold();
     found = root.shared_from_this();
   });
@@ -254,29 +253,21 @@ mpsforge_metal_command_buffer* root_command_buffer(mpsforge_metal_command_buffer
 
 int is_root(mpsforge_metal_command_buffer* buffer, mpsforge_metal_command_buffer* other) noexcept {
   bool same = false;
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer&) {
-    same = other && other->root.get() == &root;
-  });
+  with_root(buffer, [&](auto& root, auto&, auto&) { same = other && other->root.get() == &root; });
   return same ? 1 : 0;
 }
 
 void wait_until_scheduled(mpsforge_metal_command_buffer* buffer) noexcept {
-  with_root(buffer, [](CommandBuffer& root, sync::Lock& lock, const ThreadPointer& thread) {
-    root.wait_until_scheduled(lock, thread);
-  });
+  with_root(buffer, [](auto& root, auto& lock, auto& thread) { root.wait_until_scheduled(lock, thread); });
 }
 
 void wait_until_completed(mpsforge_metal_command_buffer* buffer) noexcept {
-  with_root(buffer, [](CommandBuffer& root, sync::Lock& lock, const ThreadPointer& thread) {
-    root.wait_until_completed(lock, thread);
-  });
+  with_root(buffer, [](auto& root, auto& lock, auto& thread) { root.wait_until_completed(lock, thread); });
 }
 
 void add_handler(mpsforge_metal_command_buffer* buffer, bool completed, mpsforge_metal_handler handler, void* context) {
   if (!handler) return;
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) {
-    root.add_handler(completed, thread, handler, context);
-  });
+  with_root(buffer, [&](auto& root, auto&, auto& thread) { root.add_handler(completed, thread, handler, context); });
 }
 
 void add_scheduled_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
@@ -291,38 +282,33 @@ void add_completed_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal
 
 void encode_signal(mpsforge_metal_command_buffer* buffer, mpsforge_metal_event* event, uint64_t value) noexcept {
   if (!event) return;
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) {
-    root.signal(thread, event->object, value);
-  });
+  with_root(buffer, [&](auto& root, auto&, auto& thread) { root.signal(thread, event->object, value); });
 }
 
 void encode_wait(mpsforge_metal_command_buffer* buffer, mpsforge_metal_event* event, uint64_t value) noexcept {
   if (!event) return;
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) {
-    root.wait(thread, event->object, value);
-  });
+  with_root(buffer, [&](auto& root, auto&, auto& thread) { root.wait(thread, event->object, value); });
 }
 
 int keep(mpsforge_metal_command_buffer* buffer, void* object, mpsforge_metal_function give_back,
          int after_handlers) noexcept {
   bool kept = false;
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer&) {
-    kept = give_back && root.keep(object, give_back, after_handlers != 0);
-  });
+  with_root(buffer,
+            [&](auto& root, auto&, auto&) { kept = give_back && root.keep(object, give_back, after_handlers != 0); });
   return kept ? 1 : 0;
 }
 
 void times(mpsforge_metal_command_buffer* buffer, mpsforge_metal_times* out) noexcept {
   if (!out) return;
   *out = {};
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) { *out = root.times(*thread); });
+  with_root(buffer, [&](auto& root, auto&, auto& thread) { *out = root.times(*thread); });
 }
 
 // --- encoders
 
 mpsforge_metal_encoder* open(mpsforge_metal_command_buffer* buffer, bool compute) {
   mpsforge_metal_encoder* encoder = nullptr;
-  with_root(buffer, [&](CommandBuffer& root, sync::Lock&, const ThreadPointer& thread) {
+  with_root(buffer, [&](auto& root, auto&, auto& thread) {
     encoder = mpsforge_metal_encoder::create(root.shared_from_this(), compute, thread);
   });
   return encoder;

@@ -20,7 +20,8 @@ const programsPage = "../../docs/dev/programs.md"
 // The page has the verbs that the sources know, and no others.
 func TestPageHasEveryVerb(t *testing.T) {
 	known := map[string]bool{"thread": true, "block": true, "end": true, "repeat": true, "done": true}
-	for file, pattern := range map[string]string{"metal_verbs.cc": `(?m)^      \{"([\w.]+)",`, "pool_verbs.cc": `(?m)^      \{"([\w.]+)",(?: \w+\},?| ?\[|$)`, "world.cc": `verb == "(\w+)"`} {
+	for file, pattern := range map[string]string{"metal_verbs.cc": `(?m)^      \{"([\w.]+)",`, "pool_verbs.cc": `(?m)^      \{"([\w.]+)",(?: \w+\},?| ?\[|$)`,
+		"world.cc": `verb == "(\w+)"`} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -14,10 +14,17 @@ static const char* identity(const mpsforge_slots_api* api) { return api->identit
 static mpsforge_slots* create(const mpsforge_slots_api* api, const mpsforge_slots_config* config) { return api->create(config); }
 static void destroy(const mpsforge_slots_api* api, mpsforge_slots* self) { api->destroy(self); }
 static void acquire(const mpsforge_slots_api* api, mpsforge_slots* self, mpsforge_slots_result* result) { api->acquire(self, result); }
-static int release(const mpsforge_slots_api* api, mpsforge_slots* self, uint32_t slot, uint64_t generation) { return api->release(self, slot, generation); }
+static int release(const mpsforge_slots_api* api, mpsforge_slots* self, uint32_t slot, uint64_t generation) {
+  return api->release(self, slot, generation);
+}
 static void statistics(const mpsforge_slots_api* api, mpsforge_slots* self, mpsforge_slots_statistics* out) { api->statistics(self, out); }
-static size_t message(const mpsforge_slots_api* api, mpsforge_slots* self, int which, char* buffer, size_t size) { return api->message(self, which, buffer, size); }
-static int parse(const mpsforge_slots_api* api, const char* size, const char* exhausted, mpsforge_slots_config* config, char* buffer, size_t length) { return api->parse(size, exhausted, config, buffer, length); }
+static size_t message(const mpsforge_slots_api* api, mpsforge_slots* self, int which, char* buffer, size_t size) {
+  return api->message(self, which, buffer, size);
+}
+static int parse(const mpsforge_slots_api* api, const char* size, const char* exhausted, mpsforge_slots_config* config,
+                 char* buffer, size_t length) {
+  return api->parse(size, exhausted, config, buffer, length);
+}
 static const mpsforge_slots_api* subject(void* function) { return ((mpsforge_slots_subject_function)function)(); }
 */
 import "C"

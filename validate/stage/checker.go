@@ -78,7 +78,8 @@ func partOf(step string, check reports.Check) events.PartFinished {
 	if outcome == "" {
 		outcome = events.Skipped
 	}
-	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: outcome, Detail: words.FirstLine(check.Detail), Elapsed: time.Duration(check.Seconds * float64(time.Second))}
+	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: outcome, Detail: words.FirstLine(check.Detail),
+		Elapsed: time.Duration(check.Seconds * float64(time.Second))}
 }
 
 // RunGroups runs groups of checks side by side and adds them to the stage in the order given.

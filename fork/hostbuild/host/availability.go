@@ -42,7 +42,9 @@ func refuseAvailable(checkout string, sources []string) error {
 		for i, line := range bytes.Split(text, []byte("\n")) {
 			code, _, _ := bytes.Cut(line, []byte("//"))
 			if statement.Match(code) {
-				return fmt.Errorf("%w: %s:%d: @available is always true on Linux, whatever MPSFORGE_METAL_MACOS is set to; use __builtin_available, or leave the file out in patches/VERSION/host.json",
+				return fmt.Errorf(
+					"%w: %s:%d: @available is always true on Linux, whatever MPSFORGE_METAL_MACOS is set to; use __builtin_available, or leave the "+
+						"file out in patches/VERSION/host.json",
 					builds.ErrSources, file, i+1)
 			}
 		}

@@ -99,7 +99,8 @@ func withoutCUDA(ctx context.Context, root *Root, dir, cache string, sink events
 			return "", err
 		}
 		if strings.HasSuffix(name, ".cc") {
-			units = append(units, unit{dir: objects, path: name, flags: []string{"-std=c++17", "-O2", "-fPIC", "-Wall"}, object: filepath.Join(objects, name+".o")})
+			units = append(units, unit{dir: objects, path: name, flags: []string{"-std=c++17", "-O2", "-fPIC", "-Wall"}, object: filepath.Join(objects,
+				name+".o")})
 		}
 	}
 	if err := c.compile(ctx, units); err != nil {

@@ -40,7 +40,8 @@ func CompileWithPrefix(ctx context.Context, root *Root, cache, checkout, path, s
 // CacheHits is how many objects ccache has given from a cache.
 func CacheHits(t testing.TB, root *Root, cache string) int {
 	t.Helper()
-	found, err := run.Command{Name: root.Tool("ccache"), Args: []string{"--print-stats"}, Env: run.Environment([]string{"CCACHE_DIR=" + filepath.Join(cache, "ccache")}, nil)}.Run(t.Context())
+	found, err := run.Command{Name: root.Tool("ccache"), Args: []string{"--print-stats"},
+		Env: run.Environment([]string{"CCACHE_DIR=" + filepath.Join(cache, "ccache")}, nil)}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

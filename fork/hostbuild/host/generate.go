@@ -77,7 +77,8 @@ func generate(ctx context.Context, root *Root, torch *Torch, checkout, cache str
 		generator = filepath.Join(torch.pythonPath, "torchgen")
 	}
 	digest := sha256.New()
-	for _, folder := range []string{filepath.Join(source, "native/native_functions.yaml"), filepath.Join(source, "native/tags.yaml"), filepath.Join(source, "templates"), generator} {
+	for _, folder := range []string{filepath.Join(source, "native/native_functions.yaml"), filepath.Join(source, "native/tags.yaml"),
+		filepath.Join(source, "templates"), generator} {
 		files, err := builds.FilesBelow(folder)
 		if err == nil {
 			files = slices.DeleteFunc(files, func(path string) bool { return strings.HasSuffix(path, ".pyc") })

@@ -133,7 +133,8 @@ func Make(ctx context.Context, options Options, sink events.Sink) (*Build, error
 	finish := events.Step(sink, name)
 	defer finish(events.Failed, "")
 	sink = events.Under(sink, name)
-	h := builder{Options: options, compiler: compiler{root: options.Root, cache: options.Cache, flavour: options.Flavour, jobs: options.Jobs, sink: sink, step: name}}
+	h := builder{Options: options, compiler: compiler{root: options.Root, cache: options.Cache, flavour: options.Flavour, jobs: options.Jobs,
+		sink: sink, step: name}}
 	built, err := h.build(ctx, sink)
 	if err != nil {
 		return nil, fmt.Errorf("host build of %s: %w", checkout, err)
@@ -218,7 +219,8 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	var metal, foreign, evaluator, drivers, tests []unit
 	ownFlags := slices.Concat(commonFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"}, include(".", "objc/include"))
 	err = eachSource(h.Native, func(path string) {
-		if !strings.HasPrefix(path, "objc/") && !strings.HasPrefix(path, "metal/") && !strings.HasPrefix(path, "schedule/") && !slices.Contains(mslSources, path) {
+		if !strings.HasPrefix(path, "objc/") && !strings.HasPrefix(path, "metal/") && !strings.HasPrefix(path, "schedule/") &&
+			!slices.Contains(mslSources, path) {
 			return
 		}
 		u := unit{dir: native, path: path, flags: ownFlags, object: filepath.Join(objects, "native", path+".o")}
@@ -236,10 +238,12 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 		return nil, err
 	}
 	// Some headers of the old caffe2 are in no libtorch. USE_MPS lets the sources register kernels in dispatch stubs.
-	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS", "-include", "mpsforge/integers.h", "-idirafter", "."},
+	torchFlags := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS",
+		"-include", "mpsforge/integers.h", "-idirafter", "."},
 		include(filepath.Join(native, "objc/include"), generated.include, "aten/src"), include(h.Torch.include...))
 	// Only what is part of the backend sees the checkout; the rest is the same for all checkouts, and compiled once.
-	ownGlue := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include(".", native, filepath.Join(native, "objc/include"), generated.include))
+	ownGlue := slices.Concat(objcFlags, commonFlags, h.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"},
+		include(".", native, filepath.Join(native, "objc/include"), generated.include))
 	glueFlags := slices.Concat(ownGlue, include(h.Torch.include...))
 	backendFlags := slices.Concat(ownGlue, include(filepath.Join(h.Checkout, "aten/src")), include(h.Torch.include...))
 	glueHeader := filepath.Join(glue, "prefix_glue.h")
@@ -360,18 +364,21 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	for _, name := range wrappedFunctions {
 		wraps = append(wraps, "-Wl,--wrap="+name)
 	}
-	if err := h.compiler.link(ctx, filepath.Join(dir, evaluatorLibrary), objectsOf(evaluator), slices.Concat([]string{"-shared", "-Wl,-soname," + evaluatorLibrary, "-Wl,-Bsymbolic"}, wraps, libraries)); err != nil {
+	if err := h.compiler.link(ctx, filepath.Join(dir, evaluatorLibrary), objectsOf(evaluator),
+		slices.Concat([]string{"-shared", "-Wl,-soname," + evaluatorLibrary, "-Wl,-Bsymbolic"}, wraps, libraries)); err != nil {
 		return nil, err
 	}
 	libraries = append(libraries, "-lmpsforge_evaluator")
-	if err := h.compiler.link(ctx, built.Library, objectsOf(append(foreign, registration...)), slices.Concat([]string{"-shared", "-Wl,-soname,libhostmps.so", "-Wl,-Bsymbolic"}, wraps, libraries)); err != nil {
+	if err := h.compiler.link(ctx, built.Library, objectsOf(append(foreign, registration...)),
+		slices.Concat([]string{"-shared", "-Wl,-soname,libhostmps.so", "-Wl,-Bsymbolic"}, wraps, libraries)); err != nil {
 		return nil, err
 	}
 	if err := h.compiler.link(ctx, built.Driver, objectsOf(drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
 		return nil, err
 	}
 	if h.Overlay != nil {
-		if built.Overlay, err = h.overlay(ctx, dir, stamp, append(foreign, registration...), torchFlags, backendFlags, append(wraps, libraries...)); err != nil {
+		if built.Overlay, err = h.overlay(ctx, dir, stamp, append(foreign, registration...), torchFlags, backendFlags,
+			append(wraps, libraries...)); err != nil {
 			return nil, err
 		}
 	}

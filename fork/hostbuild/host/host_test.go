@@ -53,7 +53,8 @@ func TestHostBuildWritesIntoTheCacheOnly(t *testing.T) {
 	for name, script := range standInTools {
 		write("tools/"+name, "#!/bin/sh\nset -e\n"+script)
 	}
-	for _, name := range []string{"native/native_functions.yaml", "native/tags.yaml", "templates/Register.cpp", "mps/MPSStream.mm", "native/mps/operations/Linear.mm"} {
+	for _, name := range []string{"native/native_functions.yaml", "native/tags.yaml", "templates/Register.cpp", "mps/MPSStream.mm",
+		"native/mps/operations/Linear.mm"} {
 		write("pytorch/aten/src/ATen/"+name, "text")
 	}
 	write("pytorch/version.txt", "2.6.0a0\n")
@@ -86,7 +87,8 @@ func TestHostBuildWritesIntoTheCacheOnly(t *testing.T) {
 	}
 	// What torchgen leaves where it runs must not be found as a header instead of the libtorch's.
 	generated, err := filepath.Glob(filepath.Join(top, "cache/generated/*/*"))
-	if err != nil || len(generated) != 3 || filepath.Base(generated[0]) != "ATen" || filepath.Base(generated[1]) != "headers" || filepath.Base(generated[2]) != "RegisterMPS_0.cpp" {
+	if err != nil || len(generated) != 3 || filepath.Base(generated[0]) != "ATen" || filepath.Base(generated[1]) != "headers" ||
+		filepath.Base(generated[2]) != "RegisterMPS_0.cpp" {
 		t.Errorf("generated: %v, %v", generated, err)
 	}
 }

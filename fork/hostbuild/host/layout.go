@@ -102,7 +102,8 @@ func layoutsOf(known []Layout, classes []string, whole bool) (all []Layout, err 
 		if i := slices.Index(names, class); i >= 0 {
 			all = append(all, known[i])
 		} else if whole {
-			return nil, fmt.Errorf("%w: layout_classes in host.json names %s, which none of layout_headers declares%s", builds.ErrSources, class, suggest.Meant(class, names))
+			return nil, fmt.Errorf("%w: layout_classes in host.json names %s, which none of layout_headers declares%s", builds.ErrSources, class,
+				suggest.Meant(class, names))
 		}
 	}
 	return all, nil
@@ -139,7 +140,8 @@ func parseLayouts(text string) []Layout {
 	return all
 }
 
-// CompareLayouts says how a class changed, and whether what was compiled with it as before still fits. Members may be renamed, and virtual functions added behind the others; a
+// CompareLayouts says how a class changed, and whether what was compiled with it as before still fits. Members may be renamed,
+// and virtual functions added behind the others; a
 // size, an offset or an order that changes is a failure.
 func CompareLayouts(before, after Layout) (changed string, fits bool) {
 	var changes []string

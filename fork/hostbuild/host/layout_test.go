@@ -19,7 +19,8 @@ func TestParseLayouts(t *testing.T) {
          0 | class at::mps::MPSStreamImpl (empty)
            | [sizeof=1, dsize=1, align=1,
 `)
-	if len(found) != 2 || found[0].Class != "at::mps::MPSStream" || found[0].Size != 80 || len(found[0].Members) != 2 || found[0].Members[1] != (Member{"16:0-3", "unsigned int bits"}) {
+	if len(found) != 2 || found[0].Class != "at::mps::MPSStream" || found[0].Size != 80 || len(found[0].Members) != 2 ||
+		found[0].Members[1] != (Member{"16:0-3", "unsigned int bits"}) {
 		t.Errorf("%+v", found)
 	}
 	if found[1].Class != "at::mps::MPSStreamImpl" || found[1].Size != 1 {
@@ -33,7 +34,8 @@ func TestLayoutsOfClassesThatDoNotExist(t *testing.T) {
 	if all, err := layoutsOf(known, []string{"at::mps::MPSStream"}, true); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, err := layoutsOf(known, []string{"at::mps::MPSStraem"}, true); err == nil || !strings.Contains(err.Error(), `MPSStraem, which none of layout_headers declares (did you mean "at::mps::MPSStream"?)`) {
+	if _, err := layoutsOf(known, []string{"at::mps::MPSStraem"}, true); err == nil || !strings.Contains(err.Error(),
+		`MPSStraem, which none of layout_headers declares (did you mean "at::mps::MPSStream"?)`) {
 		t.Errorf("%v", err)
 	}
 	if all, err := layoutsOf(known, []string{"at::mps::MPSEvent"}, false); err != nil || len(all) != 0 {

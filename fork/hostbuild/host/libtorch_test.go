@@ -21,7 +21,8 @@ import (
 func TestLibtorchIsTheFirstThatCanBeHad(t *testing.T) {
 	var text bytes.Buffer
 	archive := zip.NewWriter(&text)
-	for _, name := range []string{"torch/version.py", "torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so", "torchgen/gen.py", "functorch/__init__.py", "torch-2.9.1.dist-info/METADATA"} {
+	for _, name := range []string{"torch/version.py", "torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so", "torchgen/gen.py",
+		"functorch/__init__.py", "torch-2.9.1.dist-info/METADATA"} {
 		if _, err := archive.Create(name); err != nil {
 			t.Fatal(err)
 		}
@@ -62,12 +63,14 @@ func TestLibtorchIsTheFirstThatCanBeHad(t *testing.T) {
 			t.Errorf("%s is there: %t", path, !want)
 		}
 	}
-	if _, err := host.FetchLibtorch(t.Context(), []patches.Wheel{absent}, cache); !errors.Is(err, builds.ErrEnvironment) || !strings.Contains(err.Error(), "--torch") {
+	if _, err := host.FetchLibtorch(t.Context(), []patches.Wheel{absent}, cache); !errors.Is(err, builds.ErrEnvironment) ||
+		!strings.Contains(err.Error(), "--torch") {
 		t.Errorf("%v", err)
 	}
 	damaged := present
 	damaged.SHA256 = strings.Repeat("0", 64)
-	if _, err := host.FetchLibtorch(t.Context(), []patches.Wheel{damaged, present}, t.TempDir()); err == nil || !strings.Contains(err.Error(), "its SHA-256 is") {
+	if _, err := host.FetchLibtorch(t.Context(), []patches.Wheel{damaged, present}, t.TempDir()); err == nil || !strings.Contains(err.Error(),
+		"its SHA-256 is") {
 		t.Errorf("a wheel with another checksum was passed over: %v", err)
 	}
 }

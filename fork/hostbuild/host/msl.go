@@ -163,10 +163,12 @@ const shaderProgramName = "program"
 func (h *builder) shaderProgram(ctx context.Context, native, dir, main string) error {
 	var units []unit
 	for _, path := range append([]string{main}, mslSources...) {
-		units = append(units, unit{dir: native, path: path, flags: []string{"-std=c++17", "-O1", "-Wall", "-Wextra", "-pthread", "-I."}, object: filepath.Join(dir, filepath.Base(path)+".o")})
+		units = append(units, unit{dir: native, path: path, flags: []string{"-std=c++17", "-O1", "-Wall", "-Wextra", "-pthread", "-I."},
+			object: filepath.Join(dir, filepath.Base(path)+".o")})
 	}
 	if err := h.compiler.compile(ctx, units); err != nil {
 		return err
 	}
-	return h.compiler.link(ctx, filepath.Join(dir, shaderProgramName), objectsOf(units), []string{"-pthread", "-Wl,--disable-new-dtags", "-Wl,-rpath," + h.Root.libraries()})
+	return h.compiler.link(ctx, filepath.Join(dir, shaderProgramName), objectsOf(units), []string{"-pthread", "-Wl,--disable-new-dtags",
+		"-Wl,-rpath," + h.Root.libraries()})
 }

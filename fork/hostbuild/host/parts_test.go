@@ -90,7 +90,8 @@ func TestSparseKernelsAreRegistered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept, dropped := strings.Join(found.kept, ", "), strings.Join(found.dropped, ", "); kept != "relu (SparseMPS)" || dropped != "sort (SparseMPS), add.Tensor (SparseMPS), erf (SparseMPS)" {
+	if kept, dropped := strings.Join(found.kept, ", "), strings.Join(found.dropped, ", "); kept != "relu (SparseMPS)" ||
+		dropped != "sort (SparseMPS), add.Tensor (SparseMPS), erf (SparseMPS)" {
 		t.Errorf("kept %s; dropped %s", kept, dropped)
 	}
 	if strings.Contains(string(filtered), "wrapper_SparseMPS__sort") {
@@ -140,17 +141,21 @@ func treeWith(t *testing.T, paths ...string) string {
 // A tree that is only a part of PyTorch's builds; what it lacks is said, not passed over.
 func TestSourcesLeftOutHaveReasons(t *testing.T) {
 	const operations = "aten/src/ATen/native/mps/operations"
-	facts := patches.HostFacts{Sources: []string{"aten/src/ATen/mps", operations}, Core: []string{operations + "/Linear.mm", operations + "/Copy.mm", operations + "/ReduceOps.mm"}, First: []string{operations + "/Copy.mm"},
+	facts := patches.HostFacts{Sources: []string{"aten/src/ATen/mps", operations}, Core: []string{operations + "/Linear.mm", operations + "/Copy.mm",
+		operations + "/ReduceOps.mm"}, First: []string{operations + "/Copy.mm"},
 		Excluded: map[string]string{"aten/src/ATen/mps/EmptyTensor.cpp": "a reason"}}
-	checkout := treeWith(t, "aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/mps/EmptyTensor.cpp", "aten/src/ATen/mps/MPSStream.h", operations+"/Copy.mm", operations+"/Linear.mm", operations+"/Pooling.mm")
+	checkout := treeWith(t, "aten/src/ATen/mps/MPSStream.mm", "aten/src/ATen/mps/EmptyTensor.cpp", "aten/src/ATen/mps/MPSStream.h",
+		operations+"/Copy.mm", operations+"/Linear.mm", operations+"/Pooling.mm")
 	leftOut := []Excluded{{"aten/src/ATen/mps/EmptyTensor.cpp", "a reason"}, {operations + "/ReduceOps.mm", NotThere}}
 	for _, c := range []struct {
 		extent             Extent
 		compiled, excluded any
 	}{
 		{Whole, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Copy.mm", operations + "/Linear.mm", operations + "/Pooling.mm"}, leftOut},
-		{Core, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Copy.mm", operations + "/Linear.mm"}, append([]Excluded{{operations + "/Pooling.mm", NotNeeded}}, leftOut...)},
-		{First, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Copy.mm"}, append([]Excluded{{operations + "/Linear.mm", NotNeeded}, {operations + "/Pooling.mm", NotNeeded}}, leftOut...)},
+		{Core, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Copy.mm", operations + "/Linear.mm"},
+			append([]Excluded{{operations + "/Pooling.mm", NotNeeded}}, leftOut...)},
+		{First, []string{"aten/src/ATen/mps/MPSStream.mm", operations + "/Copy.mm"},
+			append([]Excluded{{operations + "/Linear.mm", NotNeeded}, {operations + "/Pooling.mm", NotNeeded}}, leftOut...)},
 	} {
 		compiled, excluded, err := backendSources(checkout, facts, c.extent)
 		if err != nil || !reflect.DeepEqual(compiled, c.compiled) || !reflect.DeepEqual(excluded, c.excluded) {
@@ -164,7 +169,8 @@ func TestExcludedSourcesExist(t *testing.T) {
 	const mps = "aten/src/ATen/mps"
 	facts := patches.HostFacts{Sources: []string{mps}, Core: []string{mps + "/MPSStream.mm"}, Excluded: map[string]string{mps + "/MPSSteam.cpp": "a reason"}}
 	_, _, err := backendSources(treeWith(t, mps+"/MPSStream.mm"), facts, Whole)
-	if !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), `excludes aten/src/ATen/mps/MPSSteam.cpp, which the checkout does not have (did you mean "aten/src/ATen/mps/MPSStream.mm"?)`) {
+	if !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(),
+		`excludes aten/src/ATen/mps/MPSSteam.cpp, which the checkout does not have (did you mean "aten/src/ATen/mps/MPSStream.mm"?)`) {
 		t.Errorf("a whole tree: %v", err)
 	}
 	if _, _, err = backendSources(treeWith(t, mps+"/MPSEvent.mm"), facts, Whole); err != nil {
@@ -185,7 +191,8 @@ func TestFoldersOfSourcesThatMayBeMissing(t *testing.T) {
 	if err != nil || !slices.Equal(compiled, []string{mps + "/MPSStream.mm"}) || !slices.Equal(excluded, []Excluded{{sparse, NotThere}}) {
 		t.Errorf("without it: compiled %v, left out %v, %v", compiled, excluded, err)
 	}
-	if _, _, err = backendSources(treeWith(t, sparse+"/SparseMPSTensor.mm"), facts, Whole); !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), mps) {
+	if _, _, err = backendSources(treeWith(t, sparse+"/SparseMPSTensor.mm"), facts, Whole); !errors.Is(err, builds.ErrSources) ||
+		!strings.Contains(err.Error(), mps) {
 		t.Errorf("without a folder that all trees have: %v", err)
 	}
 }

@@ -70,7 +70,8 @@ func (c *compiler) precompileOne(ctx context.Context, h header) ([]string, error
 	}
 	if made := filepath.Join(dir, "prefix.pch"); !builds.Exists(made) {
 		// Without times: a snapshot that is made again is the same one.
-		if _, err := clang("-x", "objective-c++-header", "-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp", h.path, "-o", made+".new"); err != nil {
+		if _, err := clang("-x", "objective-c++-header", "-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp", h.path, "-o",
+			made+".new"); err != nil {
 			return nil, err
 		}
 		if err := errors.Join(os.WriteFile(made+".sum", []byte(sum), 0o644), os.Rename(made+".new", made)); err != nil {

@@ -87,7 +87,8 @@ func TestObjectsComeFromARemoteCache(t *testing.T) {
 				if err := os.RemoveAll(filepath.Join(cache, "ccache")); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc", []string{"-x", "objective-c++", "-O0"}); err != nil {
+				if _, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
+					[]string{"-x", "objective-c++", "-O0"}); err != nil {
 					t.Fatal(err)
 				}
 				if hits := host.CacheHits(t, root, cache); hits != want {

@@ -155,13 +155,15 @@ func (h *builder) linkPython(ctx context.Context, p pythonOf, units []unit, dir,
 	if err := os.MkdirAll(information, 0o755); err != nil {
 		return "", "", err
 	}
-	if err := h.compiler.link(ctx, extension, objectsOf(units), slices.Concat([]string{"-shared", "-Wl,-Bsymbolic", "-lhostmps", "-ltorch_python", "-ltorch"}, libraries)); err != nil {
+	if err := h.compiler.link(ctx, extension, objectsOf(units), slices.Concat([]string{"-shared", "-Wl,-Bsymbolic", "-lhostmps", "-ltorch_python",
+		"-ltorch"}, libraries)); err != nil {
 		return "", "", err
 	}
 	if linked, err := os.ReadFile(extension); err != nil {
 		return "", "", err
 	} else if have := string(pybind11Internals.Find(linked)); have != p.internals { // it would know none of torch's types
-		return "", fmt.Sprintf("the pybind11 headers make %s, libtorch_python.so has %s: they are of different versions", cmp.Or(have, "no shared name"), p.internals), nil
+		return "", fmt.Sprintf("the pybind11 headers make %s, libtorch_python.so has %s: they are of different versions",
+			cmp.Or(have, "no shared name"), p.internals), nil
 	}
 	if err := os.CopyFS(filepath.Join(dir, builds.PythonPackage), os.DirFS(filepath.Join(h.Checkout, builds.PythonPackage))); err != nil {
 		return "", "", err
@@ -190,7 +192,8 @@ func (h *builder) pythonScript(interpreter, script, site, dispatch string) strin
 		home = fmt.Sprintf("export PYTHONHOME='%s'\n", filepath.Join(h.Root.Dir(), "usr"))
 	}
 	// Debian's libtorch brings UCX, which catches the signals of crashes otherwise.
-	return fmt.Sprintf("#!/bin/sh\n# Python with torch and device mps, made by mpsforge build --host\n%sexport PYTHONPATH='%s:%s'\"${PYTHONPATH:+:$PYTHONPATH}\"\n"+
+	return fmt.Sprintf("#!/bin/sh\n# Python with torch and device mps, made by mpsforge build --host\n%sexport "+
+		"PYTHONPATH='%s:%s'\"${PYTHONPATH:+:$PYTHONPATH}\"\n"+
 		"export PYTHONPYCACHEPREFIX='%s'\nexport UCX_ERROR_SIGNALS=SIGBUS\n%s \"$@\"\n",
 		home, site, h.Torch.pythonPath, filepath.Join(h.Cache, "pycache"), h.Root.start(interpreter, script, preload...))
 }

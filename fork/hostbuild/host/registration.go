@@ -43,14 +43,17 @@ func (h *builder) checkDropped(found registered, excluded []Excluded) error {
 	list := "host.json of " + h.Identity.Baseline
 	for _, operator := range found.dropped {
 		if h.Facts.Unregistered[operator] == "" {
-			return fmt.Errorf("%w: torchgen registers aten::%s for MPS, and none of the sources has its kernel; the %d operators without one: %s; if that is right for host builds, list them with reasons under unregistered in %s",
+			return fmt.Errorf(
+				"%w: torchgen registers aten::%s for MPS, and none of the sources has its kernel; the %d operators without one: %s; if that is "+
+					"right for host builds, list them with reasons under unregistered in %s",
 				builds.ErrSources, operator, len(found.dropped), strings.Join(found.dropped, ", "), list)
 		}
 	}
 	for operator := range h.Facts.Unregistered {
 		switch {
 		case !slices.Contains(found.kept, operator) && !slices.Contains(found.dropped, operator):
-			return fmt.Errorf("%w: unregistered in %s names aten::%s, which torchgen does not register for MPS%s", builds.ErrSources, list, operator, suggest.Meant(operator, found.dropped))
+			return fmt.Errorf("%w: unregistered in %s names aten::%s, which torchgen does not register for MPS%s", builds.ErrSources, list, operator,
+				suggest.Meant(operator, found.dropped))
 		case slices.Contains(found.kept, operator):
 			return fmt.Errorf("%w: aten::%s has a kernel now: delete it from unregistered in %s", builds.ErrSources, operator, list)
 		}
@@ -118,7 +121,8 @@ func filterRegistration(text []byte, has func(symbol string) bool) ([]byte, regi
 		return nil, result, err
 	}
 	if wrappers == 0 || len(result.kept) == 0 {
-		return nil, result, fmt.Errorf("torchgen's registration of MPS kernels has another shape than expected: %d wrappers, %d registrations kept", wrappers, len(result.kept))
+		return nil, result, fmt.Errorf("torchgen's registration of MPS kernels has another shape than expected: %d wrappers, %d registrations kept",
+			wrappers, len(result.kept))
 	}
 	return out.Bytes(), result, nil
 }

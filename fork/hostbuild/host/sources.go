@@ -47,7 +47,8 @@ func backendSources(checkout string, facts patches.HostFacts, extent Extent) (co
 			continue
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: a folder of the MPS backend's sources: %w; is %s a checkout of the baseline whose host.json names it?", builds.ErrSources, err, checkout)
+			return nil, nil, fmt.Errorf("%w: a folder of the MPS backend's sources: %w; is %s a checkout of the baseline whose host.json names it?",
+				builds.ErrSources, err, checkout)
 		}
 		for _, entry := range entries {
 			path := folder + "/" + entry.Name()

@@ -80,7 +80,8 @@ func (t *Torch) checkVersion(checkout string) error {
 	}
 	version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "a")
 	if version != t.Version {
-		return fmt.Errorf("%w: %s is PyTorch %s, the libtorch is %s; name a libtorch of that version with --torch", builds.ErrEnvironment, checkout, version, t.description)
+		return fmt.Errorf("%w: %s is PyTorch %s, the libtorch is %s; name a libtorch of that version with --torch", builds.ErrEnvironment, checkout,
+			version, t.description)
 	}
 	return nil
 }

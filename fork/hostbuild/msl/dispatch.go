@@ -141,7 +141,8 @@ func (k *Kernel) bind(memory map[string]Memory) ([]bound, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("%w: %s needs memory for %s: --set NAME=VALUES, --length NAME=N or --file NAME=FILE", ErrRequest, k.Name, strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%w: %s needs memory for %s: --set NAME=VALUES, --length NAME=N or --file NAME=FILE", ErrRequest, k.Name,
+			strings.Join(missing, ", "))
 	}
 	return all, nil
 }
@@ -282,7 +283,8 @@ func (a bound) results(data, bits []byte, d Dispatch, result *Result) {
 	}
 	result.Written = append(result.Written, written)
 	if wrong > 0 {
-		result.Findings = append(result.Findings, Finding{Kind: KindNaN, Argument: a.Name, Text: fmt.Sprintf("it wrote NaN to %s: %d of %d values, the first is [%d]", a.Name, wrong, len(written.Values), first)})
+		result.Findings = append(result.Findings, Finding{Kind: KindNaN, Argument: a.Name,
+			Text: fmt.Sprintf("it wrote NaN to %s: %d of %d values, the first is [%d]", a.Name, wrong, len(written.Values), first)})
 	}
 }
 

@@ -193,7 +193,8 @@ func (l *Library) start(ctx context.Context, what string, request []byte, most i
 	full := func() { stop(errFlood) }
 	answer, said := &capped{most: most, full: full}, &capped{most: mostWritten, full: full}
 	seconds := strconv.Itoa(max(1, int(limit.Seconds())))
-	_, err := run.Command{Name: l.runner.program, Args: []string{what, seconds, l.path}, Env: []string{}, Stdin: bytes.NewReader(request), Stdout: answer, Stderr: said}.Run(bounded)
+	_, err := run.Command{Name: l.runner.program, Args: []string{what, seconds, l.path}, Env: []string{}, Stdin: bytes.NewReader(request),
+		Stdout: answer, Stderr: said}.Run(bounded)
 	if ctx.Err() != nil {
 		return ended{}, ctx.Err()
 	}

@@ -17,7 +17,8 @@ type element struct {
 	stride int // bytes from one element to the next
 }
 
-var scalarSizes = map[string]int{"bool": 1, "char": 1, "uchar": 1, "short": 2, "ushort": 2, "half": 2, "bfloat": 2, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8}
+var scalarSizes = map[string]int{"bool": 1, "char": 1, "uchar": 1, "short": 2, "ushort": 2, "half": 2, "bfloat": 2, "int": 4, "uint": 4, "float": 4,
+	"long": 8, "ulong": 8}
 
 // elementOf takes a type's name apart, such as float3 or packed_half2.
 func elementOf(name string) (element, bool) {

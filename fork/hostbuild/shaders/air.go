@@ -13,7 +13,8 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 // waits reports whether a function of Metal has threads wait for others; it is given the run and the place of the call.
 func waits(name string) bool {
-	for _, prefix := range []string{"@air.wg.barrier", "@air.simdgroup.barrier", "@air.simd_", "@air.quad_", "@air.simdgroup_matrix_8x8_load", "@air.simdgroup_matrix_8x8_store", "@air.simdgroup_matrix_8x8_multiply"} {
+	for _, prefix := range []string{"@air.wg.barrier", "@air.simdgroup.barrier", "@air.simd_", "@air.quad_", "@air.simdgroup_matrix_8x8_load",
+		"@air.simdgroup_matrix_8x8_store", "@air.simdgroup_matrix_8x8_multiply"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -105,7 +106,8 @@ func airFunction(declaration string) (string, error) {
 	if waits(s.name) {
 		extra = " convergent"
 	}
-	return fmt.Sprintf("define internal %s %s(%s) alwaysinline nounwind%s {\n%s  ret %s\n}\n", s.result, s.name, strings.Join(parameters, ", "), extra, a.text.String(), result), nil
+	return fmt.Sprintf("define internal %s %s(%s) alwaysinline nounwind%s {\n%s  ret %s\n}\n", s.result, s.name, strings.Join(parameters, ", "), extra,
+		a.text.String(), result), nil
 }
 
 func (a *air) body() (string, error) {
@@ -226,7 +228,8 @@ func (a *air) real(function string) string {
 		below := a.value("call %s @llvm.floor.%s(%s)", wide, mangled(wide), arguments[0])
 		rest := a.value("fsub %s, %s", arguments[0], below)
 		// The largest number below 1, which Metal names.
-		return a.resize(a.value("call %s @llvm.minnum.%s(%s %s, %s %s)", wide, mangled(wide), wide, rest, wide, splat(wide, "0x3FEFFFFFE0000000")), wide, a.result)
+		return a.resize(a.value("call %s @llvm.minnum.%s(%s %s, %s %s)", wide, mangled(wide), wide, rest, wide, splat(wide, "0x3FEFFFFFE0000000")),
+			wide, a.result)
 	}
 	if name := intrinsics[function]; name != "" {
 		return a.resize(a.value("call %s @llvm.%s.%s(%s)", wide, name, mangled(wide), strings.Join(arguments, ", ")), wide, a.result)
@@ -260,7 +263,8 @@ func (a *air) nextafter() string {
 	return a.value("select i1 %s, %s %s, %s %s", unordered, a.result, sum, a.result, other)
 }
 
-var atomicOperations = map[string]string{"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor", "xchg": "xchg", "max.s": "max", "min.s": "min", "max.u": "umax", "min.u": "umin"}
+var atomicOperations = map[string]string{"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor", "xchg": "xchg", "max.s": "max",
+	"min.s": "min", "max.u": "umax", "min.u": "umin"}
 
 // Bits of an access, kRead and kWrite in native/shaders/run.h.
 const reads, writes = 1, 2
@@ -311,7 +315,8 @@ func (a *air) shuffle(how string) string {
 		filling = a.value("alloca %s", a.result)
 		a.emit("store %s %%b, ptr %s", a.result, filling)
 		distance, modulo := a.value("zext i16 %%c to i32"), a.value("zext i16 %%d to i32")
-		a.emit("call void @mpsforge_shader_simd_fill_up(ptr %%run, i32 %%place, ptr %s, ptr %s, ptr %s, i64 %d, i32 %s, i32 %s)", value, filling, result, typeSize(a.result), distance, modulo)
+		a.emit("call void @mpsforge_shader_simd_fill_up(ptr %%run, i32 %%place, ptr %s, ptr %s, ptr %s, i64 %d, i32 %s, i32 %s)", value, filling,
+			result, typeSize(a.result), distance, modulo)
 		return a.value("load %s, ptr %s", a.result, result)
 	}
 	distance := a.value("zext i16 %%b to i32")
@@ -344,7 +349,8 @@ func (a *air) matrix(function string) (string, error) {
 		place := a.value("ptrtoint ptr %s to i64", address)
 		column, line := a.value("extractelement <2 x i64> %s, i32 0", name(1)), a.value("extractelement <2 x i64> %s, i32 1", name(1))
 		transposed := a.value("zext i1 %s to i32", name(2))
-		a.emit("call void @mpsforge_shader_matrix_move(ptr %%run, i32 %%place, ptr %s, i64 %s, i64 %d, i64 %s, i64 %s, i64 %s, i32 %s, i32 %d)", memory, place, typeSize(element), name(0), column, line, transposed, store)
+		a.emit("call void @mpsforge_shader_matrix_move(ptr %%run, i32 %%place, ptr %s, i64 %s, i64 %d, i64 %s, i64 %s, i64 %s, i32 %s, i32 %d)", memory,
+			place, typeSize(element), name(0), column, line, transposed, store)
 	}
 	element := elementType(a.types[0])
 	switch function {

@@ -213,7 +213,8 @@ func (b *builder) build(ctx context.Context) error {
 			objects = append(objects, object)
 		}
 	}
-	link := append([]string{"--driver-mode=g++", "--ld-path=" + b.Tools.Linker, "-shared", "-Wl,-soname," + FileName, "-Wl,-z,defs", "-o", FileName}, objects...)
+	link := append([]string{"--driver-mode=g++", "--ld-path=" + b.Tools.Linker, "-shared", "-Wl,-soname," + FileName, "-Wl,-z,defs", "-o", FileName},
+		objects...)
 	return b.clang(ctx, append(append(link, b.Tools.Flags...), "-lm")...)
 }
 

@@ -137,7 +137,8 @@ type signature struct {
 }
 
 var (
-	definition = regexp.MustCompile(`^(define|declare) (?:(?:weak_odr|internal|private|linkonce_odr|hidden|local_unnamed_addr|dso_local|fastcc|noundef|zeroext|signext|convergent|weak) )*`)
+	definition = regexp.MustCompile(
+		`^(define|declare) (?:(?:weak_odr|internal|private|linkonce_odr|hidden|local_unnamed_addr|dso_local|fastcc|noundef|zeroext|signext|convergent|weak) )*`)
 	functionID = regexp.MustCompile(`^ ?(@(?:"[^"]+"|[-\w$.]+))\(`)
 )
 

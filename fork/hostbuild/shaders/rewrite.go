@@ -22,13 +22,15 @@ type kernel struct {
 }
 
 var (
-	addressSpace   = regexp.MustCompile(` addrspace\(\d+\)`)
-	attachments    = regexp.MustCompile(`, ![\w.]+ !\d+`)
-	checkedLoad    = regexp.MustCompile(`^  (%[\w.]+) = load (?:volatile )?(.+), ptr addrspace\([123]\) (\S+?), align (\d+)`)
-	checkedStore   = regexp.MustCompile(`^  store (?:volatile )?(.+), ptr addrspace\([123]\) (\S+?), align (\d+)`)
-	anyMemory      = regexp.MustCompile(`^  (?:%[\w.]+ = )?(?:load|store|atomicrmw|cmpxchg|fence) `)
-	called         = regexp.MustCompile(`call [^@]*(@(?:"[^"]+"|[-\w$.]+))\(`)
-	argumentMarks  = regexp.MustCompile(` (?:nocapture|readonly|writeonly|readnone|noundef|nonnull|returned|align \d+|dereferenceable(?:_or_null)?\(\d+\)|"air-buffer-no-alias")\b|"air-buffer-no-alias"`)
+	addressSpace  = regexp.MustCompile(` addrspace\(\d+\)`)
+	attachments   = regexp.MustCompile(`, ![\w.]+ !\d+`)
+	checkedLoad   = regexp.MustCompile(`^  (%[\w.]+) = load (?:volatile )?(.+), ptr addrspace\([123]\) (\S+?), align (\d+)`)
+	checkedStore  = regexp.MustCompile(`^  store (?:volatile )?(.+), ptr addrspace\([123]\) (\S+?), align (\d+)`)
+	anyMemory     = regexp.MustCompile(`^  (?:%[\w.]+ = )?(?:load|store|atomicrmw|cmpxchg|fence) `)
+	called        = regexp.MustCompile(`call [^@]*(@(?:"[^"]+"|[-\w$.]+))\(`)
+	argumentMarks = regexp.MustCompile(
+		` (?:nocapture|readonly|writeonly|readnone|noundef|nonnull|returned|align \d+|dereferenceable(?:_or_null)?\(\d+\)|"air-buffer-no-alias")\b` +
+			`|"air-buffer-no-alias"`)
 	attributeGroup = regexp.MustCompile(`^attributes (#\d+) = \{(.*)\}`)
 	division       = regexp.MustCompile(`^  (%[\w.]+) = ([su])(div|rem)( exact)? ((?:i\d+)|(?:<\d+ x i\d+>)) (\S+), (%\S+)$`)
 	sameBuffer     = regexp.MustCompile(`^  (%[\w.]+) = (?:getelementptr|bitcast) .*?ptr addrspace\(\d\) (%[\w.]+)(?:,| to ptr)`)
@@ -199,7 +201,9 @@ func (r *rewriter) line(line string) (string, error) {
 		group := regexp.MustCompile(`#\d+`).FindString(s.attributes)
 		text := fmt.Sprintf("define internal %s%s %s(%s) %s {", calling, s.result, s.name, strings.Join(parameters, ", "), group)
 		for _, number := range r.defined[s.name].variables {
-			text += fmt.Sprintf("\n  %%mpsforge.variable.%d = call ptr @mpsforge_shader_variable(ptr %%mpsforge.run, i32 %d, i64 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i64))", number, number, r.types[number])
+			text += fmt.Sprintf(
+				"\n  %%mpsforge.variable.%d = call ptr @mpsforge_shader_variable(ptr %%mpsforge.run, i32 %d, i64 ptrtoint (ptr getelementptr (%s, "+
+					"ptr null, i32 1) to i64))", number, number, r.types[number])
 		}
 		return text, nil
 	case strings.HasPrefix(line, "declare "):
@@ -310,7 +314,8 @@ func (r *rewriter) reach(own, how, address string, sizes ...int) string {
 	for _, size := range sizes {
 		all += fmt.Sprintf(", i64 %d", size)
 	}
-	return fmt.Sprintf("  %s.r = ptrtoint ptr %s to i64\n  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_%s(ptr %%mpsforge.run, i64 %s.r, i64 %s.i%s)\n",
+	return fmt.Sprintf("  %s.r = ptrtoint ptr %s to i64\n  %s.i = ptrtoint ptr %s to i64\n  %s.p = call ptr @mpsforge_shader_%s(ptr "+
+		"%%mpsforge.run, i64 %s.r, i64 %s.i%s)\n",
 		own, r.root(address), own, address, own, how, own, own, all)
 }
 
@@ -331,7 +336,8 @@ func (r *rewriter) load(name, typeName, address, alignment string) (string, erro
 	if typeName != "ptr" {
 		return text + fmt.Sprintf("  %s = load %s, ptr %s.p, align 1", name, typeName, own), nil
 	}
-	return text + fmt.Sprintf("  %s.v = load i64, ptr %s.p, align 1\n  %s.t = call i64 @mpsforge_shader_adopt(ptr %%mpsforge.run, i64 %s.v)\n  %s = inttoptr i64 %s.t to ptr", own, own, own, own, name, own), nil
+	return text + fmt.Sprintf("  %s.v = load i64, ptr %s.p, align 1\n  %s.t = call i64 @mpsforge_shader_adopt(ptr %%mpsforge.run, i64 %s.v)\n  %s "+
+		"= inttoptr i64 %s.t to ptr", own, own, own, own, name, own), nil
 }
 
 // divide is a division that does not end the process, as none does on a GPU: by 0, and of the least number by -1, whose results Metal
@@ -348,7 +354,8 @@ func divide(name, sign, operation, typeName, left, right string) string {
 			own, typeName, right, one("-1"), own, typeName, left, one(least), own, bit, own, own, own, bit, own, own)
 		wrong = own + ".4"
 	}
-	return text + fmt.Sprintf("  %s.d = select %s %s, %s %s, %s %s\n  %s = %s%s %s %s, %s.d", own, withElement(typeName, "i1"), wrong, typeName, one("1"), typeName, right, name, sign, operation, typeName, left, own)
+	return text + fmt.Sprintf("  %s.d = select %s %s, %s %s, %s %s\n  %s = %s%s %s %s, %s.d", own, withElement(typeName, "i1"), wrong, typeName,
+		one("1"), typeName, right, name, sign, operation, typeName, left, own)
 }
 
 func (r *rewriter) store(value, address string) (string, error) {

@@ -86,28 +86,37 @@ func TestArgumentsComeFromMetadata(t *testing.T) {
 }
 
 func TestEveryAccessIsChecked(t *testing.T) {
-	for body, want := range map[string]string{
-		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 16, !tbaa !9": "@mpsforge_shader_read(ptr %mpsforge.run, i64 %mpsforge.4.r, i64 %mpsforge.4.i, i64 12, i64 16)",
-		"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 4":            "i64 %mpsforge.4.i, i64 12, i64 12)", // packed
-		"  store half 0xH3C00, ptr addrspace(1) %1, align 2, !tbaa !9":   "@mpsforge_shader_write(ptr %mpsforge.run, i64 %mpsforge.s1.r, i64 %mpsforge.s1.i, i64 2)",
-		"  %4 = load ptr addrspace(1), ptr addrspace(2) %0, align 8":     "@mpsforge_shader_adopt(ptr %mpsforge.run, i64 %mpsforge.4.v)",
-		"  %4 = alloca [16 x i8]\n  call void @llvm.memcpy.p0.p3.i64(ptr noundef align 8 dereferenceable(16) %4, ptr addrspace(3) noundef %5, i64 16, i1 false)": "@mpsforge_shader_read(ptr %mpsforge.run, i64 %mpsforge.m1r.r, i64 %mpsforge.m1r.i, i64 16, i64 16)",
-		"  call void @llvm.memcpy.p3.p0.i64(ptr addrspace(3) %4, ptr noundef %5, i64 16, i1 false), !tbaa.struct !9":                                             "@mpsforge_shader_write(ptr %mpsforge.run, i64 %mpsforge.m1w.r, i64 %mpsforge.m1w.i, i64 16)",
+	for _, c := range []struct{ body, want string }{
+		{"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 16, !tbaa !9",
+			"@mpsforge_shader_read(ptr %mpsforge.run, i64 %mpsforge.4.r, i64 %mpsforge.4.i, i64 12, i64 16)"},
+		{"  %4 = load <3 x i32>, ptr addrspace(2) %0, align 4",
+			"i64 %mpsforge.4.i, i64 12, i64 12)"}, // packed
+		{"  store half 0xH3C00, ptr addrspace(1) %1, align 2, !tbaa !9",
+			"@mpsforge_shader_write(ptr %mpsforge.run, i64 %mpsforge.s1.r, i64 %mpsforge.s1.i, i64 2)"},
+		{"  %4 = load ptr addrspace(1), ptr addrspace(2) %0, align 8",
+			"@mpsforge_shader_adopt(ptr %mpsforge.run, i64 %mpsforge.4.v)"},
+		{"  %4 = alloca [16 x i8]\n" +
+			"  call void @llvm.memcpy.p0.p3.i64(ptr noundef align 8 dereferenceable(16) %4, ptr addrspace(3) noundef %5, i64 16, i1 false)",
+			"@mpsforge_shader_read(ptr %mpsforge.run, i64 %mpsforge.m1r.r, i64 %mpsforge.m1r.i, i64 16, i64 16)"},
+		{"  call void @llvm.memcpy.p3.p0.i64(ptr addrspace(3) %4, ptr noundef %5, i64 16, i1 false), !tbaa.struct !9",
+			"@mpsforge_shader_write(ptr %mpsforge.run, i64 %mpsforge.m1w.r, i64 %mpsforge.m1w.i, i64 16)"},
 	} {
-		made, err := translateBody("", body)
+		made, err := translateBody("", c.body)
 		if err != nil {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("%s: %v", c.body, err)
 			continue
 		}
-		if !strings.Contains(made.code, want) || strings.Contains(made.code, "addrspace") || strings.Contains(made.code, "!tbaa") {
-			t.Errorf("%s: no %s in\n%s", body, want, made.code)
+		if !strings.Contains(made.code, c.want) || strings.Contains(made.code, "addrspace") || strings.Contains(made.code, "!tbaa") {
+			t.Errorf("%s: no %s in\n%s", c.body, c.want, made.code)
 		}
 	}
 }
 
 // What is made of a buffer's pointer by arithmetic is checked against that buffer.
 func TestAccessesAreOfTheBufferOfTheirPointer(t *testing.T) {
-	made, err := translateBody("", "  %4 = getelementptr inbounds i8, ptr addrspace(1) %1, i64 8\n  %5 = bitcast ptr addrspace(1) %4 to ptr addrspace(1)\n  store i32 1, ptr addrspace(1) %5, align 4")
+	made, err := translateBody("",
+		"  %4 = getelementptr inbounds i8, ptr addrspace(1) %1, i64 8\n  %5 = bitcast ptr addrspace(1) %4 to ptr addrspace(1)\n  store i32 1, ptr "+
+			"addrspace(1) %5, align 4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,20 +129,26 @@ func TestAccessesAreOfTheBufferOfTheirPointer(t *testing.T) {
 
 // A variable in threadgroup memory is asked for where a function begins; a place in it is checked against it.
 func TestVariablesInThreadgroupMemoryAreSlots(t *testing.T) {
-	const variables = "@other = internal unnamed_addr addrspace(3) global float undef, align 4\n@tile = internal unnamed_addr addrspace(3) global [4 x float] undef, align 4"
-	for body, want := range map[string]string{
-		"  %4 = getelementptr inbounds [4 x float], ptr addrspace(3) @tile, i64 0, i64 1\n  store float 1.0, ptr addrspace(3) %4, align 4":                  "%mpsforge.s1.r = ptrtoint ptr %mpsforge.variable.1 to i64",
-		"  %4 = load float, ptr addrspace(3) getelementptr inbounds ([4 x float], ptr addrspace(3) @tile, i64 0, i64 3), align 4":                           "%mpsforge.c1 = getelementptr [4 x float], ptr %mpsforge.variable.1, i64 0, i64 3",
-		"  call void @llvm.memcpy.p3.p0.i64(ptr addrspace(3) noundef align 8 dereferenceable(16) @tile, ptr noundef %5, i64 16, i1 false), !tbaa.struct !9": "%mpsforge.m1w.i = ptrtoint ptr %mpsforge.variable.1 to i64",
+	const variables = "@other = internal unnamed_addr addrspace(3) global float undef, align 4\n@tile = internal unnamed_addr addrspace(3) global " +
+		"[4 x float] undef, align 4"
+	for _, c := range []struct{ body, want string }{
+		{"  %4 = getelementptr inbounds [4 x float], ptr addrspace(3) @tile, i64 0, i64 1\n" +
+			"  store float 1.0, ptr addrspace(3) %4, align 4",
+			"%mpsforge.s1.r = ptrtoint ptr %mpsforge.variable.1 to i64"},
+		{"  %4 = load float, ptr addrspace(3) getelementptr inbounds ([4 x float], ptr addrspace(3) @tile, i64 0, i64 3), align 4",
+			"%mpsforge.c1 = getelementptr [4 x float], ptr %mpsforge.variable.1, i64 0, i64 3"},
+		{"  call void @llvm.memcpy.p3.p0.i64(ptr addrspace(3) noundef align 8 dereferenceable(16) @tile, ptr noundef %5, i64 16, i1 false), !tbaa.struct !9",
+			"%mpsforge.m1w.i = ptrtoint ptr %mpsforge.variable.1 to i64"},
 	} {
-		made, err := translateBody(variables, body)
+		made, err := translateBody(variables, c.body)
 		if err != nil {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("%s: %v", c.body, err)
 			continue
 		}
 		const asked = "call ptr @mpsforge_shader_variable(ptr %mpsforge.run, i32 1, i64 ptrtoint (ptr getelementptr ([4 x float], ptr null, i32 1) to i64))"
-		if strings.Count(made.code, asked) != 1 || !strings.Contains(made.code, want) || strings.Contains(made.code, "@tile") || strings.Contains(made.code, "variable.0") {
-			t.Errorf("%s: no %s in\n%s", body, want, made.code)
+		if strings.Count(made.code, asked) != 1 || !strings.Contains(made.code, c.want) || strings.Contains(made.code, "@tile") ||
+			strings.Contains(made.code, "variable.0") {
+			t.Errorf("%s: no %s in\n%s", c.body, c.want, made.code)
 		}
 	}
 }

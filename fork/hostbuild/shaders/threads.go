@@ -42,7 +42,8 @@ func threadsFunction(symbol, kernel string, lines []string, arguments []argument
 	for place, a := range arguments {
 		typeName, _ := cutType(addressSpace.ReplaceAllString(s.parameters[place], ""))
 		if a.kind == "buffer" {
-			fmt.Fprintf(&head, "  %%a%d.i = call i64 @mpsforge_shader_argument(ptr %%run, i32 %d)\n  %%a%d = inttoptr i64 %%a%d.i to ptr\n", place, place, place, place)
+			fmt.Fprintf(&head, "  %%a%d.i = call i64 @mpsforge_shader_argument(ptr %%run, i32 %d)\n  %%a%d = inttoptr i64 %%a%d.i to ptr\n", place,
+				place, place, place)
 			pass = append(pass, fmt.Sprintf("ptr %%a%d", place))
 			continue
 		}
@@ -75,7 +76,8 @@ func threadsFunction(symbol, kernel string, lines []string, arguments []argument
 		}
 		pass = append(pass, typeName+" "+result)
 	}
-	text := strings.NewReplacer("SYMBOL", symbol, "HEAD", head.String(), "BODY", body.String(), "KERNEL", kernel, "PASS", strings.Join(pass, ", ")).Replace(threadsTemplate)
+	text := strings.NewReplacer("SYMBOL", symbol, "HEAD", head.String(), "BODY", body.String(), "KERNEL", kernel, "PASS",
+		strings.Join(pass, ", ")).Replace(threadsTemplate)
 	return text, nil
 }
 

@@ -59,10 +59,14 @@ func (e *BuildError) Unwrap() error { return e.Err }
 var (
 	noSpace = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`)
 	// gcc's driver, clang's, a shell's and ninja's words (since 1.13 it gives the exit code: 137 is 128 and SIGKILL).
-	killed        = regexp.MustCompile(`(?m)(Killed signal terminated program|error: unable to execute command: Killed|clang frontend command failed due to signal|^Killed\b|Killed: 9|^FAILED: \[code=137\])`)
+	killed = regexp.MustCompile(
+		`(?m)(Killed signal terminated program|error: unable to execute command: Killed|clang frontend command failed due to ` +
+			`signal|^Killed\b|Killed: 9|^FAILED: \[code=137\])`)
 	compilerError = regexp.MustCompile(`(?m)^(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.+)$`)
 	// Linkers name no line: GNU ld, lld, gold and Apple's.
-	linkError = regexp.MustCompile(`(?m)^.*(?:undefined reference to|undefined symbol: |Undefined symbols for architecture|ld: error: |ld: library not found|ld: cannot find |cannot find -l).*$`)
+	linkError = regexp.MustCompile(
+		`(?m)^.*(?:undefined reference to|undefined symbol: |Undefined symbols for architecture|ld: error: |ld: library not found|ld: cannot find ` +
+			`|cannot find -l).*$`)
 	// cmake's first line names the place, the indented ones that follow say what.
 	cmakeError = regexp.MustCompile(`(?m)^CMake Error(?: at (\S+?):(\d+) \(.*\))?:[ \t]*(.*(?:\n(?:[ \t].*)?)*)`)
 	// ninja names what failed, and the whole command; then come the command's own words.

@@ -16,7 +16,8 @@ func FuzzNinja(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(recorded[:min(len(recorded), 4096)], []byte("# ninja log v5\n0\t10\t0\ta.o\tff\n"))
-	f.Add([]byte("[1/2/1] CXX a.o\n[99999999999999999999/1/1] x\nFAILED: a.o \ncc -c a.c\na.c:1:2: error: no\n"), []byte("5\t1\t0\ta\tx\n-9223372036854775808\t9223372036854775807\t0\tb\tx\n"))
+	f.Add([]byte("[1/2/1] CXX a.o\n[99999999999999999999/1/1] x\nFAILED: a.o \ncc -c a.c\na.c:1:2: error: no\n"),
+		[]byte("5\t1\t0\ta\tx\n-9223372036854775808\t9223372036854775807\t0\tb\tx\n"))
 	f.Add([]byte("CMake Error at a.txt:1 (find):\n  no\n\r\x1b[31mKilled: 9\nNo space left on device"), []byte("\t\t\t\t\n"))
 	f.Fuzz(func(t *testing.T, output, log []byte) {
 		path := filepath.Join(t.TempDir(), ".ninja_log")

@@ -125,13 +125,16 @@ func NewPlan(recipe Recipe, machine Machine, options PlanOptions) (Plan, error) 
 // carried are taken over from the caller: who and where the user is, how downloads are made, and the settings of a
 // launcher's cache.
 var (
-	carriedNames    = []string{"HOME", "USER", "LOGNAME", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
+	carriedNames = []string{"HOME", "USER", "LOGNAME", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy",
+		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
 	carriedPrefixes = []string{"CCACHE_", "SCCACHE_", "PIP_"}
 )
 
 // harmful begin the names of variables that compilers, linkers, cmake or setup.py would follow.
-var harmful = []string{"CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_", "DYLD_",
-	"SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET", "CMAKE_", "USE_", "BUILD_", "PYTORCH_", "CONDA_", "PYTHONPATH", "PYTHONHOME", "MAX_JOBS", "VERBOSE", "DEBUG"}
+var harmful = []string{"CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_",
+	"DYLD_",
+	"SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET", "CMAKE_", "USE_", "BUILD_", "PYTORCH_", "CONDA_", "PYTHONPATH", "PYTHONHOME", "MAX_JOBS",
+	"VERBOSE", "DEBUG"}
 
 func (p *Plan) setEnvironment(options PlanOptions) error {
 	m := p.Machine

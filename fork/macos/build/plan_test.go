@@ -16,11 +16,13 @@ func mac() Machine {
 	return Machine{System: "darwin", Architecture: "arm64", Release: "15.1", Processors: 10, Memory: 16 << 30, Disk: 100 << 30,
 		Developer: "/Applications/Xcode.app/Contents/Developer", Xcode: "16.2", SDK: "15.2", Metal: "Apple metal version 32023.404", HasMetal: true,
 		Tools: map[string]Tool{
-			"cc": {Path: "/usr/bin/clang", Version: "16.0.0", Text: "Apple clang version 16.0.0"}, "c++": {Path: "/usr/bin/clang++", Version: "16.0.0", Text: "Apple clang version 16.0.0"},
+			"cc": {Path: "/usr/bin/clang", Version: "16.0.0", Text: "Apple clang version 16.0.0"}, "c++": {Path: "/usr/bin/clang++", Version: "16.0.0",
+				Text: "Apple clang version 16.0.0"},
 			"python3": {Path: "/opt/homebrew/bin/python3.12", Version: "3.12.4", Text: "Python 3.12.4"}, "git": {Path: "/usr/bin/git", Version: "2.39.5"},
 			"ccache": {Path: "/opt/homebrew/bin/ccache", Version: "4.10"},
 		},
-		Variables: map[string]string{"HOME": "/Users/u", "CPATH": "/opt/homebrew/include", "CONDA_PREFIX": "/Users/u/miniconda3", "CCACHE_DIR": "/Users/u/cc", "EDITOR": "vi"},
+		Variables: map[string]string{"HOME": "/Users/u", "CPATH": "/opt/homebrew/include", "CONDA_PREFIX": "/Users/u/miniconda3",
+			"CCACHE_DIR": "/Users/u/cc", "EDITOR": "vi"},
 	}
 }
 
@@ -59,7 +61,8 @@ func TestPlanForAMac(t *testing.T) {
 		"export CC=/usr/bin/clang\n", "export MACOSX_DEPLOYMENT_TARGET=11.0\n",
 		"export CMAKE_OBJCXX_COMPILER_LAUNCHER=/opt/homebrew/bin/ccache\n", "export CCACHE_DIR=\"$CCACHE_DIR\"\n",
 		"export PATH=/venv/bin:/src/pytorch/build/mpsforge/tools:/usr/bin:/bin:/usr/sbin:/sbin\n", "export PYTORCH_BUILD_VERSION=2.9.1+mpsforge\n",
-		"/bin/ln -sf /usr/bin/git .\n", "/opt/homebrew/bin/python3.12 -m venv /venv\n", "/venv/bin/python3 -m pip --disable-pip-version-check install -r requirements-build.txt\n",
+		"/bin/ln -sf /usr/bin/git .\n", "/opt/homebrew/bin/python3.12 -m venv /venv\n",
+		"/venv/bin/python3 -m pip --disable-pip-version-check install -r requirements-build.txt\n",
 		"/venv/bin/python3 setup.py build --cmake --cmake-only\n", "ninja -C build -j 8 all\n",
 		"/venv/bin/python3 setup.py bdist_wheel --dist-dir /src/pytorch/build/mpsforge/dist\n")
 	if strings.Contains(text, "CPATH") || strings.Contains(text, "CONDA") || strings.Contains(text, "EDITOR") {

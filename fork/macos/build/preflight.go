@@ -65,10 +65,14 @@ func (p *Plan) Preflight() []Check {
 	check(len(r.Missing) == 0 || systemLibraries, Missing, "submodules", modules, "PyTorch's third-party sources", fix)
 
 	if apple {
-		check(m.Developer != "", Missing, "Xcode", cmpOr(strings.TrimSpace(m.Xcode+" in "+m.Developer), m.Developer != ""), "compiler and SDK", "install Xcode from the App Store; sudo xcode-select --switch /Applications/Xcode.app")
-		check(m.SDK != "" && !versionLess(m.SDK, r.SDK), Missing, "macOS SDK", atLeast(m.SDK, r.SDK), "MPSGraph; PyTorch switches MPS off without it", "update Xcode, then: sudo xcode-select --switch /Applications/Xcode.app")
-		check(m.HasMetal, Advice, "Metal compiler", m.Metal, "shaders compiled ahead; without it they are compiled when torch first needs them", "xcodebuild -downloadComponent MetalToolchain")
-		check(m.Architecture == "arm64", Missing, "processor", m.Architecture, "MPS on Apple silicon; an x86_64 shell on such a Mac runs under Rosetta", "start the terminal and Python natively: arch -arm64 zsh")
+		check(m.Developer != "", Missing, "Xcode", cmpOr(strings.TrimSpace(m.Xcode+" in "+m.Developer), m.Developer != ""), "compiler and SDK",
+			"install Xcode from the App Store; sudo xcode-select --switch /Applications/Xcode.app")
+		check(m.SDK != "" && !versionLess(m.SDK, r.SDK), Missing, "macOS SDK", atLeast(m.SDK, r.SDK), "MPSGraph; PyTorch switches MPS off without it",
+			"update Xcode, then: sudo xcode-select --switch /Applications/Xcode.app")
+		check(m.HasMetal, Advice, "Metal compiler", m.Metal, "shaders compiled ahead; without it they are compiled when torch first needs them",
+			"xcodebuild -downloadComponent MetalToolchain")
+		check(m.Architecture == "arm64", Missing, "processor", m.Architecture, "MPS on Apple silicon; an x86_64 shell on such a Mac runs under Rosetta",
+			"start the terminal and Python natively: arch -arm64 zsh")
 	}
 	compiler := m.Tools["c++"]
 	fix = install + "g++"
@@ -77,7 +81,8 @@ func (p *Plan) Preflight() []Check {
 	}
 	check(compiler.Path != "", Missing, "C++ compiler", cmpOr(compiler.Text+" ("+compiler.Path+")", compiler.Path != ""), "everything", fix)
 	python := m.Tools["python3"]
-	check(python.Path != "" && !versionLess(python.Version, r.Python), Missing, "Python", atLeast(python.Version, r.Python), "setup.py and the result", "install a newer Python and name it with --python")
+	check(python.Path != "" && !versionLess(python.Version, r.Python), Missing, "Python", atLeast(python.Version, r.Python), "setup.py and the result",
+		"install a newer Python and name it with --python")
 	for _, tool := range []struct{ name, least, purpose, fix string }{
 		{"cmake", r.CMake, "configuring", install + "cmake"},
 		{"ninja", "", "compiling", install + map[bool]string{true: "ninja", false: "ninja-build"}[apple]},
@@ -116,10 +121,13 @@ func (p *Plan) Preflight() []Check {
 	if m.Variables[builds.AnySpace] == "1" {
 		little = Advice
 	}
-	check(m.Disk >= disk, little, "free disk", fmt.Sprintf("%s, of %s needed", gigabytes(m.Disk), gigabytes(disk)), "objects, libraries and the wheel", "free some space, put the checkout elsewhere, or set "+builds.AnySpace+"=1 to try anyway")
-	check(m.Memory >= memoryNeeded, Advice, "memory", fmt.Sprintf("%s, %d compilers at once", gigabytes(m.Memory), p.Jobs), "the largest sources need 2 GB each", "--jobs 1")
+	check(m.Disk >= disk, little, "free disk", fmt.Sprintf("%s, of %s needed", gigabytes(m.Disk), gigabytes(disk)), "objects, libraries and the wheel",
+		"free some space, put the checkout elsewhere, or set "+builds.AnySpace+"=1 to try anyway")
+	check(m.Memory >= memoryNeeded, Advice, "memory", fmt.Sprintf("%s, %d compilers at once", gigabytes(m.Memory), p.Jobs),
+		"the largest sources need 2 GB each", "--jobs 1")
 	if len(p.LeftOut) > 0 {
-		check(false, Advice, "environment left out", strings.Join(p.LeftOut, ", "), "they would change the build, and are not passed on", "--set NAME=VALUE passes one on")
+		check(false, Advice, "environment left out", strings.Join(p.LeftOut, ", "), "they would change the build, and are not passed on",
+			"--set NAME=VALUE passes one on")
 	}
 	return all
 }

@@ -90,7 +90,8 @@ func (w *watcher) take(line string) {
 	w.estimator.end(n.what)
 	elapsed := time.Since(w.started)
 	left, _ := w.estimator.left(elapsed, n.done, n.total) // 0 if it is not known
-	w.report(events.StepProgress{Step: w.step, Done: int64(n.done), Total: int64(n.total), Unit: "commands", Note: words.Shorten(n.what, noteLimit, cut), Running: int64(n.running), Left: left},
+	w.report(events.StepProgress{Step: w.step, Done: int64(n.done), Total: int64(n.total), Unit: "commands", Note: words.Shorten(n.what, noteLimit,
+		cut), Running: int64(n.running), Left: left},
 		n.done == n.total)
 }
 

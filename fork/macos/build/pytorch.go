@@ -97,7 +97,8 @@ func lockBuild(path string) (*os.File, error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		holder, readErr := io.ReadAll(file)
 		if err = errors.Join(fmt.Errorf("lock %s: %w", path, err), readErr, file.Close()); errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: process %s, or one that it started, holds the lock %s; wait until it ends, or stop it with Ctrl-C there", ErrBuilding, strings.TrimSpace(string(holder)), path)
+			return nil, fmt.Errorf("%w: process %s, or one that it started, holds the lock %s; wait until it ends, or stop it with Ctrl-C there",
+				ErrBuilding, strings.TrimSpace(string(holder)), path)
 		}
 		return nil, err
 	}
@@ -199,8 +200,9 @@ func (r *runner) configurable(environment []string) []string {
 // stillThere reports whether what a finished step made has not been removed since.
 func (r *runner) stillThere(step PlanStep) bool {
 	made := map[string][]string{
-		StepVenv:      {r.plan.Python},
-		StepConfigure: {filepath.Join(r.plan.Recipe.Checkout, buildFolder, "build.ninja"), filepath.Join(r.plan.Recipe.Checkout, buildFolder, "CMakeCache.txt")},
+		StepVenv: {r.plan.Python},
+		StepConfigure: {filepath.Join(r.plan.Recipe.Checkout, buildFolder, "build.ninja"), filepath.Join(r.plan.Recipe.Checkout, buildFolder,
+			"CMakeCache.txt")},
 	}
 	for _, file := range made[step.Name] {
 		if !builds.Exists(file) {
@@ -336,7 +338,8 @@ func onlyMPS(pending []string) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of %d commands differ, the first is: %s\nbuild without --mps-only, or with --target %s", ErrMore, len(others), len(pending), others[0], mpsTarget)
+	return fmt.Errorf("%w: %d of %d commands differ, the first is: %s\nbuild without --mps-only, or with --target %s", ErrMore, len(others),
+		len(pending), others[0], mpsTarget)
 }
 
 // after takes up what a step has left, run now or earlier.

@@ -218,7 +218,8 @@ func TestLeftCompilersHoldTheLock(t *testing.T) {
 	runs := p.path("compiler-runs")
 	p.write("compiler-runs", "")
 	// It ends when this test removes the file, or after ten minutes.
-	p.program("ninja", `case "$*" in "-C build -j"*) (n=0; while [ -e `+runs+` ] && [ $((n+=1)) -lt 6000 ]; do sleep 0.1; done) & kill -9 $$;; esac; exec `+p.machine.Tools["ninja"].Path+` "$@"`)
+	p.program("ninja", `case "$*" in "-C build -j"*) (n=0; while [ -e `+runs+
+		` ] && [ $((n+=1)) -lt 6000 ]; do sleep 0.1; done) & kill -9 $$;; esac; exec `+p.machine.Tools["ninja"].Path+` "$@"`)
 	p.options.Targets = []string{"c10"}
 	if _, err := p.build(t.Context()); !errors.Is(err, ErrKilled) {
 		t.Fatal(err)
@@ -280,12 +281,14 @@ func TestMPSCommandsAreKnown(t *testing.T) {
 		"Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/mps/MPSStream.mm.o",
 		"Compiling /src/aten/src/ATen/native/mps/kernels/Bucketization.metal to Bucketization_30.air", "Linking kernels_basic.metallib",
 		"Updating metallibs timestamp", "Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/metallib_dummy.cpp.o",
-		"Building CXX object c10/CMakeFiles/c10.dir/__/mpsforge/stamp.cpp.o", "Linking CXX shared library lib/libc10.dylib", "Linking CXX shared library lib/libtorch_cpu.dylib",
+		"Building CXX object c10/CMakeFiles/c10.dir/__/mpsforge/stamp.cpp.o", "Linking CXX shared library lib/libc10.dylib",
+		"Linking CXX shared library lib/libtorch_cpu.dylib",
 	}
 	if err := onlyMPS(mps); err != nil {
 		t.Error(err)
 	}
-	for _, other := range []string{"Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/Context.cpp.o", "Re-running CMake...", "Linking CXX shared library lib/libtorch_python.dylib"} {
+	for _, other := range []string{"Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/Context.cpp.o", "Re-running CMake...",
+		"Linking CXX shared library lib/libtorch_python.dylib"} {
 		if err := onlyMPS(append(mps, other)); !errors.Is(err, ErrMore) {
 			t.Errorf("%s: %v", other, err)
 		}
@@ -352,7 +355,8 @@ func TestSignalsAreToldFromExitCodes(t *testing.T) {
 	if err := diagnose("x", "/", []byte("CMake Error: no\n"), errors.New("exit status 1"), "log"); !errors.Is(err, ErrConfigure) {
 		t.Error(err)
 	}
-	if err := diagnose("x", "/", []byte("a.cc:1:2: error: no space\nfatal error: error writing to a.s: No space left on device\n"), errors.New("exit status 1"), "log"); !errors.Is(err, ErrDiskFull) {
+	if err := diagnose("x", "/", []byte("a.cc:1:2: error: no space\nfatal error: error writing to a.s: No space left on device\n"),
+		errors.New("exit status 1"), "log"); !errors.Is(err, ErrDiskFull) {
 		t.Error(err)
 	}
 	if err := diagnose("x", "/", nil, &os.PathError{Op: "write", Err: syscall.ENOSPC}, "log"); !errors.Is(err, ErrDiskFull) {

@@ -17,7 +17,8 @@ func (c *machineCode) branchesTo(replaced func(name string) bool) (found []branc
 	targets := map[uint64]string{}
 	for _, symbol := range c.image.file.Symtab.Syms {
 		// Weak ones are of headers, and anybody's.
-		if symbol.Type&0xe0 == 0 && symbol.Type&typeMask == typeSection && symbol.Type&(typeExternal|typePrivate) != 0 && symbol.Desc&weakDefined == 0 && replaced(symbol.Name) {
+		if symbol.Type&0xe0 == 0 && symbol.Type&typeMask == typeSection && symbol.Type&(typeExternal|typePrivate) != 0 &&
+			symbol.Desc&weakDefined == 0 && replaced(symbol.Name) {
 			targets[symbol.Value] = symbol.Name
 		}
 	}

@@ -40,18 +40,24 @@ var zigArchitectures = map[string]string{"arm64": "aarch64"}
 // beside libSystem, whose list is Apple's own.
 var cgoNames = map[string][]string{
 	// What clang calls for Objective-C (clang.llvm.org/docs/AutomaticReferenceCounting.html#runtime-support).
-	"/usr/lib/libobjc.A.dylib": {"_OBJC_CLASS_$_NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache", "_objc_alloc", "_objc_alloc_init", "_objc_enumerationMutation", "_objc_getProperty", "_objc_setProperty_atomic", "_objc_sync_enter", "_objc_sync_exit", "_objc_autoreleasePoolPop", "_objc_autoreleasePoolPush",
-		"_objc_autoreleaseReturnValue", "_objc_msgSend", "_objc_msgSendSuper2", "_objc_release", "_objc_retain", "_objc_retainAutoreleaseReturnValue", "_objc_retainAutoreleasedReturnValue", "_objc_retainBlock",
+	"/usr/lib/libobjc.A.dylib": {"_OBJC_CLASS_$_NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache", "_objc_alloc", "_objc_alloc_init",
+		"_objc_enumerationMutation", "_objc_getProperty", "_objc_setProperty_atomic", "_objc_sync_enter", "_objc_sync_exit", "_objc_autoreleasePoolPop",
+		"_objc_autoreleasePoolPush",
+		"_objc_autoreleaseReturnValue", "_objc_msgSend", "_objc_msgSendSuper2", "_objc_release", "_objc_retain", "_objc_retainAutoreleaseReturnValue",
+		"_objc_retainAutoreleasedReturnValue", "_objc_retainBlock",
 		"_objc_storeStrong"},
 	"/System/Library/Frameworks/Metal.framework/Versions/A/Metal": {"_MTLCreateSystemDefaultDevice"},
 	// Nothing of it is used: Metal needs it to find a device (framework_darwin.m).
 	"/System/Library/Frameworks/CoreGraphics.framework/Versions/A/CoreGraphics": {"_CGMainDisplayID"},
 	"/System/Library/Frameworks/Foundation.framework/Versions/C/Foundation":     {"_OBJC_CLASS_$_NSCondition"},
 	// Go's own, in crypto/x509/internal/macos and internal/syscall/unix.
-	"/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation": {"___CFConstantStringClassReference", "_CFArrayAppendValue", "_CFArrayCreateMutable", "_CFArrayGetCount", "_CFArrayGetValueAtIndex",
-		"_CFDataCreate", "_CFDataGetBytePtr", "_CFDataGetLength", "_CFDateCreate", "_CFDictionaryGetValueIfPresent", "_CFEqual", "_CFErrorCopyDescription", "_CFErrorGetCode", "_CFNumberGetValue", "_CFRelease",
+	"/System/Library/Frameworks/CoreFoundation.framework/Versions/A/CoreFoundation": {"___CFConstantStringClassReference", "_CFArrayAppendValue",
+		"_CFArrayCreateMutable", "_CFArrayGetCount", "_CFArrayGetValueAtIndex",
+		"_CFDataCreate", "_CFDataGetBytePtr", "_CFDataGetLength", "_CFDateCreate", "_CFDictionaryGetValueIfPresent", "_CFEqual",
+		"_CFErrorCopyDescription", "_CFErrorGetCode", "_CFNumberGetValue", "_CFRelease",
 		"_CFStringCreateExternalRepresentation", "_CFStringCreateWithBytes", "_OBJC_CLASS_$_NSArray", "_OBJC_CLASS_$_NSDictionary"},
-	"/System/Library/Frameworks/Security.framework/Versions/A/Security": {"_SecCertificateCopyData", "_SecCertificateCreateWithData", "_SecPolicyCreateSSL", "_SecTrustCopyCertificateChain",
+	"/System/Library/Frameworks/Security.framework/Versions/A/Security": {"_SecCertificateCopyData", "_SecCertificateCreateWithData",
+		"_SecPolicyCreateSSL", "_SecTrustCopyCertificateChain",
 		"_SecTrustCreateWithCertificates", "_SecTrustEvaluate", "_SecTrustEvaluateWithError", "_SecTrustSetVerifyDate"},
 	"/usr/lib/libresolv.9.dylib": {"_res_9_nclose", "_res_9_ninit", "_res_9_nsearch"},
 }
@@ -85,8 +91,10 @@ func Compilers(ctx context.Context, cache, arch string, sink events.Sink) (dir s
 	for _, mode := range []string{"cc", "c++"} {
 		file := filepath.Join(dir, mode+"-"+arch)
 		// Where Go asks what the compiler can do, without a source, zig leaves a file "-.o": not in the user's folder.
-		text := fmt.Sprintf("#!/bin/sh\nexport ZIG_GLOBAL_CACHE_DIR='%[1]s/zig' ZIG_LOCAL_CACHE_DIR='%[1]s/zig'\ncase \" $* \" in *' - '*) cd '%[1]s' ;; esac\n"+
-			"exec '%[2]s' %[3]s -target %[4]s-macos.%[5]s -isystem '%[6]s' -idirafter '%[7]s' -F'%[1]s' -L'%[1]s' \"$@\"\n", dir, zig, mode, zigArchitectures[arch], oldestMacOS, first, ours)
+		text := fmt.Sprintf("#!/bin/sh\nexport ZIG_GLOBAL_CACHE_DIR='%[1]s/zig' ZIG_LOCAL_CACHE_DIR='%[1]s/zig'\n"+
+			"case \" $* \" in *' - '*) cd '%[1]s' ;; esac\n"+
+			"exec '%[2]s' %[3]s -target %[4]s-macos.%[5]s -isystem '%[6]s' -idirafter '%[7]s' -F'%[1]s' -L'%[1]s' \"$@\"\n", dir, zig, mode,
+			zigArchitectures[arch], oldestMacOS, first, ours)
 		if err := writeChanged(file, []byte(text)); err != nil {
 			return "", err
 		}

@@ -16,7 +16,8 @@ import (
 // seriesOf is a series of one patch that adds lines to a file of C++.
 func seriesOf(t *testing.T, lines ...string) *patches.Series {
 	t.Helper()
-	patch, err := patches.ParseDiff("ours", []byte("diff --git a/a.mm b/a.mm\n--- a/a.mm\n+++ b/a.mm\n@@ -1 +1,"+string(rune('1'+len(lines)))+" @@ class MPSHooks {\n the old line\n+"+strings.Join(lines, "\n+")+"\n"))
+	patch, err := patches.ParseDiff("ours", []byte("diff --git a/a.mm b/a.mm\n--- a/a.mm\n+++ b/a.mm\n@@ -1 +1,"+string(rune('1'+len(lines)))+
+		" @@ class MPSHooks {\n the old line\n+"+strings.Join(lines, "\n+")+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,25 +36,40 @@ func TestChanges(t *testing.T) {
 		before, after WheelFacts
 		want          []Change
 	}{
-		"a function":                {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, WheelFacts{}, []Change{{"export", "at::mps::copy", "gone", []string{"ours"}}}},
-		"one in a remark":           {"a(); // copy", WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, WheelFacts{}, nil},
-		"one on a line as it was":   {"x;", WheelFacts{Exports: exports("__ZN2at3mps3oldEv")}, WheelFacts{}, nil},
-		"one like a method's":       {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps9MPSStream4copyEv")}, WheelFacts{}, nil},
-		"a new function":            {"copy(a);", WheelFacts{Exports: exports("x")}, WheelFacts{Exports: exports("x", "__ZN2at3mps4copyEv")}, []Change{{"export", "at::mps::copy", "new", []string{"ours"}}}},
-		"one of several functions":  {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps4copyEv", "__ZN2at3mps4copyEi")}, WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, []Change{{"export", "at::mps::copy", "other parameters", []string{"ours"}}}},
-		"in another library":        {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, WheelFacts{Exports: map[string][]string{"libtorch_python": {"__ZN2at3mps4copyEv"}}}, nil},
-		"methods of a class":        {"MPSStream s;", WheelFacts{Exports: exports("__ZN2at3mps9MPSStream4copyEv", "__ZN2at3mps9MPSStream4fillEv")}, WheelFacts{Exports: exports("__ZN2at3mps9MPSStream4copyEi")}, []Change{{"export", "at::mps::MPSStream", "gone: fill; other parameters: copy", []string{"ours"}}}},
-		"what overlays take":        {"x;", WheelFacts{Exports: exports("__ZN2at3mps5boundEb")}, WheelFacts{}, []Change{{"export", "at::mps::bound", "gone", []string{"mac.json"}}}},
-		"a table as before":         {"x;", WheelFacts{Vtables: hooks(init, last)}, WheelFacts{Vtables: hooks(init, last)}, nil},
-		"a table with one more":     {"x;", WheelFacts{Vtables: hooks(init)}, WheelFacts{Vtables: hooks(init, last)}, []Change{{"virtual functions", "at::mps::MPSHooks", "2 functions, 1 before; new: last", []string{"ours"}}}},
-		"a table in another order":  {"x;", WheelFacts{Vtables: hooks(init, last)}, WheelFacts{Vtables: hooks(last, init)}, []Change{{"virtual functions", "at::mps::MPSHooks", "in another order", []string{"ours"}}}},
-		"a table of merged ones":    {"x;", WheelFacts{Vtables: hooks(init)}, WheelFacts{Vtables: hooks([]string{"__ZN1A4sizeEv", init[0]})}, nil},
-		"a new one that is merged":  {"x;", WheelFacts{Vtables: hooks(init)}, WheelFacts{Vtables: hooks(init, []string{"__ZN1A4sizeEv", last[0]})}, []Change{{"virtual functions", "at::mps::MPSHooks", "2 functions, 1 before; new: last", []string{"ours"}}}},
-		"a table that is gone":      {"x;", WheelFacts{Vtables: hooks(init)}, WheelFacts{}, []Change{{"virtual functions", "at::mps::MPSHooks", "gone", []string{"ours"}}}},
-		"a selector":                {"[a go:b to:c];", WheelFacts{Selectors: []string{"go:to:", "go:from:"}}, WheelFacts{}, []Change{{"selector", "go:to:", "gone", []string{"ours"}}}},
-		"a selector without colons": {"[a size];", WheelFacts{}, WheelFacts{Selectors: []string{"size", "a"}}, []Change{{"selector", "size", "new", []string{"ours"}}}},
-		"a class":                   {"MTLThing* a;", WheelFacts{Classes: []string{"MTLThing", "MTLOther"}}, WheelFacts{}, []Change{{"class", "MTLThing", "gone", []string{"ours"}}}},
-		"a binding":                 {"m.def(\"_mps_go\");", WheelFacts{Bindings: []string{"_mps_stop"}}, WheelFacts{Bindings: []string{"_mps_go", "_mps_stop"}}, []Change{{"binding", "_mps_go", "new", []string{"ours"}}}},
+		"a function": {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, WheelFacts{},
+			[]Change{{"export", "at::mps::copy", "gone", []string{"ours"}}}},
+		"one in a remark":         {"a(); // copy", WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, WheelFacts{}, nil},
+		"one on a line as it was": {"x;", WheelFacts{Exports: exports("__ZN2at3mps3oldEv")}, WheelFacts{}, nil},
+		"one like a method's":     {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps9MPSStream4copyEv")}, WheelFacts{}, nil},
+		"a new function": {"copy(a);", WheelFacts{Exports: exports("x")}, WheelFacts{Exports: exports("x", "__ZN2at3mps4copyEv")},
+			[]Change{{"export", "at::mps::copy", "new", []string{"ours"}}}},
+		"one of several functions": {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps4copyEv", "__ZN2at3mps4copyEi")},
+			WheelFacts{Exports: exports("__ZN2at3mps4copyEv")}, []Change{{"export", "at::mps::copy", "other parameters", []string{"ours"}}}},
+		"in another library": {"copy(a);", WheelFacts{Exports: exports("__ZN2at3mps4copyEv")},
+			WheelFacts{Exports: map[string][]string{"libtorch_python": {"__ZN2at3mps4copyEv"}}}, nil},
+		"methods of a class": {"MPSStream s;", WheelFacts{Exports: exports("__ZN2at3mps9MPSStream4copyEv", "__ZN2at3mps9MPSStream4fillEv")},
+			WheelFacts{Exports: exports("__ZN2at3mps9MPSStream4copyEi")},
+			[]Change{{"export", "at::mps::MPSStream", "gone: fill; other parameters: copy", []string{"ours"}}}},
+		"what overlays take": {"x;", WheelFacts{Exports: exports("__ZN2at3mps5boundEb")}, WheelFacts{},
+			[]Change{{"export", "at::mps::bound", "gone", []string{"mac.json"}}}},
+		"a table as before": {"x;", WheelFacts{Vtables: hooks(init, last)}, WheelFacts{Vtables: hooks(init, last)}, nil},
+		"a table with one more": {"x;", WheelFacts{Vtables: hooks(init)}, WheelFacts{Vtables: hooks(init, last)},
+			[]Change{{"virtual functions", "at::mps::MPSHooks", "2 functions, 1 before; new: last", []string{"ours"}}}},
+		"a table in another order": {"x;", WheelFacts{Vtables: hooks(init, last)}, WheelFacts{Vtables: hooks(last, init)},
+			[]Change{{"virtual functions", "at::mps::MPSHooks", "in another order", []string{"ours"}}}},
+		"a table of merged ones": {"x;", WheelFacts{Vtables: hooks(init)}, WheelFacts{Vtables: hooks([]string{"__ZN1A4sizeEv", init[0]})}, nil},
+		"a new one that is merged": {"x;", WheelFacts{Vtables: hooks(init)}, WheelFacts{Vtables: hooks(init, []string{"__ZN1A4sizeEv", last[0]})},
+			[]Change{{"virtual functions", "at::mps::MPSHooks", "2 functions, 1 before; new: last", []string{"ours"}}}},
+		"a table that is gone": {"x;", WheelFacts{Vtables: hooks(init)}, WheelFacts{},
+			[]Change{{"virtual functions", "at::mps::MPSHooks", "gone", []string{"ours"}}}},
+		"a selector": {"[a go:b to:c];", WheelFacts{Selectors: []string{"go:to:", "go:from:"}}, WheelFacts{},
+			[]Change{{"selector", "go:to:", "gone", []string{"ours"}}}},
+		"a selector without colons": {"[a size];", WheelFacts{}, WheelFacts{Selectors: []string{"size", "a"}},
+			[]Change{{"selector", "size", "new", []string{"ours"}}}},
+		"a class": {"MTLThing* a;", WheelFacts{Classes: []string{"MTLThing", "MTLOther"}}, WheelFacts{},
+			[]Change{{"class", "MTLThing", "gone", []string{"ours"}}}},
+		"a binding": {"m.def(\"_mps_go\");", WheelFacts{Bindings: []string{"_mps_stop"}}, WheelFacts{Bindings: []string{"_mps_go", "_mps_stop"}},
+			[]Change{{"binding", "_mps_go", "new", []string{"ours"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Changes(&c.before, &c.after, seriesOf(t, c.line), []string{"at::mps::bound(bool)"})
@@ -100,8 +116,10 @@ func TestSourcesOfAWheel(t *testing.T) {
 	}
 	sources := open(made.Bytes())
 	for name, want := range map[string]string{
-		"aten/src/ATen/mps/Wrapped.h": "wrapped\n", "aten/src/ATen/mps/Half.h": wrapFirst + "half\n", "torch/csrc/mps/Module.h": "module\n", "torch/mps/event.py": "event\n",
-		"aten/src/ATen/mps/Other.h": "absent", "torch/mps/other.py": "absent", "aten/src/ATen/mps/Wrapped.mm": "unseen", "torch/csrc/mps/Module.cpp": "unseen", "test/test_mps.py": "unseen",
+		"aten/src/ATen/mps/Wrapped.h": "wrapped\n", "aten/src/ATen/mps/Half.h": wrapFirst + "half\n", "torch/csrc/mps/Module.h": "module\n",
+		"torch/mps/event.py":        "event\n",
+		"aten/src/ATen/mps/Other.h": "absent", "torch/mps/other.py": "absent", "aten/src/ATen/mps/Wrapped.mm": "unseen",
+		"torch/csrc/mps/Module.cpp": "unseen", "test/test_mps.py": "unseen",
 	} {
 		text, seen, err := sources.Read(name)
 		got := string(text)

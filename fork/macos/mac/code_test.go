@@ -37,7 +37,8 @@ func TestAddressesOfCode(t *testing.T) {
 			for _, word := range c.words {
 				library = binary.LittleEndian.AppendUint32(library, word)
 			}
-			section := &macho.Section{SectionHeader: macho.SectionHeader{Name: "__text", Addr: 0x4000, Offset: 4, Size: uint64(len(library) - 4), Flags: someInstructions}}
+			section := &macho.Section{SectionHeader: macho.SectionHeader{Name: "__text", Addr: 0x4000, Offset: 4, Size: uint64(len(library) - 4),
+				Flags: someInstructions}}
 			code := &machineCode{image: &Image{file: &macho.File{Sections: []*macho.Section{section}}}, library: library}
 			var found []uint64
 			code.addresses(func(to uint64, _, _ bool) { found = append(found, to) })

@@ -22,10 +22,13 @@ import (
 // symbol, as clang did up to 17.
 var commonFlags = []string{
 	"-fclang-abi-compat=17",
-	"-std=c++17", "-O1", "-fPIC", "-fvisibility-inlines-hidden", "-fno-sized-deallocation", "-fblocks", "-DUSE_MPS", "-DNDEBUG", "-DFMT_HEADER_ONLY=1", "-DAT_PER_OPERATOR_HEADERS", "-D_USE_EXTERNAL_MZCRC",
-	"-nostdinc", "-nostdinc++", "-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPACE=__1", "-D_LIBCPP_HAS_NO_TIME_ZONE_DATABASE", "-D_LIBCPP_PSTL_BACKEND_SERIAL",
+	"-std=c++17", "-O1", "-fPIC", "-fvisibility-inlines-hidden", "-fno-sized-deallocation", "-fblocks", "-DUSE_MPS", "-DNDEBUG", "-DFMT_HEADER_ONLY=1",
+	"-DAT_PER_OPERATOR_HEADERS", "-D_USE_EXTERNAL_MZCRC",
+	"-nostdinc", "-nostdinc++", "-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPACE=__1", "-D_LIBCPP_HAS_NO_TIME_ZONE_DATABASE",
+	"-D_LIBCPP_PSTL_BACKEND_SERIAL",
 	"-D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE",
-	"-Wnonnull", "-Wunguarded-availability", "-Wobjc-method-access", "-Wincompatible-pointer-types", "-Wobjc-literal-conversion", "-fno-caret-diagnostics", "-fno-color-diagnostics",
+	"-Wnonnull", "-Wunguarded-availability", "-Wobjc-method-access", "-Wincompatible-pointer-types", "-Wobjc-literal-conversion",
+	"-fno-caret-diagnostics", "-fno-color-diagnostics",
 }
 
 // flags of a language: objective-c++, or c++ with Python's headers.
@@ -85,7 +88,8 @@ func (k *Kit) Compile(ctx context.Context, tree Tree, facts patches.MacFacts, jo
 			return nil, err
 		}
 	}
-	job := host.Objects{Root: k.Root, Cache: Folder(k.cache), Jobs: jobs, Sink: events.Under(events.OrDiscard(sink), step), Step: step, Checkout: tree.Dir, Header: header, Flags: objc,
+	job := host.Objects{Root: k.Root, Cache: Folder(k.cache), Jobs: jobs, Sink: events.Under(events.OrDiscard(sink), step), Step: step,
+		Checkout: tree.Dir, Header: header, Flags: objc,
 		Sources: map[string][]string{}, Dir: dir}
 	for _, source := range tree.Sources {
 		if slices.Contains(facts.PythonSources, source) {

@@ -44,30 +44,36 @@ var forms = map[string]struct{ declarations, body string }{
 	"retain, release":      {"", `[o retain]; [o release]; return [o autorelease];`},
 	"self, class, kind":    {"", `return [o isKindOfClass:[[NSObject self] class]] ? o : nil;`},
 	"selector answered":    {"", `return [o respondsToSelector:@selector(description)] ? o : nil;`},
-	"classes named":        {"", `return @[ [NSDate class], [NSEnumerator class], [NSException class], [NSMutableData class], [NSMutableSet class], [NSNull class], [NSSet class] ];`},
-	"fast enumeration":     {"", `for (id one in static_cast<NSArray*>(o)) { if (one == o) return one; } return nil;`},
-	"pool":                 {"", `@autoreleasepool { return [o description]; }`},
-	"synchronized":         {"", `@synchronized(o) { return [o description]; }`},
-	"throw":                {"", `@throw o;`},
-	"throw in C++":         {"", `throw o;`},
-	"try, any object":      {"", `@try { [o description]; } @catch (id e) { return e; } return nil;`},
-	"try, an exception":    {"", `@try { [o description]; } @catch (NSException* e) { return e; } return nil;`},
-	"try, anything":        {"", `@try { [o description]; } @catch (...) { return o; } return nil;`},
-	"try, again":           {"", `@try { [o description]; } @catch (id e) { @throw; } return nil;`},
-	"try, finally":         {"", `@try { [o description]; } @finally { [o hash]; } return nil;`},
-	"catch of C++":         {"", `try { [o description]; } catch (NSException* e) { return e; } catch (...) { return o; } return nil;`},
-	"block":                {"", `return [[^{ return 1; } copy] autorelease];`},
-	"block that captures":  {"", `__block id kept = o; __block int count = n; std::string text; void (^b)() = ^{ kept = o; count += text.size(); }; b(); return b;`},
-	"block in a block":     {"", `void (^a)() = ^{ [o hash]; }; void (^b)() = ^{ a(); }; b(); return o;`},
-	"selector":             {"", `return [o performSelector:@selector(description)];`},
-	"protocol":             {"@protocol Planted\n- (void)planted;\n@end\n", `return [o conformsToProtocol:@protocol(Planted)] ? o : nil;`},
-	"encoding":             {"", `return @(@encode(id));`},
-	"availability":         {"", `if (@available(macOS 15.0, *)) return o; return nil;`},
-	"class": {"@interface Planted : NSObject {\n  id variable;\n  std::string text;\n}\n@end\n@implementation Planted\n- (void)dealloc {\n  [variable release];\n  [super dealloc];\n}\n+ (id)new {\n  return [super new];\n}\n@end\n",
+	"classes named": {"",
+		`return @[ [NSDate class], [NSEnumerator class], [NSException class], [NSMutableData class], [NSMutableSet class], [NSNull class], [NSSet class] ];`},
+	"fast enumeration":  {"", `for (id one in static_cast<NSArray*>(o)) { if (one == o) return one; } return nil;`},
+	"pool":              {"", `@autoreleasepool { return [o description]; }`},
+	"synchronized":      {"", `@synchronized(o) { return [o description]; }`},
+	"throw":             {"", `@throw o;`},
+	"throw in C++":      {"", `throw o;`},
+	"try, any object":   {"", `@try { [o description]; } @catch (id e) { return e; } return nil;`},
+	"try, an exception": {"", `@try { [o description]; } @catch (NSException* e) { return e; } return nil;`},
+	"try, anything":     {"", `@try { [o description]; } @catch (...) { return o; } return nil;`},
+	"try, again":        {"", `@try { [o description]; } @catch (id e) { @throw; } return nil;`},
+	"try, finally":      {"", `@try { [o description]; } @finally { [o hash]; } return nil;`},
+	"catch of C++":      {"", `try { [o description]; } catch (NSException* e) { return e; } catch (...) { return o; } return nil;`},
+	"block":             {"", `return [[^{ return 1; } copy] autorelease];`},
+	"block that captures": {"",
+		`__block id kept = o; __block int count = n; std::string text; void (^b)() = ^{ kept = o; count += text.size(); }; b(); return b;`},
+	"block in a block": {"", `void (^a)() = ^{ [o hash]; }; void (^b)() = ^{ a(); }; b(); return o;`},
+	"selector":         {"", `return [o performSelector:@selector(description)];`},
+	"protocol":         {"@protocol Planted\n- (void)planted;\n@end\n", `return [o conformsToProtocol:@protocol(Planted)] ? o : nil;`},
+	"encoding":         {"", `return @(@encode(id));`},
+	"availability":     {"", `if (@available(macOS 15.0, *)) return o; return nil;`},
+	"class": {"@interface Planted : NSObject {\n  id variable;\n  std::string text;\n}\n@end\n@implementation Planted\n- (void)dealloc {\n  " +
+		"[variable release];\n  [super dealloc];\n}\n+ (id)new {\n  return [super new];\n}\n@end\n",
 		`return [[Planted alloc] init];`},
-	"properties": {"struct Large { long all[8]; };\n@interface Planted : NSObject\n@property(retain) id held;\n@property(copy) id copied;\n@property(nonatomic, retain) id plain;\n@property(nonatomic, copy) id plainCopied;\n@property struct Large large;\n@property std::string text;\n@end\n@implementation Planted\n@end\n",
+	"properties": {"struct Large { long all[8]; };\n@interface Planted : NSObject\n@property(retain) id held;\n@property(copy) id " +
+		"copied;\n@property(nonatomic, retain) id plain;\n@property(nonatomic, copy) id plainCopied;\n@property struct Large large;\n@property " +
+		"std::string text;\n@end\n@implementation Planted\n@end\n",
 		`return static_cast<Planted*>(o).held;`},
-	"category": {"@interface NSObject (Planted)\n- (void)planted;\n@end\n@implementation NSObject (Planted)\n- (void)planted {\n}\n@end\n", `[o planted]; return o;`},
+	"category": {"@interface NSObject (Planted)\n- (void)planted;\n@end\n@implementation NSObject (Planted)\n- (void)planted {\n}\n@end\n",
+		`[o planted]; return o;`},
 }
 
 // homes are the libraries that have what clang makes, by how the names begin: the runtime's functions, data of blocks, constants. All
@@ -76,8 +82,10 @@ var homes = []struct{ prefix, library string }{
 	{"_objc_", libobjcName}, {"__objc_", libobjcName}, {"___objc_", libobjcName}, {"_OBJC_EHTYPE_id", libobjcName},
 	{classPrefix + "NSObject", libobjcName}, {"_OBJC_METACLASS_$_NSObject", libobjcName},
 	{"__Block_", libSystemName}, {"__NSConcrete", libSystemName}, {"__Unwind", libSystemName},
-	{"___NS", coreFoundationName}, {"___CF", coreFoundationName}, {classPrefix + "NSArray", coreFoundationName}, {classPrefix + "NSDictionary", coreFoundationName},
-	{classPrefix + "NSNumber", "/System/Library/Frameworks/Foundation.framework/Versions/C/Foundation"}, {classPrefix + "NSString", "/System/Library/Frameworks/Foundation.framework/Versions/C/Foundation"},
+	{"___NS", coreFoundationName}, {"___CF", coreFoundationName}, {classPrefix + "NSArray", coreFoundationName}, {classPrefix + "NSDictionary",
+		coreFoundationName},
+	{classPrefix + "NSNumber", "/System/Library/Frameworks/Foundation.framework/Versions/C/Foundation"},
+	{classPrefix + "NSString", "/System/Library/Frameworks/Foundation.framework/Versions/C/Foundation"},
 	{"___is", "libclang_rt.osx"},
 }
 
@@ -122,7 +130,9 @@ func TestWhatClangMakesOfObjectiveC(t *testing.T) {
 					}
 					slices.Sort(has)
 					want := has
-					if i := slices.IndexFunc(homes, func(home struct{ prefix, library string }) bool { return strings.HasPrefix(symbol, home.prefix) }); i >= 0 {
+					if i := slices.IndexFunc(homes, func(home struct{ prefix, library string }) bool {
+						return strings.HasPrefix(symbol, home.prefix)
+					}); i >= 0 {
 						want = []string{homes[i].library}
 					}
 					if len(has) != 1 || !slices.Equal(has, want) {

@@ -21,7 +21,8 @@ func object(f *testing.F, fileType macho.Type) []byte {
 	var made bytes.Buffer
 	for _, part := range []any{
 		macho.FileHeader{Magic: macho.Magic64, Cpu: macho.CpuArm64, Type: fileType, Ncmd: 2, Cmdsz: segment + 2*section + symtab}, uint32(0),
-		macho.Segment64{Cmd: macho.LoadCmdSegment64, Len: segment + 2*section, Name: name("__DATA"), Memsz: uint64(len(data) + len(methods)), Offset: uint64(at), Filesz: uint64(len(data) + len(methods)), Nsect: 2},
+		macho.Segment64{Cmd: macho.LoadCmdSegment64, Len: segment + 2*section, Name: name("__DATA"), Memsz: uint64(len(data) + len(methods)),
+			Offset: uint64(at), Filesz: uint64(len(data) + len(methods)), Nsect: 2},
 		macho.Section64{Name: name("__const"), Seg: name("__DATA"), Addr: 0x1000, Size: uint64(len(data)), Offset: at},
 		macho.Section64{Name: name("__objc_methname"), Seg: name("__TEXT"), Addr: 0x2000, Size: uint64(len(methods)), Offset: at + uint32(len(data))},
 		macho.SymtabCmd{Cmd: macho.LoadCmdSymtab, Len: symtab, Symoff: symbols, Nsyms: 3, Stroff: symbols + 3*16, Strsize: uint32(len(strings))},

@@ -64,7 +64,8 @@ func readImage(file *macho.File) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	image := &Image{chained: chained, Defined: map[string]bool{}, Undefined: map[string]string{}, Own: map[string]bool{}, Libraries: libraries, file: file, names: map[uint64][]string{}, vtables: map[string]uint64{}}
+	image := &Image{chained: chained, Defined: map[string]bool{}, Undefined: map[string]string{}, Own: map[string]bool{}, Libraries: libraries,
+		file: file, names: map[uint64][]string{}, vtables: map[string]uint64{}}
 	for _, symbol := range file.Symtab.Syms {
 		kind := symbol.Type & typeMask
 		switch {

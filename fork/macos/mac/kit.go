@@ -26,7 +26,8 @@ var ziglang = wheels.Wheel{
 }
 
 var (
-	zigParts = []string{"ziglang/lib/libc/include/any-macos-any/", "ziglang/lib/libcxx/include/", "ziglang/lib/libcxxabi/include/", "ziglang/lib/libc/darwin/", "ziglang/LICENSE"}
+	zigParts = []string{"ziglang/lib/libc/include/any-macos-any/", "ziglang/lib/libcxx/include/", "ziglang/lib/libcxxabi/include/",
+		"ziglang/lib/libc/darwin/", "ziglang/LICENSE"}
 )
 
 // oldestMacOS is the one that PyTorch's MPS backend runs on at least (MPSDevice.mm asks for 13.0): what it has needs no question.

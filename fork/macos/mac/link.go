@@ -25,10 +25,13 @@ const (
 // its compiler made other choices of what is inline, or its sources use no such form of Objective-C. TestWhatClangMakesOfObjectiveC holds
 // the first two lists against the compiler. Where a name is, the bind tables of PyObjC's wheel say (pyobjc-core 13.0), if nothing else is said.
 var alsoThere = map[string][]string{
-	libobjcName: {classPrefix + "NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache", "_OBJC_EHTYPE_id", "_objc_ehtype_vtable", "___objc_personality_v0",
-		"_objc_begin_catch", "_objc_end_catch", "_objc_exception_rethrow", "_objc_exception_throw", "_objc_sync_enter", "_objc_sync_exit", "_objc_msgSendSuper2",
+	libobjcName: {classPrefix + "NSObject", "_OBJC_METACLASS_$_NSObject", "__objc_empty_cache", "_OBJC_EHTYPE_id", "_objc_ehtype_vtable",
+		"___objc_personality_v0",
+		"_objc_begin_catch", "_objc_end_catch", "_objc_exception_rethrow", "_objc_exception_throw", "_objc_sync_enter", "_objc_sync_exit",
+		"_objc_msgSendSuper2",
 		// The runtime's functions for allocWithZone: and for properties, as LLVM's clang/lib/CodeGen/CGObjCMac.cpp names them for macOS 10.10 and later.
-		"_objc_allocWithZone", "_objc_copyCppObjectAtomic", "_objc_copyStruct", "_objc_getProperty", "_objc_setProperty_atomic", "_objc_setProperty_atomic_copy",
+		"_objc_allocWithZone", "_objc_copyCppObjectAtomic", "_objc_copyStruct", "_objc_getProperty", "_objc_setProperty_atomic",
+		"_objc_setProperty_atomic_copy",
 		"_objc_setProperty_nonatomic", "_objc_setProperty_nonatomic_copy"},
 	// What clang loads for @[] and @{}, for macOS 10.11 and later (hasEmptyCollections in LLVM's clang/Basic/ObjCRuntime.h), are pointers to
 	// __NSArray0__struct and __NSDictionary0__struct: the wheels of torch 2.9.1 and of coremltools 7.2 bind these to CoreFoundation.
@@ -36,7 +39,8 @@ var alsoThere = map[string][]string{
 		classPrefix + "NSMutableData", classPrefix + "NSMutableSet", classPrefix + "NSNull", classPrefix + "NSSet"},
 	// In LLVM's libcxx/lib/abi/arm64-apple-darwin.libcxxabi.v1.stable.exceptions.nonew.abilist.
 	"/usr/lib/libc++.1.dylib": {"__ZTVNSt3__18ios_baseE", "__ZTVNSt3__119__shared_weak_countE", "__ZTVNSt3__114__shared_countE",
-		"__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEPKcm", "__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEmc"},
+		"__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEPKcm",
+		"__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEmc"},
 	// The compiler's own library, which is linked into each: what @available and __builtin_available call.
 	"libclang_rt.osx": {"___isPlatformVersionAtLeast", "___isOSVersionAtLeast"},
 }
@@ -172,7 +176,8 @@ func (k *Kit) Link(ctx context.Context, subject string, objects map[string]strin
 		return nil, err
 	}
 	output := filepath.Join(dir, "libmps.dylib")
-	if err := k.link(ctx, dir, output, slices.Concat([]string{"-install_name", "@rpath/libmps.dylib"}, slices.Sorted(maps.Values(objects)), k.files, stubs)); err != nil {
+	if err := k.link(ctx, dir, output, slices.Concat([]string{"-install_name", "@rpath/libmps.dylib"}, slices.Sorted(maps.Values(objects)), k.files,
+		stubs)); err != nil {
 		return nil, err
 	}
 	return OpenImage(output)

@@ -54,7 +54,8 @@ func TestCompareVtables(t *testing.T) {
 // Lines that moved, and what a header says in one more source, are no new warnings.
 func TestNewWarnings(t *testing.T) {
 	stock := append(warningsIn("a.mm", "h.h:1:2: warning: old [-Wold]\n"), warningsIn("a.mm", "a.mm:3:4: warning: own [-Wown]\n")...)
-	patched := append(warningsIn("b.mm", "h.h:7:2: warning: old [-Wold]\n"), warningsIn("a.mm", "a.mm:9:4: warning: own [-Wown]\na.mm:10:4: warning: own [-Wown]\n")...)
+	patched := append(warningsIn("b.mm", "h.h:7:2: warning: old [-Wold]\n"),
+		warningsIn("a.mm", "a.mm:9:4: warning: own [-Wown]\na.mm:10:4: warning: own [-Wown]\n")...)
 	if got, want := NewWarnings(stock, patched), []Warning{{"a.mm", "a.mm", "own [-Wown]"}}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -91,7 +92,8 @@ func TestSourcesOfOptionalFolders(t *testing.T) {
 	add("sparse/mps/Coalesce.mm")
 	check("mps/Stream.mm", "sparse/mps/Coalesce.mm")
 	misspelt := patches.MacFacts{PythonSources: []string{"mps/Modul.cpp"}}
-	if _, err := Sources(dir, patches.HostFacts{Sources: []string{"mps"}}, misspelt); !errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), "mac.json names mps/Modul.cpp") {
+	if _, err := Sources(dir, patches.HostFacts{Sources: []string{"mps"}}, misspelt); !errors.Is(err, builds.ErrSources) ||
+		!strings.Contains(err.Error(), "mac.json names mps/Modul.cpp") {
 		t.Errorf("a source of Python's that does not exist: %v", err)
 	}
 }

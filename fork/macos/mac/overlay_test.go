@@ -103,7 +103,8 @@ func TestOverlay(t *testing.T) {
 	})
 	t.Run("types are the same in a library with chained fixups", func(t *testing.T) {
 		classic, chained := typesOf(t, kit, "-no_fixup_chains"), typesOf(t, kit, "-fixup_chains")
-		if want := map[string]typeInfo{"__ZTIN3c1010ValueErrorE": {byName: true, compared: true}, "__ZTIN2at3mps4castE": {compared: true}, "__ZTIN2at3mps6thrownE": {}}; !maps.Equal(classic, want) || !maps.Equal(chained, want) {
+		if want := map[string]typeInfo{"__ZTIN3c1010ValueErrorE": {byName: true, compared: true}, "__ZTIN2at3mps4castE": {compared: true},
+			"__ZTIN2at3mps6thrownE": {}}; !maps.Equal(classic, want) || !maps.Equal(chained, want) {
 			t.Errorf("%+v and %+v, want %+v", classic, chained, want)
 		}
 	})
@@ -168,8 +169,10 @@ func typesOf(t *testing.T, kit *Kit, way string) map[string]typeInfo {
 	t.Helper()
 	dir := t.TempDir()
 	source := "namespace c10 {\nstruct ValueError {\n  virtual ~ValueError() {}\n};\n}  // namespace c10\n" + catching +
-		"}  // namespace at\nnamespace at::mps {\nstruct __attribute__((visibility(\"hidden\"))) thrown {\n  virtual ~thrown() {}\n};\nvoid raise() { throw thrown(); }\n" +
-		"struct __attribute__((visibility(\"hidden\"))) cast : c10::ValueError {};\nbool is(c10::ValueError* o) { return dynamic_cast<cast*>(o); }\n}  // namespace at::mps\n"
+		"}  // namespace at\nnamespace at::mps {\nstruct __attribute__((visibility(\"hidden\"))) thrown {\n  virtual ~thrown() {}\n};\nvoid " +
+		"raise() { throw thrown(); }\n" +
+		"struct __attribute__((visibility(\"hidden\"))) cast : c10::ValueError {};\nbool is(c10::ValueError* o) { return dynamic_cast<cast*>(o); " +
+		"}\n}  // namespace at::mps\n"
 	if err := os.WriteFile(filepath.Join(dir, "types.mm"), []byte(source), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -200,21 +203,36 @@ func typesOf(t *testing.T, kit *Kit, way string) map[string]typeInfo {
 func faultsOfSources(t *testing.T, kit *Kit, source string) {
 	for _, c := range []struct{ name, old, new, found string }{
 		{"none", "", "", ""},
-		{"a name of the wheel's own backend", "int use(", "struct MPSStream;\nMPSStream* getDefaultMPSStream();\nvoid* taken() { return getDefaultMPSStream(); }\nint use(", "it binds __ZN2at3mps19getDefaultMPSStreamEv to the wheel's own backend"},
-		{"a kernel of the wheel's own backend", "int use(", "}\nnamespace at {\nstruct Tensor;\nnamespace native {\nvoid relu_mps(const Tensor&);\nvoid taken(const Tensor& t) { relu_mps(t); }\n}  // namespace native\n}  // namespace at\nnamespace at::mps {\nint use(", "it binds __ZN2at6native8relu_mpsERKNS_6TensorE to the wheel's own backend"},
+		{"a name of the wheel's own backend", "int use(",
+			"struct MPSStream;\nMPSStream* getDefaultMPSStream();\nvoid* taken() { return getDefaultMPSStream(); }\nint use(",
+			"it binds __ZN2at3mps19getDefaultMPSStreamEv to the wheel's own backend"},
+		{"a kernel of the wheel's own backend", "int use(",
+			"}\nnamespace at {\nstruct Tensor;\nnamespace native {\nvoid relu_mps(const Tensor&);\nvoid taken(const Tensor& t) { relu_mps(t); }\n} " +
+				" // namespace native\n}  // namespace at\nnamespace at::mps {\nint use(",
+			"it binds __ZN2at6native8relu_mpsERKNS_6TensorE to the wheel's own backend"},
 		{"a selector that Apple lacks", "  return at::", "  [(id)options plantedMethod];\n  return at::", "it uses plantedMethod, which"},
-		{"a class of its own", "namespace c10 {", "@interface Planted : NSObject\n@end\n@implementation Planted\n- (void)plantedMethod {\n}\n@end\nnamespace c10 {", ""},
-		{"a category", "namespace c10 {", "@interface NSObject (Planted)\n@end\n@implementation NSObject (Planted)\n- (void)plantedMethod {\n}\n@end\nnamespace c10 {", "it changes a class for torch's own copy, too: -[NSObject(Planted) plantedMethod]"},
-		{"a category whose methods have names of their own", "namespace c10 {", "@interface NSObject (Planted)\n@end\n@implementation NSObject (Planted)\n- (void)mpsforge_plantedMethod {\n}\n@end\nnamespace c10 {", ""},
-		{"a folder of this machine", "namespace c10 {", "const char* folder = \"" + planted + "/aten\";\nnamespace c10 {", "it contains the path of the folder " + planted},
-		{"a type of torch's that torch cannot see", "namespace at {", "namespace c10 {\nstruct __attribute__((visibility(\"hidden\"))) ValueError {\n  virtual ~ValueError() {}\n};\n}  // namespace c10\n" + catching,
+		{"a class of its own", "namespace c10 {",
+			"@interface Planted : NSObject\n@end\n@implementation Planted\n- (void)plantedMethod {\n}\n@end\nnamespace c10 {", ""},
+		{"a category", "namespace c10 {",
+			"@interface NSObject (Planted)\n@end\n@implementation NSObject (Planted)\n- (void)plantedMethod {\n}\n@end\nnamespace c10 {",
+			"it changes a class for torch's own copy, too: -[NSObject(Planted) plantedMethod]"},
+		{"a category whose methods have names of their own", "namespace c10 {",
+			"@interface NSObject (Planted)\n@end\n@implementation NSObject (Planted)\n- (void)mpsforge_plantedMethod {\n}\n@end\nnamespace c10 {", ""},
+		{"a folder of this machine", "namespace c10 {", "const char* folder = \"" + planted + "/aten\";\nnamespace c10 {",
+			"it contains the path of the folder " + planted},
+		{"a type of torch's that torch cannot see", "namespace at {",
+			"namespace c10 {\nstruct __attribute__((visibility(\"hidden\"))) ValueError {\n  virtual ~ValueError() {}\n};\n}  // namespace c10\n" + catching,
 			"casts and handlers of exceptions see two types in its __ZTIN3c1010ValueErrorE and that of libtorch_cpu.dylib and libtorch_python.dylib"},
 		{"a type of torch's that torch cannot see, thrown and never caught", "namespace c10 {", formatError + "namespace c10 {", ""},
-		{"the same, caught", "namespace c10 {", formatError + "int caught() {\n  try {\n    raise();\n  } catch (const fmt::v11::format_error&) {\n  }\n  return 0;\n}\nnamespace c10 {",
-			"casts and handlers of exceptions see two types in its __ZTIN3fmt3v1112format_errorE and that of libtorch_cpu.dylib and libtorch_python.dylib and libc10.dylib"},
+		{"the same, caught", "namespace c10 {",
+			formatError + "int caught() {\n  try {\n    raise();\n  } catch (const fmt::v11::format_error&) {\n  }\n  return 0;\n}\nnamespace c10 {",
+			"casts and handlers of exceptions see two types in its __ZTIN3fmt3v1112format_errorE and that of libtorch_cpu.dylib and " +
+				"libtorch_python.dylib and libc10.dylib"},
 		{"a type of torch's", "namespace at {", "namespace c10 {\nstruct ValueError {\n  virtual ~ValueError() {}\n};\n}  // namespace c10\n" + catching, ""},
-		{"a function that torch's own code branches to", "namespace at {", "namespace at {\nstruct Tensor;\nnamespace native {\nvoid _mul_sparse_sparse_out(const Tensor&, const Tensor&, Tensor&) {}\n}  // namespace native\n",
-			"__ZN2at6native18mul_out_sparse_cpuERKNS_6TensorES3_RS1_ of libtorch_cpu branches to torch's own __ZN2at6native22_mul_sparse_sparse_outERKNS_6TensorES3_RS1_"},
+		{"a function that torch's own code branches to", "namespace at {",
+			"namespace at {\nstruct Tensor;\nnamespace native {\nvoid _mul_sparse_sparse_out(const Tensor&, const Tensor&, Tensor&) {}\n}  // " +
+				"namespace native\n", "__ZN2at6native18mul_out_sparse_cpuERKNS_6TensorES3_RS1_ of libtorch_cpu branches to torch's own " +
+				"__ZN2at6native22_mul_sparse_sparse_outERKNS_6TensorES3_RS1_"},
 		{"another stamp", "mpsforge-stamp:", "mpsforge-stamp: ", "it does not contain its stamp"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -290,9 +308,10 @@ func faultsOfLibraries(t *testing.T, kit *Kit, source string) {
 			set(library, commandAt(t, library, loadSignature), 0x1e)
 			return library
 		}, true, "it is not signed"},
-		"its end missing":   {func(library []byte, _ *Overlay) []byte { return library[:len(library)-100] }, true, "its signature is cut off"},
-		"an export missing": {func(library []byte, o *Overlay) []byte { o.Exports = append(o.Exports, "_planted"); return library }, true, "it does not export _planted"},
-		"an export more":    {func(library []byte, o *Overlay) []byte { o.Exports = o.Exports[1:]; return library }, true, "it exports __ZN2at3mps3use"},
+		"its end missing": {func(library []byte, _ *Overlay) []byte { return library[:len(library)-100] }, true, "its signature is cut off"},
+		"an export missing": {func(library []byte, o *Overlay) []byte { o.Exports = append(o.Exports, "_planted"); return library }, true,
+			"it does not export _planted"},
+		"an export more": {func(library []byte, o *Overlay) []byte { o.Exports = o.Exports[1:]; return library }, true, "it exports __ZN2at3mps3use"},
 		"a name that nobody has": {func(library []byte, _ *Overlay) []byte {
 			replace(library, "get_num_threads", "get_num_thready")
 			return library
@@ -310,7 +329,8 @@ func faultsOfLibraries(t *testing.T, kit *Kit, source string) {
 			replace(library, "@rpath/"+OverlayLibrary, "@rpath/"+strings.ToUpper(OverlayLibrary))
 			return library
 		}, false, "its install name is"},
-		"a flat namespace":  {func(library []byte, _ *Overlay) []byte { set(library, 24, number(library, 24)|1<<8); return library }, false, "no two-level namespace"},
+		"a flat namespace": {func(library []byte, _ *Overlay) []byte { set(library, 24, number(library, 24)|1<<8); return library }, false,
+			"no two-level namespace"},
 		"another processor": {func(library []byte, _ *Overlay) []byte { set(library, 4, 0x01000007); return library }, false, "not a library for arm64"},
 		"a library exported": {func(library []byte, _ *Overlay) []byte {
 			set(library, commandAt(t, library, 0xc), loadAgain)

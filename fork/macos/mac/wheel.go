@@ -125,7 +125,8 @@ func readLibraries(dir string) (*WheelFacts, error) {
 	slices.Sort(facts.Bindings)
 	facts.Bindings = slices.Compact(facts.Bindings)
 	if len(facts.Vtables) == 0 || len(facts.Kernels) == 0 || len(facts.Bindings) == 0 {
-		return nil, fmt.Errorf("no MPS backend: %d tables of virtual functions, %d sections of kernels, %d bindings", len(facts.Vtables), len(facts.Kernels), len(facts.Bindings))
+		return nil, fmt.Errorf("no MPS backend: %d tables of virtual functions, %d sections of kernels, %d bindings", len(facts.Vtables),
+			len(facts.Kernels), len(facts.Bindings))
 	}
 	return facts, nil
 }

@@ -83,7 +83,8 @@ func overWheel(baseline string, facts patches.MacFacts, stock string) (Stamp, er
 		return stamp, fmt.Errorf("the library to go over: %w", err)
 	}
 	if stamp.Git == "" || !slices.Contains(facts.LibtorchCPU, sum) {
-		return stamp, fmt.Errorf("mac.json of %s does not name the wheel's git_version and %s of its %s: %q, %q", baseline, sum, stamp.Stock, stamp.Git, facts.LibtorchCPU)
+		return stamp, fmt.Errorf("mac.json of %s does not name the wheel's git_version and %s of its %s: %q, %q", baseline, sum, stamp.Stock, stamp.Git,
+			facts.LibtorchCPU)
 	}
 	return stamp, nil
 }

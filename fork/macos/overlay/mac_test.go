@@ -50,7 +50,8 @@ func makeMacWheel(t *testing.T) macWheel {
 		t.Fatal(err)
 	}
 	facts.LibtorchCPU = append(facts.LibtorchCPU, sum)
-	w.file, err = overlay.WheelForMac(facts, build, w.stock, filepath.Join(top, "built/libmpsforge_overlay.dylib"), filepath.Join(top, "checkout"), filepath.Join(top, "dist"))
+	w.file, err = overlay.WheelForMac(facts, build, w.stock, filepath.Join(top, "built/libmpsforge_overlay.dylib"), filepath.Join(top, "checkout"),
+		filepath.Join(top, "dist"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestWheelForMacSaysThatItHasNotRun(t *testing.T) {
 }
 
 func TestWheelOverAnUnknownLibraryIsRefused(t *testing.T) {
-	if _, err := overlay.WheelForMac(macFacts, builds.Stamp{}, makeMacWheel(t).stock, "", "", t.TempDir()); err == nil || !strings.Contains(err.Error(), "mac.json of v2.6.0 does not name") {
+	if _, err := overlay.WheelForMac(macFacts, builds.Stamp{}, makeMacWheel(t).stock, "", "", t.TempDir()); err == nil || !strings.Contains(err.Error(),
+		"mac.json of v2.6.0 does not name") {
 		t.Errorf("%v", err)
 	}
 }
@@ -82,7 +84,8 @@ func TestPipTakesTheWheelForMac(t *testing.T) {
 	root, cache := hosttest.Root(t)
 	install := func(file, platform string) (site, output string, err error) {
 		site = t.TempDir()
-		output, err = hosttest.Pip(t, cache, root.Tool("python3"), "install", "--no-index", "--no-deps", "--no-compile", "--only-binary=:all:", "--platform", platform, "--target", site, file)
+		output, err = hosttest.Pip(t, cache, root.Tool("python3"), "install", "--no-index", "--no-deps", "--no-compile", "--only-binary=:all:",
+			"--platform", platform, "--target", site, file)
 		return site, output, err
 	}
 	w := makeMacWheel(t)

@@ -109,7 +109,8 @@ func (p python) run(t *testing.T, settings []string, args ...string) (output str
 	limited, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // only against a hang
 	defer cancel()
 	command := exec.CommandContext(limited, p.interpreter, args...)
-	command.Env = append(os.Environ(), "PYTHONPATH="+p.site, "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONFAULTHANDLER=1", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000")
+	command.Env = append(os.Environ(), "PYTHONPATH="+p.site, "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1",
+		"PYTHONFAULTHANDLER=1", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_WATCHDOG_MS=20000")
 	command.Env = append(command.Env, settings...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGABRT) } // of which faulthandler makes stacks
 	text, err := command.CombinedOutput()
@@ -149,7 +150,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 
 	t.Run("status names the overlay for every part", func(t *testing.T) {
 		s := p.status(t)
-		if !s.Active || s.Why() != "" || s.Kernels["MPS"][s.Library] < 700 || s.Symbols < 1000 || len(s.Rebound) == 0 || !slices.Contains(s.Patches, "thread-leases") {
+		if !s.Active || s.Why() != "" || s.Kernels["MPS"][s.Library] < 700 || s.Symbols < 1000 || len(s.Rebound) == 0 || !slices.Contains(s.Patches,
+			"thread-leases") {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -171,7 +173,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		}
 	})
 	t.Run("traps without an overlay are refused", func(t *testing.T) {
-		if output, err := p.trapped.run(t, []string{"MPSFORGE_OVERLAY=0"}, "-c", "import torch"); err == nil || !strings.Contains(output, "there is no overlay in this process: MPSFORGE_OVERLAY=0") {
+		if output, err := p.trapped.run(t, []string{"MPSFORGE_OVERLAY=0"}, "-c", "import torch"); err == nil || !strings.Contains(output,
+			"there is no overlay in this process: MPSFORGE_OVERLAY=0") {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
@@ -184,7 +187,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
-	t.Run("an extension built with stock headers runs, with all of stock trapped", func(t *testing.T) { p.trapped.must(t, "wrong: []", "testdata/extension.py") })
+	t.Run("an extension built with stock headers runs, with all of stock trapped",
+		func(t *testing.T) { p.trapped.must(t, "wrong: []", "testdata/extension.py") })
 	t.Run("children have the overlay", func(t *testing.T) { p.must(t, "ok", "testdata/processes.py") })
 	t.Run("a late import is refused", func(t *testing.T) {
 		output, err := p.run(t, []string{"TORCH_DEVICE_BACKEND_AUTOLOAD=0"}, "-c", "import torch, mpsforge_overlay; mpsforge_overlay.load()")
@@ -193,7 +197,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		}
 	})
 	t.Run("the switch leaves stock without a word", func(t *testing.T) {
-		output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, "-c", "import torch, mpsforge_overlay; print(mpsforge_overlay.reason, hasattr(torch.mps, 'Stream'))")
+		output, err := p.run(t, []string{"MPSFORGE_OVERLAY=0"}, "-c",
+			"import torch, mpsforge_overlay; print(mpsforge_overlay.reason, hasattr(torch.mps, 'Stream'))")
 		if err != nil || output != "MPSFORGE_OVERLAY=0 False\n" {
 			t.Errorf("%v: %s", err, output)
 		}
@@ -210,7 +215,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		t.Run(name+" leaves stock, with one warning", func(t *testing.T) {
 			p.withStamp(t, func(stamp map[string]string) { stamp[change.key] = change.value })
 			output, err := p.run(t, nil, "-c", leftStock)
-			if err != nil || !strings.HasSuffix(output, "False 2.0\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 || !strings.Contains(output, change.why) {
+			if err != nil || !strings.HasSuffix(output, "False 2.0\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 ||
+				!strings.Contains(output, change.why) {
 				t.Errorf("%v, expected %q in\n%s", err, change.why, output)
 			}
 		})
@@ -222,7 +228,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 		}
 		library := filepath.Join(t.TempDir(), "user.so")
 		source := fmt.Sprintf("extern char gone[] __asm__(%q); void* use(void) { return gone; }", gone[0])
-		for _, command := range [][]string{{p.root.Tool("clang"), "-x", "c", "-c", "-fPIC", "-o", library + ".o", "-"}, {p.root.Tool("ld.lld"), "-shared", "-o", library, library + ".o"}} {
+		for _, command := range [][]string{{p.root.Tool("clang"), "-x", "c", "-c", "-fPIC", "-o", library + ".o", "-"},
+			{p.root.Tool("ld.lld"), "-shared", "-o", library, library + ".o"}} {
 			tool := exec.Command(command[0], command[1:]...)
 			tool.Stdin = strings.NewReader(source)
 			if text, err := tool.CombinedOutput(); err != nil {
@@ -230,7 +237,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 			}
 		}
 		output, err := p.run(t, nil, "testdata/refused.py", p.stockLibrary, library)
-		if err != nil || !strings.HasSuffix(output, "stock\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 || !strings.Contains(output, library+": "+gone[0]) {
+		if err != nil || !strings.HasSuffix(output, "stock\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 ||
+			!strings.Contains(output, library+": "+gone[0]) {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
@@ -239,7 +247,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 	t.Run("torchvision, with all of stock trapped", p.vision)
 	t.Run("another torch in the place of this one stays stock, with one warning", func(t *testing.T) {
 		output, err := python{p.other, p.site}.run(t, nil, "-c", "import torch, mpsforge_overlay; print(mpsforge_overlay.reason)")
-		if err != nil || !strings.HasSuffix(output, "is another file than the one that it was built for\n") || strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 {
+		if err != nil || !strings.HasSuffix(output, "is another file than the one that it was built for\n") ||
+			strings.Count(output, "RuntimeWarning: mpsforge_overlay leaves") != 1 {
 			t.Errorf("%v: %s", err, output)
 		}
 	})

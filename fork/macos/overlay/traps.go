@@ -57,7 +57,8 @@ func Install(wheel string, stamp Stamp, stock *host.Build, dir string) (Trial, e
 		"traps/functions.json":           string(table),
 		information + "METADATA":         "Metadata-Version: 2.1\nName: " + trapsModule + "\nVersion: 1\n",
 		information + "entry_points.txt": "[torch.backends]\nmps_traps = " + trapsModule + ":load\n",
-		"python3":                        fmt.Sprintf("#!/bin/sh\nexport PYTHONPATH='%s:%s'\"${PYTHONPATH:+:$PYTHONPATH}\"\nexec '%s' \"$@\"\n", site, traps, stock.Python),
+		"python3": fmt.Sprintf("#!/bin/sh\nexport PYTHONPATH='%s:%s'\"${PYTHONPATH:+:$PYTHONPATH}\"\nexec '%s' \"$@\"\n", site,
+			traps, stock.Python),
 	}
 	return trial, builds.MakeFolder(dir, func(made string) error {
 		if err := Unpack(wheel, filepath.Join(made, "site")); err != nil {

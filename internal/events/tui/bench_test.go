@@ -21,9 +21,11 @@ func BenchmarkTUI10kEvents(b *testing.B) {
 		for range batches {
 			var records batch
 			for range second / batches {
-				part := events.Part{Step: "verify operators", Subject: []string{"stock", "patched"}[number%2], Name: fmt.Sprint("operator ", number/2%600), Column: fmt.Sprintf("%d threads", 1+number%8)}
+				part := events.Part{Step: "verify operators", Subject: []string{"stock", "patched"}[number%2],
+					Name: fmt.Sprint("operator ", number/2%600), Column: fmt.Sprintf("%d threads", 1+number%8)}
 				at := start.Add(time.Duration(number) * 100 * time.Microsecond)
-				for _, event := range []events.Event{events.PartStarted{Part: part}, events.PartFinished{Part: part, Outcome: events.OK}, events.StepProgress{Step: part.Step, Done: int64(number), Total: 1e9, Note: part.Name},
+				for _, event := range []events.Event{events.PartStarted{Part: part}, events.PartFinished{Part: part, Outcome: events.OK},
+					events.StepProgress{Step: part.Step, Done: int64(number), Total: 1e9, Note: part.Name},
 					events.StepLine{Step: part.Step, Text: "a line of output"}} {
 					if len(records) < second/batches {
 						records = append(records, events.Record{Time: at, Event: event})

@@ -31,7 +31,8 @@ func TestPictureIsAFrame(t *testing.T) {
 
 // svgStyles are the styles of newStyles for 16 colours as SVG has them, by the numbers of the escape codes.
 var svgStyles = map[string]string{
-	"1": plainStyle + ` font-weight="bold"`, "31": `fill="#f47067"`, "1;31": `fill="#f47067" font-weight="bold"`, "32": `fill="#57ab5a"`, "33": `fill="#daaa3f"`, "36": `fill="#39c5cf"`, "90": `fill="#909dab"`,
+	"1": plainStyle + ` font-weight="bold"`, "31": `fill="#f47067"`, "1;31": `fill="#f47067" font-weight="bold"`, "32": `fill="#57ab5a"`,
+	"33": `fill="#daaa3f"`, "36": `fill="#39c5cf"`, "90": `fill="#909dab"`,
 }
 
 const plainStyle = `fill="#cdd9e5"`
@@ -42,7 +43,8 @@ func svg(frame string, columns int) string {
 	lines := strings.Split(frame, "\n")
 	var b strings.Builder
 	width, height := float64(columns)*wide+2*margin, len(lines)*high+2*margin
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="14">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu `+
+		`Sans Mono',monospace" font-size="14">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="#1c2128"/>`+"\n")
 	for y, line := range lines {
 		column, style := 0, plainStyle
@@ -53,7 +55,8 @@ func svg(frame string, columns int) string {
 			}
 			length := len([]rune(part))
 			if strings.TrimSpace(part) != "" {
-				fmt.Fprintf(&b, `<text xml:space="preserve" x="%.1f" y="%d" textLength="%.1f" %s>%s</text>`+"\n", margin+float64(column)*wide, margin+(y+1)*high-5, float64(length)*wide, style, html.EscapeString(part))
+				fmt.Fprintf(&b, `<text xml:space="preserve" x="%.1f" y="%d" textLength="%.1f" %s>%s</text>`+"\n", margin+float64(column)*wide,
+					margin+(y+1)*high-5, float64(length)*wide, style, html.EscapeString(part))
 			}
 			column += length
 		}

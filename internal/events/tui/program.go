@@ -94,7 +94,8 @@ func (u *UI) Show(records []events.Record) {
 func (u *UI) fallBack(records []events.Record) {
 	if !u.told && u.failure != nil {
 		u.told = true
-		warning := events.Message{Level: events.Warning, Text: fmt.Sprintf("the terminal UI failed, and plain lines take its place; please report this: %v", u.failure)}
+		warning := events.Message{Level: events.Warning,
+			Text: fmt.Sprintf("the terminal UI failed, and plain lines take its place; please report this: %v", u.failure)}
 		u.terminal.Fallback.Show([]events.Record{{Time: records[0].Time, Event: warning}})
 	}
 	u.terminal.Fallback.Show(records)

@@ -21,7 +21,8 @@ type styles struct {
 }
 
 func newStyles(p words.Palette) styles {
-	all := styles{title: style(p.Bold), dim: style(p.Dim), good: style(p.Good), bad: style(p.Bad), odd: style(p.Odd), busy: style(p.Busy), chosen: style(p.Bold)}
+	all := styles{title: style(p.Bold), dim: style(p.Dim), good: style(p.Good), bad: style(p.Bad), odd: style(p.Odd), busy: style(p.Busy),
+		chosen: style(p.Bold)}
 	if p.Bad != "" {
 		all.bad = style(p.Bold + ";" + p.Bad)
 	}
@@ -35,7 +36,8 @@ const (
 	signNone    = " "
 )
 
-var signs = map[events.StepOutcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.WrongValues: "≠", events.Crashed: "!", events.Hung: "∞"}
+var signs = map[events.StepOutcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.WrongValues: "≠", events.Crashed: "!",
+	events.Hung: "∞"}
 
 var spinner = []string{"◐", "◓", "◑", "◒"}
 

@@ -57,7 +57,8 @@ var none words.Palette
 // palettes are the others, by name.
 func palettes(t *testing.T) map[string]words.Palette {
 	all := map[string]words.Palette{}
-	for name, settings := range map[string][2]string{"16-colours": {"xterm", "dark"}, "256-colours": {"xterm-256color", "dark"}, "light": {"xterm-256color", "light"}} {
+	for name, settings := range map[string][2]string{"16-colours": {"xterm", "dark"}, "256-colours": {"xterm-256color", "dark"},
+		"light": {"xterm-256color", "light"}} {
 		t.Setenv("NO_COLOR", "")
 		t.Setenv("COLORTERM", "")
 		t.Setenv("TERM", settings[0])
@@ -131,14 +132,18 @@ func failing() []events.Record {
 		events.StepStarted{Step: "build stock, plain", Parent: "verify runtime"},
 		events.StepLine{Step: "build stock, plain", Text: "\x1b[31mwarning:\x1b[0m a compiler's\twords"},
 		events.StepFinished{Step: "build stock, plain", Outcome: events.OK, Elapsed: 2 * time.Second},
-		events.PartsPlanned{Step: "verify runtime", Subject: "stock, plain", Names: []string{"linear", "items", "fork"}, Columns: []string{"1 thread", "4 threads"}},
-		events.PartsPlanned{Step: "verify runtime", Subject: "patched, plain", Names: []string{"linear", "items", "fork"}, Columns: []string{"1 thread", "4 threads"}},
+		events.PartsPlanned{Step: "verify runtime", Subject: "stock, plain", Names: []string{"linear", "items", "fork"},
+			Columns: []string{"1 thread", "4 threads"}},
+		events.PartsPlanned{Step: "verify runtime", Subject: "patched, plain", Names: []string{"linear", "items", "fork"},
+			Columns: []string{"1 thread", "4 threads"}},
 		events.PartStarted{Part: part("patched", "values: op-add", "")},
 		end(part("patched", "values: op-add", ""), events.OK, false, "", "values compared with the CPU: 44"),
 		end(part("stock, plain", "linear", "1 thread"), events.OK, false, "", ""),
-		end(part("stock, plain", "linear", "4 threads"), events.Crashed, true, "5 second-encoder", "died by signal aborted: A command encoder is already encoding to this command buffer"),
+		end(part("stock, plain", "linear", "4 threads"), events.Crashed, true, "5 second-encoder",
+			"died by signal aborted: A command encoder is already encoding to this command buffer"),
 		end(part("patched, plain", "linear", "1 thread"), events.OK, false, "", ""),
-		end(part("patched, plain", "linear", "4 threads"), events.WrongValues, false, "", "wrong values: 3 of 440, the first: thread 2, round 7: expected 1.5, found 0"),
+		end(part("patched, plain", "linear", "4 threads"), events.WrongValues, false, "",
+			"wrong values: 3 of 440, the first: thread 2, round 7: expected 1.5, found 0"),
 		end(part("stock, plain", "items", "1 thread"), events.Skipped, false, "", "no kernel"),
 		end(part("patched, plain", "items", "4 threads"), events.Hung, false, "", "hung: not done after 3m0s"),
 		events.Message{Level: events.Warning, Text: "mind this"},
@@ -196,7 +201,8 @@ func TestFrames(t *testing.T) {
 	compare(t, "asking", press(m, "q").View())
 	compare(t, "stopping", press(m, "q", "y").View())
 	compare(t, "too-small", screen(39, 10, none, failing()).View())
-	ended := append(failing(), later(time.Minute, events.StepFinished{Step: "verify runtime", Outcome: events.Failed, Detail: "linear: wrong values", Elapsed: time.Minute}, events.End{ExitCode: 4, Message: "verification failed"})...)
+	ended := append(failing(), later(time.Minute, events.StepFinished{Step: "verify runtime", Outcome: events.Failed, Detail: "linear: wrong values",
+		Elapsed: time.Minute}, events.End{ExitCode: 4, Message: "verification failed"})...)
 	compare(t, "ended", screen(80, 24, none, ended).View())
 	compare(t, "summary", screen(80, 24, none, ended).Summary())
 	compare(t, "summary-runtime", screen(80, 24, none, runtime).Summary())
@@ -205,11 +211,13 @@ func TestFrames(t *testing.T) {
 // At any size, after any event, in any pane: as many lines as the terminal has, none wider than it, and nothing in them that
 // a stream has smuggled in.
 func TestFramesFit(t *testing.T) {
-	for name, records := range map[string][]events.Record{"failing": failing(), "runtime": recorded(t, "runtime.jsonl.gz"), "fetch": recorded(t, "fetch.jsonl")} {
+	for name, records := range map[string][]events.Record{"failing": failing(), "runtime": recorded(t, "runtime.jsonl.gz"),
+		"fetch": recorded(t, "fetch.jsonl")} {
 		for _, size := range [][2]int{{1, 1}, {20, 5}, {40, 15}, {60, 15}, {61, 16}, {80, 24}, {100, 17}, {119, 60}, {120, 15}, {200, 50}} {
 			for at := 0; at <= len(records); at += max(1, len(records)/9) {
 				m := screen(size[0], size[1], none, records[:at])
-				for _, keys := range [][]string{nil, {"?"}, {"l"}, {"enter"}, {"enter", "enter"}, {"home", "enter", "end", "enter", "end"}, {"f"}, {"/", "e"}, {"q"}, {"end", "down", "enter"}} {
+				for _, keys := range [][]string{nil, {"?"}, {"l"}, {"enter"}, {"enter", "enter"}, {"home", "enter", "end", "enter", "end"}, {"f"},
+					{"/", "e"}, {"q"}, {"end", "down", "enter"}} {
 					frame := press(m, keys...).View()
 					lines := strings.Split(frame, "\n")
 					if want := size[1]; len(lines) != want && (size[0] >= leastWidth && size[1] >= leastHeight || len(lines) != 1) {
@@ -298,7 +306,8 @@ func TestReportKey(t *testing.T) {
 	if command == nil {
 		t.Fatal("nothing is opened at the end")
 	}
-	if frame := send(next.(Model), command()).View(); !slices.Equal(shown, []string{"/reports/out.html"}) || !strings.Contains(frame, "opened /reports/out.html") {
+	if frame := send(next.(Model), command()).View(); !slices.Equal(shown, []string{"/reports/out.html"}) ||
+		!strings.Contains(frame, "opened /reports/out.html") {
 		t.Errorf("opened %q:\n%s", shown, frame)
 	}
 	problem = errors.New("there is no xdg-open here; it is /reports/out.html")
@@ -319,7 +328,8 @@ func TestReportKey(t *testing.T) {
 func TestStockIsBesidePatched(t *testing.T) {
 	var all []events.Event
 	for _, subject := range []string{"stock, plain", "patched, plain", "stock, tsan", "patched, tsan"} {
-		all = append(all, events.PartsPlanned{Step: "verify runtime", Subject: subject, Names: []string{"sequential-shared"}, Columns: []string{"1 thread", "4 threads", "33 threads"}})
+		all = append(all, events.PartsPlanned{Step: "verify runtime", Subject: subject, Names: []string{"sequential-shared"},
+			Columns: []string{"1 thread", "4 threads", "33 threads"}})
 	}
 	for width, want := range map[int]string{
 		100: "             stock, plain  patched, plain  stock, tsan   patched, tsan\n threads ",

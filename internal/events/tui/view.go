@@ -17,7 +17,8 @@ func (m Model) View() string {
 		return ""
 	}
 	if m.width < leastWidth || m.height < leastHeight {
-		text := fmt.Sprintf("%dx%d is too small, %dx%d needed; %s %s", m.width, m.height, leastWidth, leastHeight, m.headline(), events.Clock(m.state.ElapsedAt(m.now)))
+		text := fmt.Sprintf("%dx%d is too small, %dx%d needed; %s %s", m.width, m.height, leastWidth, leastHeight, m.headline(),
+			events.Clock(m.state.ElapsedAt(m.now)))
 		return ansi.Truncate(text, m.width, "…")
 	}
 	lines := []string{m.header()}

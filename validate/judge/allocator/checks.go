@@ -71,7 +71,8 @@ func CheckSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, 
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, ProgramTimeout)
-		result, err := run.Command{Name: program, Args: []string{fmt.Sprint(c.Seed), operations, rounds, fmt.Sprint(c.Patience.Milliseconds())}, Env: run.Environment(s.Environment, nil)}.Run(limited)
+		result, err := run.Command{Name: program, Args: []string{fmt.Sprint(c.Seed), operations, rounds, fmt.Sprint(c.Patience.Milliseconds())},
+			Env: run.Environment(s.Environment, nil)}.Run(limited)
 		cancel()
 		var summary struct {
 			Histories  int64
@@ -136,7 +137,8 @@ func CheckSchedules(ctx context.Context, c *stage.Checker, builder cxx.Builder, 
 	c.Count("interleavings", summary.Interleavings)
 	if violation := summary.Violation; violation != nil {
 		check.Output = violation.Trace
-		return finish(fmt.Sprintf("case %q: %s; to see it again: %s --replay %s %q %q", violation.Case, violation.Message, program, preemptions, violation.Case, violation.Schedule))
+		return finish(fmt.Sprintf("case %q: %s; to see it again: %s --replay %s %q %q", violation.Case, violation.Message, program, preemptions,
+			violation.Case, violation.Schedule))
 	}
 	if err != nil {
 		return finish(words.FirstLine(err.Error()))

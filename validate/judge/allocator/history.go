@@ -103,7 +103,8 @@ func checkHistories(ctx context.Context, c *stage.Checker, subject *slots.Subjec
 			judge(ctx, c, &check, options, history)
 		}
 		if check.Verdict == reports.Passed {
-			check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable; at most %d of %d slots at once, none free %d times", rounds, done, peak, shape.config.WorkerSlots, full)
+			check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable; at most %d of %d slots at once, none free %d times", rounds, done,
+				peak, shape.config.WorkerSlots, full)
 		}
 		check.Seconds = time.Since(started).Seconds()
 		c.Count("operations", int64(done))

@@ -448,7 +448,8 @@ func growth(workerSlots uint32) func(*trial) {
 				t.lease(pool, slot, 1+2*round)
 			}
 			t.expect(pool.Acquire(), slots.Result{Outcome: slots.Shared, FirstShare: round == 0})
-			t.statistics(pool, slots.Statistics{Live: uint64(workerSlots), Peak: uint64(workerSlots), Leases: (round + 1) * uint64(workerSlots), Shares: round + 1})
+			t.statistics(pool, slots.Statistics{Live: uint64(workerSlots), Peak: uint64(workerSlots), Leases: (round + 1) * uint64(workerSlots),
+				Shares: round + 1})
 			for slot := range workerSlots {
 				t.release(pool, workerSlots-1-slot, 1+2*round)
 			}

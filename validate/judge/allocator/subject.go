@@ -35,7 +35,8 @@ func FromHeader(header []byte, identity string) (Subject, error) {
 	}
 	// A header holds the identity: a flag would have what knows nothing of it compiled again, too.
 	stamp := cxx.Source{Path: "include/mpsforge_stamp.h", Data: []byte("#define MPSFORGE_STAMP " + cString(identity) + "\n")}
-	sources = append(sources, cxx.Source{Path: "programs/slots_adapter.cc", Data: adapter}, cxx.Source{Path: "include/ATen/mps/MPSStreamSlots.h", Data: header}, stamp)
+	sources = append(sources, cxx.Source{Path: "programs/slots_adapter.cc", Data: adapter}, cxx.Source{Path: "include/ATen/mps/MPSStreamSlots.h",
+		Data: header}, stamp)
 	return Subject{sources}, nil
 }
 

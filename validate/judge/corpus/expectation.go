@@ -43,7 +43,8 @@ func ParseExpectation(words string) (Expectation, error) {
 	}
 	found := findingWords.FindStringSubmatch(words)
 	if found == nil {
-		return Expectation{}, fmt.Errorf("%q is not an expectation: clean, race on buffer NAME [in some schedules], or violation, deadlock, lifetime or model [with signature N] [in some schedules][: TEXT]", words)
+		return Expectation{}, fmt.Errorf("%q is not an expectation: clean, race on buffer NAME [in some schedules], or violation, deadlock, "+
+			"lifetime or model [with signature N] [in some schedules][: TEXT]", words)
 	}
 	w := Expectation{Kind: script.Kind(found[1]), Some: found[3] != "", Text: found[4]}
 	if w.Some != (w.Kind == script.Model) { // a model's observation takes two threads that meet; the others always come

@@ -83,41 +83,63 @@ func TestClassify(t *testing.T) {
 		"empty":   {"a.log", "", want{UnknownClass, "log", "", ""}},
 		"assertion in a log": {"a.log", "step 1\n-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit command buffer with uncommitted encoder'\n",
 			want{ThreadClass, "log", "4 commit-with-open-encoder", "line 2"}},
-		"windows line ends": {"a.log", "x\r\nInvalid KernelDAG, Number of core ops should be 1\r\n", want{ThreadClass, "log", "11 invalid-kernel-dag", "line 2"}},
+		"windows line ends": {"a.log", "x\r\nInvalid KernelDAG, Number of core ops should be 1\r\n", want{ThreadClass, "log", "11 invalid-kernel-dag",
+			"line 2"}},
 		"matrix kernel names its file": {"a.log", "MPSNDArrayMatrixMultiplication.mm:4130: failed assertion `A and B index not found'\n",
 			want{ThreadClass, "log", "10 matrix-multiplication-encoded-twice", "line 1"}},
-		"double free":                  {"a.log", "main(42970,0x16d633000) malloc: Double free of object 0x1415077c0\n", want{ThreadClass, "log", "13 shader-cache-corrupted", "line 1"}},
-		"GPU fault":                    {"a.log", "Error: command buffer exited with error status.\n", want{NotThreadClass, "log", "18 gpu-fault", "line 1"}},
-		"array shape":                  {"a.log", "MPSCore/Types/MPSNDArray.mm:850: failed assertion `[MPSNDArray initWithDevice:descriptor:isTextureBacked:] Error: total bytes of NDArray > 2**32'\n", want{NotThreadClass, "log", "ndarray-shape", "line 1"}},
-		"compiler":                     {"a.log", "LLVM ERROR: Failed to infer result type(s).\n", want{NotThreadClass, "log", "mlir-error", "line 1"}},
-		"thread class outweighs":       {"a.log", "LLVM ERROR: x\ncommit an already committed command buffer\n", want{ThreadClass, "log", "mlir-error", "line 1"}},
-		"a stack in a log is too weak": {"a.log", "objc_msgSend + 32\n0x98\n__emplace_unique_key_args\nwaitUntilCompleted\n", want{UnknownClass, "log", "", ""}},
+		"double free": {"a.log", "main(42970,0x16d633000) malloc: Double free of object 0x1415077c0\n",
+			want{ThreadClass, "log", "13 shader-cache-corrupted", "line 1"}},
+		"GPU fault": {"a.log", "Error: command buffer exited with error status.\n", want{NotThreadClass, "log", "18 gpu-fault", "line 1"}},
+		"array shape": {"a.log",
+			"MPSCore/Types/MPSNDArray.mm:850: failed assertion `[MPSNDArray initWithDevice:descriptor:isTextureBacked:] Error: total bytes of " +
+				"NDArray > 2**32'\n", want{NotThreadClass, "log", "ndarray-shape", "line 1"}},
+		"compiler": {"a.log", "LLVM ERROR: Failed to infer result type(s).\n", want{NotThreadClass, "log", "mlir-error", "line 1"}},
+		"thread class outweighs": {"a.log", "LLVM ERROR: x\ncommit an already committed command buffer\n", want{ThreadClass, "log", "mlir-error",
+			"line 1"}},
+		"a stack in a log is too weak": {"a.log", "objc_msgSend + 32\n0x98\n__emplace_unique_key_args\nwaitUntilCompleted\n",
+			want{UnknownClass, "log", "", ""}},
 
-		"text report, encoder gone":  {"a.crash", textCrashReport, want{ThreadClass, "Apple crash report", "14 encoder-gone", "line 13, Thread 7 Dispatch queue: metal gpu stream"}},
+		"text report, encoder gone": {"a.crash", textCrashReport, want{ThreadClass, "Apple crash report", "14 encoder-gone",
+			"line 13, Thread 7 Dispatch queue: metal gpu stream"}},
 		"text report, other address": {"a.crash", strings.Replace(textCrashReport, "000098", "000010", 1), want{UnknownClass, "Apple crash report", "", ""}},
-		"text report, authentication": {"a.crash", strings.Replace(textCrashReport, "0x0000000000000098", "0x2a00000000000020 -> 0x0000000000000020 (possible pointer authentication failure)", 1),
+		"text report, authentication": {"a.crash", strings.Replace(textCrashReport, "0x0000000000000098",
+			"0x2a00000000000020 -> 0x0000000000000020 (possible pointer authentication failure)", 1),
 			want{ThreadClass, "Apple crash report", "15 released-object", "line 13, Thread 7 Dispatch queue: metal gpu stream"}},
-		"text report, message": {"a.crash", "Exception Type:  EXC_CRASH (SIGABRT)\n\nApplication Specific Information:\n-[_MTLCommandBuffer addCompletedHandler:]:976: failed assertion `Completed handler provided after commit call'\n",
+		"text report, message": {"a.crash",
+			"Exception Type:  EXC_CRASH (SIGABRT)\n\nApplication Specific Information:\n-[_MTLCommandBuffer addCompletedHandler:]:976: failed " +
+				"assertion `Completed handler provided after commit call'\n",
 			want{ThreadClass, "Apple crash report", "2 completed-handler-after-commit", "line 4"}},
 
-		"ips, message": {"a.ips", ipsReport(aborted, `{"libsystem_c.dylib":["abort() called"],"IOGPU":["-[IOGPUMetalCommandBuffer validate]:215: failed assertion `+"`"+`commit command buffer with uncommitted encoder'"]}`, abortFrame),
+		"ips, message": {"a.ips",
+			ipsReport(aborted, `{"libsystem_c.dylib":["abort() called"],"IOGPU":["-[IOGPUMetalCommandBuffer validate]:215: failed assertion `+"`"+
+				`commit command buffer with uncommitted encoder'"]}`, abortFrame),
 			want{ThreadClass, "Apple crash report in JSON", "4 commit-with-open-encoder", "application specific information of IOGPU"}},
-		"ips by its first line": {"report.txt", ipsReport(aborted, `{"libdispatch.dylib":["BUG IN CLIENT OF LIBDISPATCH: dispatch_sync called on queue already owned by current thread"]}`, abortFrame),
+		"ips by its first line": {"report.txt",
+			ipsReport(aborted, `{"libdispatch.dylib":["BUG IN CLIENT OF LIBDISPATCH: dispatch_sync called on queue already owned by current thread"]}`,
+				abortFrame),
 			want{ThreadClass, "Apple crash report in JSON", "16 dispatch-sync-own-queue", "application specific information of libdispatch.dylib"}},
-		"ips, encoder gone": {"a.ips", ipsReport(badAccessAt("0x00000000000005f4"), `{}`, `{"imageOffset":1,"symbol":"-[AGXG16XFamilyComputeContext dispatchThreads:]","symbolLocation":4,"imageIndex":2},`+torchFrame),
+		"ips, encoder gone": {"a.ips", ipsReport(badAccessAt("0x00000000000005f4"), `{}`,
+			`{"imageOffset":1,"symbol":"-[AGXG16XFamilyComputeContext dispatchThreads:]","symbolLocation":4,"imageIndex":2},`+torchFrame),
 			want{ThreadClass, "Apple crash report in JSON", "14 encoder-gone", "thread 1 worker"}},
-		"ips, address by codes only": {"a.ips", ipsReport(`{"type":"EXC_BAD_ACCESS","codes":"0x0000000000000001, 0x0000000000000184"}`, `{}`, `{"imageOffset":1,"symbol":"-[AGXG14XFamilyComputeContext endEncoding]","symbolLocation":4,"imageIndex":2}`),
+		"ips, address by codes only": {"a.ips", ipsReport(`{"type":"EXC_BAD_ACCESS","codes":"0x0000000000000001, 0x0000000000000184"}`, `{}`,
+			`{"imageOffset":1,"symbol":"-[AGXG14XFamilyComputeContext endEncoding]","symbolLocation":4,"imageIndex":2}`),
 			want{ThreadClass, "Apple crash report in JSON", "14 encoder-gone", "thread 1 worker"}},
-		"ips, released object": {"a.ips", ipsReport(badAccessAt("0x0000000000000020"), `{}`, `{"imageOffset":1,"symbol":"objc_msgSend","symbolLocation":32,"imageIndex":1},`+torchFrame),
+		"ips, released object": {"a.ips", ipsReport(badAccessAt("0x0000000000000020"), `{}`,
+			`{"imageOffset":1,"symbol":"objc_msgSend","symbolLocation":32,"imageIndex":1},`+torchFrame),
 			want{ThreadClass, "Apple crash report in JSON", "15 released-object", "thread 1 worker"}},
-		"ips, released object of another program": {"a.ips", ipsReport(badAccessAt("0x0000000000000020"), `{}`, `{"imageOffset":1,"symbol":"objc_msgSend","symbolLocation":32,"imageIndex":1},`+abortFrame),
+		"ips, released object of another program": {"a.ips", ipsReport(badAccessAt("0x0000000000000020"), `{}`,
+			`{"imageOffset":1,"symbol":"objc_msgSend","symbolLocation":32,"imageIndex":1},`+abortFrame),
 			want{UnknownClass, "Apple crash report in JSON", "", ""}},
-		"ips, hash table": {"a.ips", ipsReport(badAccessAt("0x0000000000000008"), `{}`, `{"imageOffset":1,"symbol":"std::__1::__hash_table<x>::__emplace_unique_key_args<y>(z)","symbolLocation":200,"imageIndex":3}`),
+		"ips, hash table": {"a.ips", ipsReport(badAccessAt("0x0000000000000008"), `{}`,
+			`{"imageOffset":1,"symbol":"std::__1::__hash_table<x>::__emplace_unique_key_args<y>(z)","symbolLocation":200,"imageIndex":3}`),
 			want{ThreadClass, "Apple crash report in JSON", "13 shader-cache-corrupted", "thread 1 worker"}},
-		"ips, frame without symbol": {"a.ips", ipsReport(badAccessAt("0x0000000000000098"), `{}`, `{"imageOffset":-1,"imageIndex":99}`), want{UnknownClass, "Apple crash report in JSON", "", ""}},
+		"ips, frame without symbol": {"a.ips", ipsReport(badAccessAt("0x0000000000000098"), `{}`, `{"imageOffset":-1,"imageIndex":99}`),
+			want{UnknownClass, "Apple crash report in JSON", "", ""}},
 
-		"sample, hang":          {"a.txt", hangSample, want{ThreadClass, "sample of a process", "17 hang", "line 9, Thread_200"}},
-		"sample, ordinary wait": {"a.txt", hangSample[:strings.Index(hangSample, "    2741 Thread_200")] + hangSample[strings.Index(hangSample, "    2741 Thread_300"):], want{UnknownClass, "sample of a process", "17 hang", "line 7, Thread_300 DispatchQueue_77: metal gpu stream  (serial)"}},
+		"sample, hang": {"a.txt", hangSample, want{ThreadClass, "sample of a process", "17 hang", "line 9, Thread_200"}},
+		"sample, ordinary wait": {"a.txt", hangSample[:strings.Index(hangSample, "    2741 Thread_200")] +
+			hangSample[strings.Index(hangSample, "    2741 Thread_300"):], want{UnknownClass, "sample of a process", "17 hang",
+			"line 7, Thread_300 DispatchQueue_77: metal gpu stream  (serial)"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +159,8 @@ func TestClassify(t *testing.T) {
 			if len(got.Matches) == 0 {
 				t.Fatalf("found nothing, want %s", test.want.signature)
 			}
-			if first := got.Matches[0]; first.Signature != test.want.signature || strings.Join(strings.Fields(first.Where()), " ") != strings.Join(strings.Fields(test.want.where), " ") {
+			if first := got.Matches[0]; first.Signature != test.want.signature || strings.Join(strings.Fields(first.Where()),
+				" ") != strings.Join(strings.Fields(test.want.where), " ") {
 				t.Errorf("first match is %s at %q, want %s at %q", first.Signature, first.Where(), test.want.signature, test.want.where)
 			}
 		})
@@ -285,7 +308,8 @@ func FuzzClassify(f *testing.F) {
 			t.Errorf("verdict %q with %d matches", got.Verdict, len(got.Matches))
 		}
 		for _, match := range got.Matches {
-			if match.Signature == "" || match.Where() == "" || !utf8.ValidString(match.Text+match.Where()) || strings.ContainsAny(match.Text+match.Where(), "\x1b\n\x00") {
+			if match.Signature == "" || match.Where() == "" || !utf8.ValidString(match.Text+match.Where()) ||
+				strings.ContainsAny(match.Text+match.Where(), "\x1b\n\x00") {
 				t.Errorf("match %#v", match)
 			}
 		}

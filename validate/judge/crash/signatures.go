@@ -79,7 +79,8 @@ var signatures = []*Signature{
 		Texts:   []string{"Completed handler provided after commit call"},
 		Sites:   "-[_MTLCommandBuffer addCompletedHandler:], lines 867 and 976",
 		Meaning: "A completed handler was added to a command buffer that had been committed already.",
-		Cause:   "Another thread committed the shared command buffer first; or a handler was added to the previous buffer, which had been flushed. Also seen with dropout in training.",
+		Cause: "Another thread committed the shared command buffer first; or a handler was added to the previous buffer, which had been flushed. " +
+			"Also seen with dropout in training.",
 		Patches: []string{"stream-discipline", "allocator-streams", "thread-leases"},
 		Sources: pytorch(100285),
 	},
@@ -88,7 +89,8 @@ var signatures = []*Signature{
 		Texts:   []string{"commit an already committed command buffer"},
 		Sites:   "-[IOGPUMetalCommandBuffer validate], lines 213 to 215; MTLIOAccelCommandBuffer, line 207; -[_MTLCommandBuffer commit], line 682",
 		Meaning: "One command buffer was committed twice.",
-		Cause:   "Two threads committed the one open command buffer of the stream that they share: commit paths outside the stream's queue, such as the device-wide synchronise and commit hooks.",
+		Cause: "Two threads committed the one open command buffer of the stream that they share: commit paths outside the stream's queue, such " +
+			"as the device-wide synchronise and commit hooks.",
 		Patches: []string{"stream-discipline", "thread-leases"},
 		Remains: "In one of the reports (Wan2GP 2014) threads are not proven to be the cause.",
 		Sources: append(github("AUTOMATIC1111/stable-diffusion-webui", 13159, 14761), github("deepbeepmeep/Wan2GP", 2014)...),
@@ -104,10 +106,12 @@ var signatures = []*Signature{
 	},
 	{
 		Number: 5, Slug: "second-encoder", Class: ThreadClass,
-		Texts:   []string{"A command encoder is already encoding to this command buffer"},
-		Sites:   "-[AGXG…FamilyCommandBuffer tryCoalescingPreviousComputeCommandEncoderWithConfig:nextEncoderClass:] of G13 to G16, lines 1015, 1090, 1091 and 1094; blitCommandEncoderCommon:, line 836",
+		Texts: []string{"A command encoder is already encoding to this command buffer"},
+		Sites: "-[AGXG…FamilyCommandBuffer tryCoalescingPreviousComputeCommandEncoderWithConfig:nextEncoderClass:] of G13 to G16, lines 1015, " +
+			"1090, 1091 and 1094; blitCommandEncoderCommon:, line 836",
 		Meaning: "An encoder was made on a command buffer that has one open; a command buffer has one active encoder at a time.",
-		Cause:   "Two threads encode into the command buffer that they share. One thread alone can do it too: an extension that makes an encoder of its own while PyTorch keeps one open.",
+		Cause: "Two threads encode into the command buffer that they share. One thread alone can do it too: an extension that makes an encoder " +
+			"of its own while PyTorch keeps one open.",
 		Patches: []string{"stream-discipline", "kernel-locks", "thread-leases"},
 		Remains: "The patches do not help an extension that makes encoders itself instead of using the stream's.",
 		Sources: append(pytorch(197805, 163721), github("huggingface/kernels", 307)...),
@@ -144,7 +148,8 @@ var signatures = []*Signature{
 		Texts:   []string{"Command encoder released without endEncoding"},
 		Sites:   "-[_MTLCommandEncoder dealloc], lines 70 and 131",
 		Meaning: "The last reference to an encoder went while it was open.",
-		Cause:   "Two threads create the stream's encoder at the same time, and one overwrites what the other has stored; or an encoder is dropped on an error path.",
+		Cause: "Two threads create the stream's encoder at the same time, and one overwrites what the other has stored; or an encoder is dropped " +
+			"on an error path.",
 		Patches: []string{"stream-discipline"},
 		Sources: []string{fieldReport},
 	},
@@ -152,16 +157,19 @@ var signatures = []*Signature{
 		Number: 10, Slug: "matrix-multiplication-encoded-twice", Class: ThreadClass,
 		Texts:   []string{"A and B index not found"},
 		Meaning: "Apple's matrix multiplication kernel lost its operands while it was being encoded.",
-		Cause:   "Two threads encode MPSNDArrayMatrixMultiplication at the same time, even on different instances, buffers and queues: the kernel keeps state outside its instances. PyTorch's nn.Linear uses it where it skips the graph.",
+		Cause: "Two threads encode MPSNDArrayMatrixMultiplication at the same time, even on different instances, buffers and queues: the kernel " +
+			"keeps state outside its instances. PyTorch's nn.Linear uses it where it skips the graph.",
 		Patches: []string{"kernel-locks"},
-		Remains: "The lock makes these encodes run one after another. PYTORCH_MPS_STREAM_PER_THREAD=0 gives all threads one queue, on which no two encode anything at once.",
+		Remains: "The lock makes these encodes run one after another. PYTORCH_MPS_STREAM_PER_THREAD=0 gives all threads one queue, on which no two " +
+			"encode anything at once.",
 		Sources: []string{fieldReport},
 	},
 	{
 		Number: 11, Slug: "invalid-kernel-dag", Class: ThreadClass,
 		Texts:   []string{"Invalid KernelDAG"},
 		Meaning: "Apple's graph compiler found its kernel graph in a state that one thread alone never makes.",
-		Cause:   "Threads share what Metal does not make safe: one compiled MPSGraph or MPSKernel from a cache that all threads use, or the matrix multiplication of signature 10.",
+		Cause: "Threads share what Metal does not make safe: one compiled MPSGraph or MPSKernel from a cache that all threads use, or the matrix " +
+			"multiplication of signature 10.",
 		Patches: []string{"graph-and-kernel-cache", "kernel-locks"},
 		Sources: []string{fieldReport},
 	},
@@ -178,7 +186,8 @@ var signatures = []*Signature{
 		Texts:   []string{"malloc: Double free of object", "malloc: … double free", "BUG IN LIBMALLOC: asking for start of chunk"},
 		Stacks:  []string{"SIGSEGV in __hash_table…__emplace_unique_key_args, with PyTorch's or Metal's frames on the thread"},
 		Meaning: "The heap or a hash table was damaged. Any program's double free prints such texts, so look at the stack for MetalShaderLibrary.",
-		Cause:   "Threads insert into PyTorch's caches of shader libraries, pipelines and functions without a lock, mostly at a cold start with several threads (27 of 28 field notes).",
+		Cause: "Threads insert into PyTorch's caches of shader libraries, pipelines and functions without a lock, mostly at a cold start with " +
+			"several threads (27 of 28 field notes).",
 		Patches: []string{"kernel-locks"},
 		Sources: append(pytorch(167541, 197837), fieldNote),
 	},
@@ -186,13 +195,15 @@ var signatures = []*Signature{
 		Number: 14, Slug: "encoder-gone", Class: ThreadClass,
 		Stacks:  []string{"SIGSEGV at address 0x98, 0x184, 0x5c8 or 0x5f4 with a frame of AGX…ComputeContext"},
 		Meaning: "A compute encoder was used whose driver object is gone; the addresses are offsets from a null pointer.",
-		Cause:   "Another thread ended and released the stream's encoder, by a synchronise or by ending kernel coalescing outside the stream's queue, while this thread was still encoding with it. The predecessor blamed Apple's driver; PyTorch's own use explains it as well.",
+		Cause: "Another thread ended and released the stream's encoder, by a synchronise or by ending kernel coalescing outside the stream's " +
+			"queue, while this thread was still encoding with it. The predecessor blamed Apple's driver; PyTorch's own use explains it as well.",
 		Patches: []string{"stream-discipline", "thread-leases"},
 		Sources: append(pytorch(197836), fieldReport),
 	},
 	{
 		Number: 15, Slug: "released-object", Class: ThreadClass,
-		Stacks:  []string{"objc_msgSend + 32 on top", "objc_retain + 16 on top", "possible pointer authentication failure", "each with PyTorch's or Metal's frames on the thread"},
+		Stacks: []string{"objc_msgSend + 32 on top", "objc_retain + 16 on top", "possible pointer authentication failure",
+			"each with PyTorch's or Metal's frames on the thread"},
 		Meaning: "A message was sent to an Objective-C object that had been freed. Any program can do that, so look at the frames below for what was used.",
 		Cause:   "Another thread released the encoder, command buffer, graph or event: 116 of the predecessor's 274 crashes are of this kind.",
 		Patches: []string{"stream-discipline", "graph-and-kernel-cache", "profiler-streams", "event-streams"},
@@ -202,15 +213,18 @@ var signatures = []*Signature{
 		Number: 16, Slug: "dispatch-sync-own-queue", Class: ThreadClass,
 		Texts:   []string{"dispatch_sync called on queue already owned by current thread"},
 		Meaning: "A thread waited for a queue whose block it was running, which would never end.",
-		Cause:   "A block on the stream's queue calls something that enters the queue again: a synchronise inside an operation, or a fix that wraps each call without looking where it runs.",
+		Cause: "A block on the stream's queue calls something that enters the queue again: a synchronise inside an operation, or a fix that " +
+			"wraps each call without looking where it runs.",
 		Patches: []string{"stream-discipline"},
 		Sources: []string{fieldReport},
 	},
 	{
 		Number: 17, Slug: "hang", Class: ThreadClass,
-		Stacks:  []string{"a sample or spindump in which a thread waits in dispatch_sync, or in waitUntilCompleted, with PyTorch's or Metal's frames"},
-		Meaning: "A thread waits for something that does not come. A sample shows where threads were, not why: in waitUntilCompleted alone a thread may simply be waiting for a long kernel.",
-		Cause:   "The thread that runs a block of the queue has aborted or waits itself; or all 64 command buffers that a queue holds are open, and the next thread blocks in making one; or the GPU stopped at a fault.",
+		Stacks: []string{"a sample or spindump in which a thread waits in dispatch_sync, or in waitUntilCompleted, with PyTorch's or Metal's frames"},
+		Meaning: "A thread waits for something that does not come. A sample shows where threads were, not why: in waitUntilCompleted alone a " +
+			"thread may simply be waiting for a long kernel.",
+		Cause: "The thread that runs a block of the queue has aborted or waits itself; or all 64 command buffers that a queue holds are open, " +
+			"and the next thread blocks in making one; or the GPU stopped at a fault.",
 		Patches: []string{"stream-discipline", "hand-over", "thread-leases"},
 		Remains: "The patches do not help when the GPU stopped at a fault.",
 		Sources: append(pytorch(197836, 144634), github("gfx-rs/wgpu", 8574)...),
@@ -299,7 +313,8 @@ func Find(query string) (*Signature, error) {
 	for _, signature := range signatures {
 		slugs = append(slugs, signature.Slug)
 	}
-	return nil, fmt.Errorf("%w: %q%s; mpsforge metal explain lists those that are known, and mpsforge metal classify FILE looks for them in a whole log or crash report", ErrUnknownSignature, Shorten(query), suggest.Meant(query, slugs))
+	return nil, fmt.Errorf("%w: %q%s; mpsforge metal explain lists those that are known, and mpsforge metal classify FILE looks for them in a "+
+		"whole log or crash report", ErrUnknownSignature, Shorten(query), suggest.Meant(query, slugs))
 }
 
 // stackTexts are words of a stack or a report by which Explain knows a signature that has no message. They are too weak

@@ -40,14 +40,17 @@ func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, 
 	}
 	libtorchs := host.Libtorchs(facts)
 	if env.Host.Torch == "" && len(libtorchs) == 0 && env.Series.Baseline.Name != host.DebianBaseline {
-		return nil, stage.Skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", env.Series.Baseline.Name, strings.TrimPrefix(env.Series.Baseline.Name, "v"))
+		return nil, stage.Skipf("needs a libtorch of %s: name its folder with --torch (pip install --target DIR torch==%s)", env.Series.Baseline.Name,
+			strings.TrimPrefix(env.Series.Baseline.Name, "v"))
 	}
 	asked := slices.Contains(env.Stages, report.Name) || slices.Contains(env.Require, report.Name)
 	if !asked && env.Host.Root == "" && !host.HaveRoot(env.Cache) {
-		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, downloaded only when this stage is requested: mpsforge verify --stages %s", host.DebianSuite, report.Name)
+		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, downloaded only when this stage is requested: mpsforge verify --stages %s",
+			host.DebianSuite, report.Name)
 	}
 	if !asked && env.Host.Torch == "" && !host.HaveLibtorch(libtorchs, env.Cache) {
-		return nil, stage.Skipf("needs PyTorch's wheel of %s for Linux, downloaded only when this stage is requested: mpsforge verify --stages %s", env.Series.Baseline.Name, report.Name)
+		return nil, stage.Skipf("needs PyTorch's wheel of %s for Linux, downloaded only when this stage is requested: mpsforge verify --stages %s",
+			env.Series.Baseline.Name, report.Name)
 	}
 	root, err := host.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
 	if err != nil {

@@ -85,7 +85,8 @@ func TestHalfAFirstLineIsBegunAnew(t *testing.T) {
 // results away, the end of the whole run all.
 func TestShardsAndTheWholeShareResults(t *testing.T) {
 	cache := t.TempDir()
-	one, two, whole := &Run{Cache: cache, Stage: "operators", Shard: "1-of-2"}, &Run{Cache: cache, Stage: "operators", Shard: "2-of-2"}, &Run{Cache: cache, Stage: "operators"}
+	one, two, whole := &Run{Cache: cache, Stage: "operators", Shard: "1-of-2"}, &Run{Cache: cache, Stage: "operators", Shard: "2-of-2"},
+		&Run{Cache: cache, Stage: "operators"}
 	first := open(t, one)
 	add(t, first, "one")
 	add(t, open(t, two, "one"), "two")

@@ -103,7 +103,8 @@ func (r Result) violation() (reports.Finding, bool) {
 	if !both { // a real Metal names no calls
 		return reports.Finding{}, false
 	}
-	return reports.Finding{Kind: string(script.Violation), Message: match.Text, First: crash.Shorten(first), Second: crash.Shorten(second), Signature: match.Signature}, true
+	return reports.Finding{Kind: string(script.Violation), Message: match.Text, First: crash.Shorten(first), Second: crash.Shorten(second),
+		Signature: match.Signature}, true
 }
 
 var (

@@ -33,12 +33,14 @@ func TestDataRaces(t *testing.T) {
 	}
 	got := Findings([]Result{{Threads: 1, Output: string(text)}, {Threads: 4, Output: string(text)}})
 	want := []reports.Finding{
-		{Kind: "data race", Threads: 1, Message: "ThreadSanitizer: data race aten/src/ATen/mps/MPSProfiler.mm:223:21 in at::mps::Profiler::MPSProfiler::StopTrace()",
-			First:  "write by main thread: at::mps::Profiler::MPSProfiler::StopTrace, mps/MPSProfiler.mm:223:21",
-			Second: "previous read by thread T5: at::mps::Profiler::MPSProfiler::endProfileExecution, mps/MPSProfiler.mm:277:8"},
-		{Kind: "data race", Threads: 1, Message: "ThreadSanitizer: data race aten/src/ATen/mps/MPSProfiler.mm:167:21 in at::mps::Profiler::MPSProfiler::initialize()",
-			First:  "write by main thread: at::mps::Profiler::MPSProfiler::initialize, mps/MPSProfiler.mm:167:21",
-			Second: "previous read by thread T5: updateCopyStats, mps/MPSProfiler.mm:427:9"},
+		{Kind: "data race", Threads: 1,
+			Message: "ThreadSanitizer: data race aten/src/ATen/mps/MPSProfiler.mm:223:21 in at::mps::Profiler::MPSProfiler::StopTrace()",
+			First:   "write by main thread: at::mps::Profiler::MPSProfiler::StopTrace, mps/MPSProfiler.mm:223:21",
+			Second:  "previous read by thread T5: at::mps::Profiler::MPSProfiler::endProfileExecution, mps/MPSProfiler.mm:277:8"},
+		{Kind: "data race", Threads: 1,
+			Message: "ThreadSanitizer: data race aten/src/ATen/mps/MPSProfiler.mm:167:21 in at::mps::Profiler::MPSProfiler::initialize()",
+			First:   "write by main thread: at::mps::Profiler::MPSProfiler::initialize, mps/MPSProfiler.mm:167:21",
+			Second:  "previous read by thread T5: updateCopyStats, mps/MPSProfiler.mm:427:9"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -48,9 +50,11 @@ func TestDataRaces(t *testing.T) {
 // A violation that ended the process is reported with both calls; Metal itself names none.
 func TestViolationThatEndedTheProcess(t *testing.T) {
 	const words = "-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n"
-	ours := Result{Kind: reports.OutcomeCrashed, Output: "before\n" + words + "commit of command buffer 3 of queue 2 by thread 4, after commit of command buffer 3 of queue 2 by thread 1\n"}
+	ours := Result{Kind: reports.OutcomeCrashed, Output: "before\n" + words +
+		"commit of command buffer 3 of queue 2 by thread 4, after commit of command buffer 3 of queue 2 by thread 1\n"}
 	found := ours.findings()
-	if len(found) != 1 || found[0].First != "commit of command buffer 3 of queue 2 by thread 1" || found[0].Second != "commit of command buffer 3 of queue 2 by thread 4" ||
+	if len(found) != 1 || found[0].First != "commit of command buffer 3 of queue 2 by thread 1" ||
+		found[0].Second != "commit of command buffer 3 of queue 2 by thread 4" ||
 		found[0].Kind != "violation" || found[0].Signature == "" {
 		t.Errorf("%+v", found)
 	}

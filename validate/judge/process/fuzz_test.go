@@ -17,7 +17,8 @@ func FuzzOutput(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(races))
-	f.Add("-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\ncommit by thread 4, after commit by thread 1\n")
+	f.Add("-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\ncommit by thread 4, after " +
+		"commit by thread 1\n")
 	f.Add("==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\x1b[2J\n")
 	f.Add("WARNING: ThreadSanitizer: data race (pid=1)\n  Write of size 4 at 0x7b by thread T5:\n    #0 f a.cc:1\n\n")
 	f.Add("WARNING: ThreadSanitizer: \n0")

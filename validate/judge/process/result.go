@@ -63,7 +63,8 @@ func Again(environment []string, command run.Command) string {
 func (r Result) Finished(expected bool) events.PartFinished {
 	end := events.PartFinished{Outcome: events.OK, Signature: r.Signature}
 	if r.Problem != "" {
-		named := map[reports.Outcome]events.StepOutcome{reports.OutcomeWrongValues: events.WrongValues, reports.OutcomeCrashed: events.Crashed, reports.OutcomeHung: events.Hung}
+		named := map[reports.Outcome]events.StepOutcome{reports.OutcomeWrongValues: events.WrongValues, reports.OutcomeCrashed: events.Crashed,
+			reports.OutcomeHung: events.Hung}
 		end.Outcome, end.Expected = cmp.Or(named[r.Kind], events.Failed), expected
 		end.Detail = words.FirstLine(r.Problem)
 	}

@@ -20,15 +20,18 @@ func TestEndings(t *testing.T) {
 	}{
 		"Metal's assertion": {"-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\n", "kill -ABRT $$",
 			"died by signal aborted", "3", reports.OutcomeCrashed},
-		"a crash without words":         {"", "kill -SEGV $$", "died by signal segmentation fault", "", reports.OutcomeCrashed},
-		"AddressSanitizer":              {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", "", reports.OutcomeCrashed},
-		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", "", reports.OutcomeCrashed},
-		"an unknown end":                {"something\nlast words\n", "exit 9", "exit code 9: last words", "", reports.OutcomeFailed},
+		"a crash without words": {"", "kill -SEGV $$", "died by signal segmentation fault", "", reports.OutcomeCrashed},
+		"AddressSanitizer": {"==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n", "exit 67", "heap-use-after-free", "",
+			reports.OutcomeCrashed},
+		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", "",
+			reports.OutcomeCrashed},
+		"an unknown end": {"something\nlast words\n", "exit 9", "exit code 9: last words", "", reports.OutcomeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := Result{Output: c.output}
 			end.Crashed(abort(c.script))
-			if !strings.Contains(end.Problem, c.problem) || !strings.HasPrefix(end.Signature, c.signature) || (c.signature == "") != (end.Signature == "") || end.Kind != c.kind {
+			if !strings.Contains(end.Problem, c.problem) || !strings.HasPrefix(end.Signature, c.signature) ||
+				(c.signature == "") != (end.Signature == "") || end.Kind != c.kind {
 				t.Errorf("%q, signature %q, %s", end.Problem, end.Signature, end.Kind)
 			}
 		})

@@ -157,7 +157,8 @@ func (h History) Program(seed uint64, operations int) (string, Operations) {
 }
 
 // Judge decides about the records of a program's run, of which it returns the number of operations, and what is wrong;
-// sources says that it ran on PyTorch's own, where a synchronize commits and threads that share ask again. It leaves a picture of a history that is not linearizable in the folder.
+// sources says that it ran on PyTorch's own, where a synchronize commits and threads that share ask again. It leaves a picture of
+// a history that is not linearizable in the folder.
 func (h History) Judge(records []script.Record, made Operations, sources bool, artifacts string, seed uint64) (int, string) {
 	var history, more []porcupine.Operation
 	for _, record := range records {

@@ -12,7 +12,8 @@ import (
 func fieldTests() []Test {
 	const deadline = 45 * time.Second
 	test := func(name, about string, iterations int, more ...func(*Test)) Test {
-		t := Test{Name: name, About: about, Section: fieldSection, patches: []string{"hand-over"}, stock: process.StockLives, threads: []int{4}, quick: []int{4},
+		t := Test{Name: name, About: about, Section: fieldSection, patches: []string{"hand-over"}, stock: process.StockLives, threads: []int{4},
+			quick:      []int{4},
 			iterations: 2 * iterations, quickIterations: iterations, deadline: deadline}
 		for _, change := range more {
 			change(&t)
@@ -45,22 +46,27 @@ func fieldTests() []Test {
 		test("kernels-of-an-extension", "an extension's kernels in turn with operators", 4, mayDie, extension, needs("interop")),
 		test("command-block", "runCommandBlock without an operator, as compiled models call it", 2, extension),
 		test("compiled-shader", "a shader of the program's own", 2),
-		test("compiled-shader-waits", "how often threads wait for each other that read shared weights by a shader of the program's own", 20, mayDie, needs("python-streams")),
+		test("compiled-shader-waits", "how often threads wait for each other that read shared weights by a shader of the program's own", 20, mayDie,
+			needs("python-streams")),
 		test("index-by-tensor", "indexing beside an operator in Python that waits for it", 5),
 		test("pool-in-operator", "an operator in Python that maps its arguments over a pool of threads", 5),
 		test("python-kernel", "the same, registered as a kernel of device mps", 5),
 		test("python-inside-a-kernel", "a kernel in Python that one of PyTorch's own kernels calls", 5),
-		test("python-inside-two-kernels", "a kernel in Python inside of two of PyTorch's own; in it the second thread uses mps for the first time", 1, threads(1)),
+		test("python-inside-two-kernels", "a kernel in Python inside of two of PyTorch's own; in it the second thread uses mps for the first time", 1,
+			threads(1)),
 		test("fallback-in-python", "a kernel in Python under the CPU fallback, with a pool of threads that use mps", 5, with("PYTORCH_ENABLE_MPS_FALLBACK=1")),
 		test("nested-operators", "operators whose bodies write each other's tensors", 10, mayDie, threads(4, 8)),
 		test("pollers", "many threads poll a number, one adds to it", 5, mayDie, threads(17, 9)),
 		test("synchronize-together", "two threads of one stream wait for the device at the same time", 5, mayDie, threads(1), needs("stream-discipline"),
 			with("PYTORCH_MPS_STREAM_PER_THREAD=0")),
 		test("sub-interpreter", "an operator after a sub-interpreter was made", 2, threads(1)),
-		test("exhausted-indexing", "more threads than streams, which wait for one; each begins with an index", 1, mayDie, threads(8), needs("thread-leases", "python-streams"),
+		test("exhausted-indexing", "more threads than streams, which wait for one; each begins with an index", 1, mayDie, threads(8),
+			needs("thread-leases", "python-streams"),
 			with(poolOf("3", "wait")...)),
-		test("operators-beside-stalled-peer", "indexing, numbers and copies while another stream is stalled", 1, mayDie, extension, threads(1), needs("python-streams")),
-		test("functions-beside-stalled-peer", "every function of torch.mps while another stream is stalled", 1, mayDie, extension, threads(1), needs("python-streams", "interop")),
+		test("operators-beside-stalled-peer", "indexing, numbers and copies while another stream is stalled", 1, mayDie, extension, threads(1),
+			needs("python-streams")),
+		test("functions-beside-stalled-peer", "every function of torch.mps while another stream is stalled", 1, mayDie, extension, threads(1),
+			needs("python-streams", "interop")),
 		test("no-global-callback", "callbacks for all operators are refused once there are several streams", 1, mayDie),
 	}
 }
@@ -69,7 +75,8 @@ func fieldTests() []Test {
 // once, as they are many; with --repeat they are a long form.
 func reportedTests() []Test {
 	test := func(name, about string, threads, iterations int) Test {
-		return Test{Name: name, About: about, Section: fieldSection, patches: []string{"stream-discipline"}, stock: process.StockMay, threads: []int{threads}, quick: []int{threads},
+		return Test{Name: name, About: about, Section: fieldSection, patches: []string{"stream-discipline"}, stock: process.StockMay,
+			threads: []int{threads}, quick: []int{threads},
 			iterations: 2 * iterations, quickIterations: iterations, once: true}
 	}
 	server := test("web-server", "FastAPI and uvicorn: requests at once, whose functions measure their time", 32, 1)

@@ -14,7 +14,8 @@ func frontEndTests() []Test {
 		test("generators", "a torch.Generator for each thread: its numbers, and its state taken and given back", process.StockMay, "2.6.0"), // Debian's build
 		test("shared-generator", "one torch.Generator for all threads, which get each number once", process.StockMay, "2.6.0"),              // the same
 		test("storages", "UntypedStorage: made, copied, cloned, pickled, passed on, and written by all threads", process.StockMay),
-		test("shaders", "shaders of the program: compiled by all threads, with tensors and numbers as arguments, over grids of one to three sizes", process.StockMay),
+		test("shaders", "shaders of the program: compiled by all threads, with tensors and numbers as arguments, over grids of one to three sizes",
+			process.StockMay),
 		test("accelerator", "torch.accelerator, torch.Stream and torch.Event, as a program for any device has them", process.StockFails, "2.6.0"),
 	}
 }

@@ -72,7 +72,8 @@ func (w wantedTorch) mismatch(found Identity) error {
 	if expected == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: %s loaded %s (torch %s, package %s): expected %s, found %s; likely reason: %s", ErrOtherTorch, found.Executable, found.Library, found.Torch, found.Package,
+	return fmt.Errorf("%w: %s loaded %s (torch %s, package %s): expected %s, found %s; likely reason: %s", ErrOtherTorch, found.Executable,
+		found.Library, found.Torch, found.Package,
 		expected, actual, w.reason(found))
 }
 

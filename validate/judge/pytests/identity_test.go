@@ -27,7 +27,8 @@ func TestPlantedStockTorchIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subject := Subject{Name: "patched", interpreter: python, Device: "mps", scripts: scripts, limits: defaultLimits, wanted: wantedTorch{version: "2.6.0", series: "abc"}}
+	subject := Subject{Name: "patched", interpreter: python, Device: "mps", scripts: scripts, limits: defaultLimits,
+		wanted: wantedTorch{version: "2.6.0", series: "abc"}}
 	t.Setenv("PYTHONPATH", planted)
 	var report reports.Stage
 	err = subject.prove(t.Context(), &report)
@@ -59,21 +60,26 @@ func TestTorchMismatches(t *testing.T) {
 		}
 		return text
 	}
-	good := Identity{Torch: "2.9.1+gitd38164a", Library: library, Stamp: stampOf("abc", "stream-slots"), Prefix: "/venv", Package: "/venv/lib/torch/__init__.py"}
+	good := Identity{Torch: "2.9.1+gitd38164a", Library: library, Stamp: stampOf("abc", "stream-slots"), Prefix: "/venv",
+		Package: "/venv/lib/torch/__init__.py"}
 	patched := wantedTorch{version: "2.9.1", series: "abc"}
 	for name, c := range map[string]struct {
 		wanted wantedTorch
 		change func(*Identity)
 		words  []string // none: it is the wanted one
 	}{
-		"the wanted one":       {patched, func(*Identity) {}, nil},
-		"another version":      {patched, func(i *Identity) { i.Torch = "2.10.0" }, []string{"expected torch 2.9.1, found torch 2.10.0"}},
-		"another series":       {patched, func(i *Identity) { i.Stamp = stampOf("def") }, []string{"expected series abc, found series def", "build again"}},
-		"an editable install":  {patched, func(i *Identity) { i.Stamp, i.Editable = "", "file:///old" }, []string{"found no stamp", "editable install (file:///old)"}},
-		"another venv":         {patched, func(i *Identity) { i.Stamp, i.Prefix = "", "/other" }, []string{"/other has a torch of its own", "--python"}},
-		"stock is patched":     {wantedTorch{version: "2.9.1", stock: true}, func(*Identity) {}, []string{"expected an unpatched torch", "--stock belongs to the patched"}},
-		"another build's path": {wantedTorch{version: "2.9.1", stamp: good.Stamp, library: "/nowhere"}, func(*Identity) {}, []string{"expected library /nowhere"}},
-		"a changed file":       {wantedTorch{version: "2.9.1", series: "abc", file: &Identity{Library: library, Size: 7}}, func(*Identity) {}, []string{"as it was at the start of this stage"}},
+		"the wanted one":  {patched, func(*Identity) {}, nil},
+		"another version": {patched, func(i *Identity) { i.Torch = "2.10.0" }, []string{"expected torch 2.9.1, found torch 2.10.0"}},
+		"another series":  {patched, func(i *Identity) { i.Stamp = stampOf("def") }, []string{"expected series abc, found series def", "build again"}},
+		"an editable install": {patched, func(i *Identity) { i.Stamp, i.Editable = "", "file:///old" },
+			[]string{"found no stamp", "editable install (file:///old)"}},
+		"another venv": {patched, func(i *Identity) { i.Stamp, i.Prefix = "", "/other" }, []string{"/other has a torch of its own", "--python"}},
+		"stock is patched": {wantedTorch{version: "2.9.1", stock: true}, func(*Identity) {}, []string{"expected an unpatched torch",
+			"--stock belongs to the patched"}},
+		"another build's path": {wantedTorch{version: "2.9.1", stamp: good.Stamp, library: "/nowhere"}, func(*Identity) {},
+			[]string{"expected library /nowhere"}},
+		"a changed file": {wantedTorch{version: "2.9.1", series: "abc", file: &Identity{Library: library, Size: 7}}, func(*Identity) {},
+			[]string{"as it was at the start of this stage"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := good

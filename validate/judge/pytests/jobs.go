@@ -167,7 +167,8 @@ func (r *Runner) RunAll(ctx context.Context, jobs []Job) ([]Job, error) {
 	}()
 	for done := range len(jobs) {
 		i := <-finished
-		r.Env.Sink.Emit(events.StepProgress{Step: r.Step, Done: int64(done + 1), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].Test.Name + ", " + jobs[i].Subject.Name})
+		r.Env.Sink.Emit(events.StepProgress{Step: r.Step, Done: int64(done + 1), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].Test.Name +
+			", " + jobs[i].Subject.Name})
 		r.Stage.Count("processes run", 1)
 		r.Stage.Count("operations", jobs[i].Counted.Operations)
 		r.Stage.Count("values compared", jobs[i].Counted.Values)
@@ -305,10 +306,13 @@ func (r *Runner) Judge(t Test, all []Job) error {
 		check.Detail = fmt.Sprintf("%s; the first: %s; again: %s", summary(all), first.problemText(), first.Run.again())
 		check.Output = words.LastLines(first.End.Output, 30)
 		var err error
-		if check.Artifact, err = first.End.Keep(r.Env.Artifacts, fmt.Sprintf("python %s %s %d %s", t.Name, first.Subject.Name, first.Run.Threads, first.Path())); err != nil {
+		if check.Artifact, err = first.End.Keep(r.Env.Artifacts, fmt.Sprintf("python %s %s %d %s", t.Name, first.Subject.Name, first.Run.Threads,
+			first.Path())); err != nil {
 			return err
 		}
-	case skipped >= 0 && all[0].Subject.Device == "mps" && !slices.Contains(t.lacking, all[0].Subject.wanted.version) && (!t.extension && !t.packages || all[0].Subject.wanted.library != ""): // a host build's
+	// a host build's
+	case skipped >= 0 && all[0].Subject.Device == "mps" && !slices.Contains(t.lacking, all[0].Subject.wanted.version) && (!t.extension && !t.packages ||
+		all[0].Subject.wanted.library != ""):
 		check.Verdict = reports.Failed
 		check.Detail = "the series has what this test needs, but it skipped itself: " + all[skipped].End.Skipped
 	case skipped >= 0:

@@ -88,7 +88,8 @@ func TestWilson(t *testing.T) {
 // On a Mac a crash has a report: the one of this process, written since its start, gives the signature.
 func TestNewCrashReport(t *testing.T) {
 	dir, since := t.TempDir(), time.Now()
-	body := `{"pid": 77, "exception": {"type": "EXC_CRASH", "signal": "SIGABRT"}, "asi": {"libsystem_c.dylib": ["failed assertion ` + "`commit an already committed command buffer'" + `"]}}`
+	body := `{"pid": 77, "exception": {"type": "EXC_CRASH", "signal": "SIGABRT"}, "asi": {"libsystem_c.dylib": ["failed assertion ` +
+		"`commit an already committed command buffer'" + `"]}}`
 	for name, pid := range map[string]int{"python-1.ips": 76, "python-2.ips": 77, "python-3.txt": 77} {
 		text := fmt.Sprintf("{\"bug_type\": \"309\"}\n%s\n", strings.Replace(body, "77", fmt.Sprint(pid), 1))
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -141,9 +142,12 @@ func TestPythonVerdicts(t *testing.T) {
 		want     reports.Verdict
 		words    string
 	}{
-		"all live":                           {test.patches, []Job{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "", "")}, reports.Passed, "failed: 0 of 2"},
-		"one of two dies":                    {test.patches, []Job{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "died", "3 double-commit")}, reports.Failed, "1 of 2 (95 %: 9 to 91 %), at 2, 4 threads, right values: 200; the first: 4 threads: died (signature 3 double-commit)"},
-		"the patch is missing":               {nil, []Job{outcomeOf(test, mps, 2, "died", "")}, reports.Skipped, "waits for stream-discipline; today: failed: 1 of 1"},
+		"all live": {test.patches, []Job{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "", "")}, reports.Passed,
+			"failed: 0 of 2"},
+		"one of two dies": {test.patches, []Job{outcomeOf(test, mps, 2, "", ""), outcomeOf(test, mps, 4, "died", "3 double-commit")},
+			reports.Failed, "1 of 2 (95 %: 9 to 91 %), at 2, 4 threads, right values: 200; the first: 4 threads: died (signature 3 double-commit)"},
+		"the patch is missing": {nil, []Job{outcomeOf(test, mps, 2, "died", "")}, reports.Skipped,
+			"waits for stream-discipline; today: failed: 1 of 1"},
 		"passes all the same":                {nil, []Job{outcomeOf(test, mps, 2, "", "")}, reports.Skipped, "waits for stream-discipline"},
 		"skipped with the patch":             {test.patches, []Job{skipping}, reports.Failed, "it skipped itself: no such interface"},
 		"skipped where the version lacks it": {test.patches, []Job{lacks("2.6.0")}, reports.Skipped, "this torch cannot do DLPack"},

@@ -6,7 +6,8 @@ import "mpsforge/validate/judge/process"
 // rely on, and how much memory and how many graphs a program takes.
 func oneStreamTests() []Test {
 	streams := func(name, about, patch string, threads, iterations, quick int) Test {
-		return Test{Name: name, About: about, Section: streamSection, patches: []string{patch}, stock: process.StockMay, threads: []int{threads}, quick: []int{threads},
+		return Test{Name: name, About: about, Section: streamSection, patches: []string{patch}, stock: process.StockMay, threads: []int{threads},
+			quick:      []int{threads},
 			iterations: iterations, quickIterations: quick}
 	}
 	memory := func(name, about, patch string, threads, iterations, quick int) Test {

@@ -79,14 +79,16 @@ func (r Counts) problem() (kind reports.Outcome, problem, signature string) {
 		return reports.OutcomeFailed, "no value was compared", ""
 	case len(r.Findings) > 0:
 		f := r.Findings[0]
-		return process.OutcomeOf(f), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", len(r.Findings), f.Message, f.First, f.Second), process.SignatureName(f.Signature)
+		return process.OutcomeOf(f), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", len(r.Findings), f.Message, f.First,
+			f.Second), process.SignatureName(f.Signature)
 	}
 	return "", "", ""
 }
 
 // command is the run as a user can start it again.
 func (r Run) command() run.Command {
-	args := []string{filepath.Join(r.Subject.scripts, "child.py"), r.Test, "--device", r.Subject.Device, "--threads", fmt.Sprint(r.Threads), "--iterations", fmt.Sprint(r.Iterations)}
+	args := []string{filepath.Join(r.Subject.scripts, "child.py"), r.Test, "--device", r.Subject.Device, "--threads", fmt.Sprint(r.Threads),
+		"--iterations", fmt.Sprint(r.Iterations)}
 	if r.Graph {
 		args = append(args, "--graph")
 	}
@@ -108,7 +110,8 @@ func (r Run) run(ctx context.Context) (process.Result, Counts, error) {
 	command := r.command()
 	command.Args = append(command.Args, "--events", "3")
 	found, watched, err := r.Subject.start(ctx, command, r.More, r.limits)
-	end := process.Result{Threads: r.Threads, Again: r.again(), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr) + watched.stacks, Values: watched.result.Values, Found: watched.result.Findings}
+	end := process.Result{Threads: r.Threads, Again: r.again(), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr) + watched.stacks,
+		Values: watched.result.Values, Found: watched.result.Findings}
 	if ctx.Err() != nil {
 		return end, watched.result, ctx.Err()
 	}
@@ -315,7 +318,8 @@ func (w *watch) dump(ctx context.Context) string {
 	_ = syscall.Kill(w.pid, syscall.SIGUSR1) // one that is gone by now has nothing to show
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	command := run.Command{Name: "gdb", Args: []string{"-p", fmt.Sprint(w.pid), "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", "thread apply all bt 24"}}
+	command := run.Command{Name: "gdb", Args: []string{"-p", fmt.Sprint(w.pid), "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex",
+		"thread apply all bt 24"}}
 	if runtime.GOOS == "darwin" {
 		command = run.Command{Name: "sample", Args: []string{fmt.Sprint(w.pid), "1", "-mayDie"}}
 	}

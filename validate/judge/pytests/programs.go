@@ -19,7 +19,8 @@ import (
 func (s *Subject) Program(args, more []string) run.Command {
 	own := []string{"PYTORCH_", "MPS_", "MPSFORGE_"}
 	return run.Command{Name: s.interpreter, Args: args, Env: run.Environment(slices.Concat(s.environment, more), func(name string) bool {
-		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || name == "LD_PRELOAD" || name == "PYTHONDONTWRITEBYTECODE"
+		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || name == "LD_PRELOAD" ||
+			name == "PYTHONDONTWRITEBYTECODE"
 	})}
 }
 
@@ -46,12 +47,15 @@ func (s *Subject) Identity() string {
 func (s *Subject) Settings() []string { return append([]string{}, s.environment...) }
 
 // Over builds sources in a flavour, and gives the subject over them, proven.
-func Over(ctx context.Context, env *stage.Env, report *reports.Stage, builder *hosts.Builder, name string, source *fork.Snapshot, flavour builds.Flavour) (*Subject, error) {
+func Over(ctx context.Context, env *stage.Env, report *reports.Stage, builder *hosts.Builder, name string, source *fork.Snapshot,
+	flavour builds.Flavour) (*Subject, error) {
 	scripts, err := unpackPython(env.Cache)
 	if err != nil {
 		return nil, err
 	}
-	s, err := overHostBuild(ctx, builder, source, flavour, func(interpreter string) *Subject { return newSubject(env, scripts, name, interpreter, source.Patches) })
+	s, err := overHostBuild(ctx, builder, source, flavour, func(interpreter string) *Subject {
+		return newSubject(env, scripts, name, interpreter, source.Patches)
+	})
 	if err != nil {
 		return nil, err
 	}

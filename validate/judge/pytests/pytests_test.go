@@ -72,7 +72,8 @@ var unittestRan = regexp.MustCompile(`(?m)^Ran (\d+) tests? in`)
 
 // metalEnvironment has the software Metal end a process that breaks a rule. With CI set, PyTorch's run_tests writes JUnit files through
 // xmlrunner, which is not a part of torch.
-var metalEnvironment = []string{"CI=", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_WATCHDOG_MS=20000", "PYTORCH_ENABLE_MPS_FALLBACK=0", "OMP_NUM_THREADS=1"}
+var metalEnvironment = []string{"CI=", "MPSFORGE_METAL_ON_VIOLATION=abort", "MPSFORGE_METAL_MAX_DELAY_US=100", "MPSFORGE_METAL_WATCHDOG_MS=20000",
+	"PYTORCH_ENABLE_MPS_FALLBACK=0", "OMP_NUM_THREADS=1"}
 
 // runPythonTests runs a file of unittest; a skipped test is a failure, as device mps is there.
 func runPythonTests(t *testing.T, built *host.Build, file string) run.Result {

@@ -117,7 +117,8 @@ func subjects(ctx context.Context, env *stage.Env, report *reports.Stage) (patch
 
 func newSubject(env *stage.Env, scripts, name, interpreter string, patches []string) *Subject {
 	return &Subject{Name: name, interpreter: interpreter, Device: cmp.Or(env.Python.Device, "mps"), scripts: scripts, patches: patches, limits: defaultLimits,
-		environment: append([]string{"PYTHONPYCACHEPREFIX=" + filepath.Join(env.Cache, "pycache"), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "UCX_ERROR_SIGNALS=SIGBUS", "PYTORCH_ENABLE_MPS_FALLBACK=0"}, env.Python.Environment...)}
+		environment: append([]string{"PYTHONPYCACHEPREFIX=" + filepath.Join(env.Cache, "pycache"), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+			"UCX_ERROR_SIGNALS=SIGBUS", "PYTORCH_ENABLE_MPS_FALLBACK=0"}, env.Python.Environment...)}
 }
 
 // harnessPython is a Python whose torch need not have device mps.
@@ -140,7 +141,8 @@ func harnessPython(ctx context.Context, env *stage.Env) (string, error) {
 }
 
 // hostPythons builds the checkout's sources, patched and stock, and gives the Pythons over them.
-func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, subject func(name, interpreter string, patches []string) *Subject) (patched, stock *Subject, err error) {
+func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, subject func(name, interpreter string, patches []string) *Subject) (
+	patched, stock *Subject, err error) {
 	if env.Checkout == nil {
 		return nil, nil, stage.Skipf("%s", env.NoCheckout)
 	}
@@ -175,7 +177,8 @@ func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, sub
 }
 
 // overHostBuild builds sources and makes the subject over them.
-func overHostBuild(ctx context.Context, builder *hosts.Builder, source *fork.Snapshot, flavour builds.Flavour, subject func(interpreter string) *Subject) (*Subject, error) {
+func overHostBuild(ctx context.Context, builder *hosts.Builder, source *fork.Snapshot, flavour builds.Flavour,
+	subject func(interpreter string) *Subject) (*Subject, error) {
 	built, err := builder.Build(ctx, source, flavour)
 	if err != nil {
 		return nil, err
@@ -184,7 +187,8 @@ func overHostBuild(ctx context.Context, builder *hosts.Builder, source *fork.Sna
 		return nil, stage.Skipf("the host build has no Python: %s", built.NoPython)
 	}
 	s := subject(built.Python)
-	s.environment = append(s.environment, hosts.Environment(builder.Root, builder.Env.Seed%1_000_000_007, len(source.Patches) == len(builder.Env.Series.Patches))...)
+	s.environment = append(s.environment, hosts.Environment(builder.Root, builder.Env.Seed%1_000_000_007,
+		len(source.Patches) == len(builder.Env.Series.Patches))...)
 	if s.wanted.stamp, err = built.Stamp.Text(); err != nil {
 		return nil, err
 	}
@@ -233,7 +237,9 @@ func Proven(ctx context.Context, env *stage.Env, report *reports.Stage) (patched
 		}
 	}
 	report.Facts = append(report.Facts, reports.Fact{Name: "device", Value: patched.Device})
-	if switches := slices.DeleteFunc(slices.Clone(patched.environment), func(setting string) bool { return !strings.HasPrefix(setting, "PYTORCH_MPS") }); len(switches) > 0 {
+	if switches := slices.DeleteFunc(slices.Clone(patched.environment), func(setting string) bool {
+		return !strings.HasPrefix(setting, "PYTORCH_MPS")
+	}); len(switches) > 0 {
 		report.Facts = append(report.Facts, reports.Fact{Name: "switches", Value: strings.Join(switches, " ")})
 	}
 	return patched, stock, nil

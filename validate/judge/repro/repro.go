@@ -38,7 +38,8 @@ const appleScenario = "matrix-multiplication"
 
 // operations are the classes of validate/judge/pytests/python/operations.py that the tests run.
 var operations = map[string]string{
-	"basic": "Tensors", "large": "LargeTensors", "linear": "Linear", "f-linear": "FunctionalLinear", "mlp": "MLP", "sequential": "Sequential", "conv1d": "Conv1d",
+	"basic": "Tensors", "large": "LargeTensors", "linear": "Linear", "f-linear": "FunctionalLinear", "mlp": "MLP", "sequential": "Sequential",
+	"conv1d":     "Conv1d",
 	"layer-norm": "LayerNorm", "softmax": "Softmax", "transformer": "Transformer",
 }
 
@@ -126,7 +127,9 @@ func Write(ctx context.Context, options Options, sink events.Sink) (*Repro, erro
 func (t *text) source() ([]byte, error) {
 	if t.Scenario == appleScenario {
 		t.About, t.File, t.Needs = "MPSNDArrayMatrixMultiplication encoded", "matrix_multiplication.mm", "it needs Metal alone, no PyTorch"
-		t.Command = fmt.Sprintf("clang++ -std=c++17 -fobjc-arc %s -o matrix_multiplication -framework Foundation -framework Metal -framework MetalPerformanceShaders\n./matrix_multiplication %d %d", t.File, t.Threads, t.Iterations)
+		t.Command = fmt.Sprintf(
+			"clang++ -std=c++17 -fobjc-arc %s -o matrix_multiplication -framework Foundation -framework Metal -framework "+
+				"MetalPerformanceShaders\n./matrix_multiplication %d %d", t.File, t.Threads, t.Iterations)
 		return templates.ReadFile("templates/matrix_multiplication.mm")
 	}
 	test, _ := pytests.Named(t.Scenario)
@@ -238,7 +241,8 @@ func (r *Repro) measure(ctx context.Context, options Options, text *text, sink e
 // explain puts what was seen into words.
 func (t *text) explain(r *Repro) {
 	t.Versions = r.Versions
-	t.Headline, t.What = cmp.Or(r.Problem, "the process dies, or numbers are wrong"), "A process that uses the device from several threads should live, with right values."
+	t.Headline, t.What = cmp.Or(r.Problem, "the process dies, or numbers are wrong"),
+		"A process that uses the device from several threads should live, with right values."
 	if r.Problem != "" {
 		t.What += " It ends like this: " + r.Problem + "."
 	}
@@ -250,7 +254,8 @@ func (t *text) explain(r *Repro) {
 		}
 	}
 	t.Cause = "Not known."
-	t.Workaround = "Use processes instead of threads (validate/judge/pytests/python/process_pool.py of mpsforge is a small pool of them), or one lock around every use of the device, which loses what threads gain."
+	t.Workaround = "Use processes instead of threads (validate/judge/pytests/python/process_pool.py of mpsforge is a small pool of them), or one " +
+		"lock around every use of the device, which loses what threads gain."
 	signature := r.Signature
 	if t.Scenario == appleScenario {
 		signature = "10"

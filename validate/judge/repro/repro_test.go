@@ -22,7 +22,8 @@ func TestReproducersAreSelfContained(t *testing.T) {
 	}
 	for _, scenario := range Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
-			found, err := Write(t.Context(), Options{Scenario: scenario, Dir: t.TempDir(), Threads: 4, Iterations: 5, Graph: scenario == "linear"}, events.Discard)
+			found, err := Write(t.Context(), Options{Scenario: scenario, Dir: t.TempDir(), Threads: 4, Iterations: 5, Graph: scenario == "linear"},
+				events.Discard)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,7 +39,8 @@ func TestReproducersAreSelfContained(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, foreign := range []string{"harness", "operations", "<no value>", "{{"} {
-				if strings.Contains(string(source), "import "+foreign) || strings.Contains(string(source), "from "+foreign) || strings.HasSuffix(foreign, ">") && strings.Contains(string(source), foreign) {
+				if strings.Contains(string(source), "import "+foreign) || strings.Contains(string(source), "from "+foreign) ||
+					strings.HasSuffix(foreign, ">") && strings.Contains(string(source), foreign) {
 					t.Errorf("%q in\n%s", foreign, source)
 				}
 			}
@@ -50,7 +52,8 @@ func TestReproducersAreSelfContained(t *testing.T) {
 }
 
 func TestNoSuchReproducer(t *testing.T) {
-	if _, err := Write(t.Context(), Options{Scenario: "fork", Dir: t.TempDir()}, events.Discard); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "there are: matrix-multiplication") {
+	if _, err := Write(t.Context(), Options{Scenario: "fork", Dir: t.TempDir()}, events.Discard); !errors.Is(err, ErrNone) ||
+		!strings.Contains(err.Error(), "there are: matrix-multiplication") {
 		t.Error(err)
 	}
 }
@@ -59,11 +62,13 @@ func TestNoSuchReproducer(t *testing.T) {
 func TestReportOfAReproducer(t *testing.T) {
 	dir := t.TempDir()
 	python := filepath.Join(dir, "python3")
-	script := "#!/bin/sh\necho 'torch 2.9.1, git d38164a, Python 3.12'\necho '-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\"'\" >&2\nkill -ABRT $$\n"
+	script := "#!/bin/sh\necho 'torch 2.9.1, git d38164a, Python 3.12'\necho '-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an " +
+		"already committed command buffer'\"'\" >&2\nkill -ABRT $$\n"
 	if err := os.WriteFile(python, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	found, err := Write(t.Context(), Options{Scenario: "linear", Dir: dir, Threads: 8, Iterations: 50, Interpreter: python, Runs: 3, Limit: time.Minute}, events.Discard)
+	found, err := Write(t.Context(), Options{Scenario: "linear", Dir: dir, Threads: 8, Iterations: 50, Interpreter: python, Runs: 3,
+		Limit: time.Minute}, events.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +76,8 @@ func TestReportOfAReproducer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"3 of 3 (95 %: 44 to 100 %)", "commit an already committed command buffer", "torch 2.9.1, git d38164a", "Signature 3 double-commit", "processes instead of threads"} {
+	for _, part := range []string{"3 of 3 (95 %: 44 to 100 %)", "commit an already committed command buffer", "torch 2.9.1, git d38164a",
+		"Signature 3 double-commit", "processes instead of threads"} {
 		if !strings.Contains(string(report), part) {
 			t.Errorf("no %q in\n%s", part, report)
 		}
@@ -84,7 +90,8 @@ func TestReportOfAReproducer(t *testing.T) {
 // The reproducer for Apple compiles against the headers of host builds. That finds slips; it is not a proof about Apple's.
 func TestAppleReproducerCompiles(t *testing.T) {
 	root, _, _, _, _ := hosttest.Inputs(t)
-	args := []string{"-x", "objective-c++", "-std=c++17", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
+	args := []string{"-x", "objective-c++", "-std=c++17", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra",
+		"-Wno-unused-parameter", "-Werror",
 		"-fsyntax-only", "-I../../../native/objc/include", "templates/matrix_multiplication.mm"}
 	if _, err := (run.Command{Name: root.Tool("clang"), Args: args}).Run(t.Context()); err != nil {
 		t.Error(err)

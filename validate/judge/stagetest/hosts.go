@@ -36,7 +36,8 @@ func HostBuildOfFirst(ctx context.Context, t testing.TB, baseline string) (*host
 }
 
 // hostBuild builds a series; nil is the whole one.
-func hostBuild(ctx context.Context, t testing.TB, baseline string, series *patches.Series, flavour builds.Flavour, stock, tests bool) (*host.Build, *host.Root) {
+func hostBuild(ctx context.Context, t testing.TB, baseline string, series *patches.Series, flavour builds.Flavour, stock, tests bool) (*host.Build,
+	*host.Root) {
 	t.Helper()
 	root, torch, checkout, whole, cache := hosttest.InputsOf(t, baseline)
 	if series == nil {
@@ -57,7 +58,8 @@ func hostBuild(ctx context.Context, t testing.TB, baseline string, series *patch
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := host.Make(ctx, host.Options{Checkout: source.Dir, Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)},
+	built, err := host.Make(ctx, host.Options{Checkout: source.Dir, Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit,
+		Tree: source.Tree, Patches: append([]string{}, source.Patches...)},
 		Facts: facts, Root: root, Torch: torch, Flavour: flavour, Cache: cache, Native: layer, Glue: glue, Tests: tests}, events.Discard)
 	if err != nil {
 		t.Fatal(err)

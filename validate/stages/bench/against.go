@@ -48,7 +48,9 @@ func stepsTable(all []pytests.Job, patched, stock *pytests.Subject, note string)
 	for _, name := range stepTests {
 		for _, threads := range []int{1, 4} {
 			of := func(s *pytests.Subject) (speeds []float64) {
-				for _, o := range pytests.JobsWhere(all, func(o pytests.Job) bool { return o.Test.Name == name && o.Subject == s && o.Run.Threads == threads }) {
+				for _, o := range pytests.JobsWhere(all, func(o pytests.Job) bool {
+					return o.Test.Name == name && o.Subject == s && o.Run.Threads == threads
+				}) {
 					speed := 0.0 // a process that failed is a run, too
 					if o.End.Problem == "" {
 						speed = o.Counted.Facts[stepsFact]
@@ -69,7 +71,8 @@ func stepsTable(all []pytests.Job, patched, stock *pytests.Subject, note string)
 				}
 			}
 			if len(ratios) > 0 {
-				row = append(row[:3], fmt.Sprintf("%.0f", median(there)), fmt.Sprintf("%.2f", median(ratios)), fmt.Sprintf("%.2f", slices.Min(ratios)), fmt.Sprint(len(ratios)))
+				row = append(row[:3], fmt.Sprintf("%.0f", median(there)), fmt.Sprintf("%.2f", median(ratios)), fmt.Sprintf("%.2f", slices.Min(ratios)),
+					fmt.Sprint(len(ratios)))
 			}
 			table.Rows = append(table.Rows, row)
 		}

@@ -15,7 +15,8 @@ func TestScalingPlots(t *testing.T) {
 		o.Counted.Operations, o.Counted.Seconds, o.End.Problem = operations, 2, problem
 		return o
 	}
-	plots := scalingPlots([]pytests.Job{at("linear", 1, 200, ""), at("linear", 2, 300, ""), at("linear", 2, 360, ""), at("linear", 4, 0, "died"), at("processes", 2, 500, "")}, []string{"linear", "mlp"})
+	plots := scalingPlots([]pytests.Job{at("linear", 1, 200, ""), at("linear", 2, 300, ""), at("linear", 2, 360, ""), at("linear", 4, 0, "died"),
+		at("processes", 2, 500, "")}, []string{"linear", "mlp"})
 	if len(plots) != 3 {
 		t.Fatalf("%d plots", len(plots))
 	}

@@ -37,14 +37,17 @@ func scaleTable(all []pytests.Job, note string) reports.Table {
 		Columns: []string{"worker threads", "streams", "steps/s of all", "MB a thread"}}
 	steps, memory, streams := scaleFacts(all, stepsFact), scaleFacts(all, threadBytesFact), scaleFacts(all, streamsFact)
 	for i, at := range steps.Points {
-		table.Rows = append(table.Rows, []string{process.ThreadsColumn(int(at.X)), fmt.Sprintf("%.0f", streams.Points[i].Y), fmt.Sprintf("%.0f", at.Y), fmt.Sprintf("%.2f", memory.Points[i].Y/(1<<20))})
+		table.Rows = append(table.Rows, []string{process.ThreadsColumn(int(at.X)), fmt.Sprintf("%.0f", streams.Points[i].Y), fmt.Sprintf("%.0f", at.Y),
+			fmt.Sprintf("%.2f", memory.Points[i].Y/(1<<20))})
 	}
 	return table
 }
 
 func scalePlots(all []pytests.Job) []reports.Plot {
-	speed := reports.Plot{Title: "Steps a second by threads with a stream each", Unit: "steps a second, of all threads", X: "threads", Lines: []reports.PlotLine{scaleFacts(all, stepsFact)}}
-	memory := reports.Plot{Title: "Memory by threads with a stream each", Unit: "bytes a thread", X: "threads", Lines: []reports.PlotLine{scaleFacts(all, threadBytesFact)}}
+	speed := reports.Plot{Title: "Steps a second by threads with a stream each", Unit: "steps a second, of all threads", X: "threads",
+		Lines: []reports.PlotLine{scaleFacts(all, stepsFact)}}
+	memory := reports.Plot{Title: "Memory by threads with a stream each", Unit: "bytes a thread", X: "threads",
+		Lines: []reports.PlotLine{scaleFacts(all, threadBytesFact)}}
 	if len(speed.Lines[0].Points) == 0 {
 		return nil
 	}

@@ -91,7 +91,8 @@ func bodiesOf(file, source, before string, n *names) (bodies []*body) {
 		}
 		for _, c := range closures {
 			if c.silent != "" {
-				own := &body{file: file, class: b.class, name: c.silent + " " + b.name, line: b.line + strings.Count(inside[:c.open], "\n"), silent: true, stock: b.stock}
+				own := &body{file: file, class: b.class, name: c.silent + " " + b.name, line: b.line + strings.Count(inside[:c.open], "\n"),
+					silent: true, stock: b.stock}
 				inner := inside[c.open : c.end+1]
 				bodies = append(bodies, own.read(executed(inner, closuresIn(inner)), n))
 			}

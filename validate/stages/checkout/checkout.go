@@ -41,7 +41,8 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		report.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Failed, Detail: deviation})
 	}
 	if len(exact.Deviations) == 0 {
-		report.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Passed, Detail: "the tree of HEAD is the baseline's with the series applied once more; index and tracked files equal HEAD"})
+		report.Add(reports.Check{Name: "exact", Subject: "checkout", Verdict: reports.Passed,
+			Detail: "the tree of HEAD is the baseline's with the series applied once more; index and tracked files equal HEAD"})
 	}
 	if err := checkGuards(env.Checkout.Dir(), report); err != nil {
 		return err

@@ -7,7 +7,8 @@ import (
 )
 
 // keepers are functions, and labels of Objective-C's messages, that keep a block or a lambda for later.
-var keepers = []string{"dispatch_async", "addCompletedHandler", "addScheduledHandler", "notifyListener", "notifyLocked", "block", "deallocator", "pthread_atfork", "push_back", "emplace_back"}
+var keepers = []string{"dispatch_async", "addCompletedHandler", "addScheduledHandler", "notifyListener", "notifyLocked", "block", "deallocator",
+	"pthread_atfork", "push_back", "emplace_back"}
 
 // closure is a lambda or a block in a function's text, or the destructor of a class that is declared there.
 type closure struct {

@@ -26,7 +26,8 @@ var faultKinds = []faultKind{
 	{"raises", regexp.MustCompile(`(?:\.|->)(at|value)\s*\(`)},
 	{"allocates", regexp.MustCompile(`\b(new)\s+[A-Za-z_:]`)},
 	{"allocates", regexp.MustCompile(`\b(make_unique|make_shared|make_intrusive|allocate_shared|to_string|c10::str|getline|LOG|TORCH_WARN\w*)\s*[<(]`)},
-	{"allocates", regexp.MustCompile(`(?:\.|->)(push_back|push_front|push|emplace|emplace_\w+|try_emplace|insert|insert_or_assign|resize|reserve|assign|append|substr|str)\s*\(`)},
+	{"allocates", regexp.MustCompile(`(?:\.|->)(push_back|push_front|push|emplace|emplace_\w+|try_emplace|insert|insert_or_assign` +
+		`|resize|reserve|assign|append|substr|str)\s*\(`)},
 	{"allocates", regexp.MustCompile(`\b(std::(?:string|[io]?stringstream|function)\b(?:<[^;{}]*>)?)\s*(?:\w+\s*[;=({]|[({])`)},
 	{"locks", regexp.MustCompile(`\b((?:scoped_lock|shared_lock|call_once)\b|std::lock\b)`)},
 	{"locks", regexp.MustCompile(`\b((?:lock_guard|unique_lock)\b(?:<[^<>]*>)?)`)},
@@ -44,8 +45,9 @@ var (
 	mapVariable    = regexp.MustCompile(`\b(?:unordered_map|map|flat_hash_map)<[^;(){}]*>\s+(\w+)\s*[;{=]`)
 	stringVariable = regexp.MustCompile(`\bstd::string\s+(\w+)\s*[;{=]`)
 	containerType  = regexp.MustCompile(`\b(?:using\s+(\w+)\s*=|struct\s+(\w+)\s*:)[^;{]*\b(?:vector|SmallVector|deque|list|map|set)<`)
-	lockVariable   = regexp.MustCompile(`\b(?:condition_variable|condition_variable_any|\w*mutex|(?:unique_lock|shared_lock)(?:<[^<>]*>)?)\s*&?\s+(\w+)\s*[;{(),]`)
-	dyingMutex     = regexp.MustCompile(`(?m)(?:^|\bstatic\s+)std::mutex\s+(\w+)`)
+	lockVariable   = regexp.MustCompile(
+		`\b(?:condition_variable|condition_variable_any|\w*mutex|(?:unique_lock|shared_lock)(?:<[^<>]*>)?)\s*&?\s+(\w+)\s*[;{(),]`)
+	dyingMutex = regexp.MustCompile(`(?m)(?:^|\bstatic\s+)std::mutex\s+(\w+)`)
 )
 
 // names are the variables and types that faults depend on, and what finds them.
@@ -90,7 +92,8 @@ func faultsIn(text string, line int, n *names) (faults []fault) {
 	for _, kind := range slices.Concat(faultKinds, n.kinds) {
 		for _, at := range kind.is.FindAllStringSubmatchIndex(text, -1) {
 			what := strings.Join(strings.Fields(text[at[2]:at[3]]), " ")
-			faults = append(faults, fault{what: kind.says + ": " + what, at: at[2], line: line + strings.Count(text[:at[2]], "\n"), fork: plainLocks.MatchString(what) && !n.destroyed(text[at[3]:])})
+			faults = append(faults, fault{what: kind.says + ": " + what, at: at[2], line: line + strings.Count(text[:at[2]], "\n"),
+				fork: plainLocks.MatchString(what) && !n.destroyed(text[at[3]:])})
 		}
 	}
 	slices.SortFunc(faults, func(a, b fault) int { return a.at - b.at })

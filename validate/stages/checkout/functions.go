@@ -30,7 +30,8 @@ func functionsOf(file, text string, mentioned map[string]int) (functions []*func
 			return
 		}
 		body := text[open.at : end+1]
-		functions = append(functions, &function{file: file, line: 1 + strings.Count(text[:open.at], "\n"), name: unqualified(open.name), local: slices.Contains(strings.Fields(headOf(text, open)), "static"), calls: callsIn(body)})
+		functions = append(functions, &function{file: file, line: 1 + strings.Count(text[:open.at], "\n"), name: unqualified(open.name),
+			local: slices.Contains(strings.Fields(headOf(text, open)), "static"), calls: callsIn(body)})
 		for i := open.at; i <= end; i++ {
 			if outside[i] != '\n' {
 				outside[i] = ' '

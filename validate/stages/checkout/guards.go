@@ -143,7 +143,8 @@ func checkGuards(dir string, report *reports.Stage) error {
 		return err
 	}
 	if !strings.Contains(string(generator), guardType) {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Skipped, Detail: generatorFile + " of the checkout writes no guards: the patch op-guards is not applied"})
+		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Skipped, Detail: generatorFile +
+			" of the checkout writes no guards: the patch op-guards is not applied"})
 		return nil
 	}
 	g, err := guards(dir)
@@ -155,10 +156,12 @@ func checkGuards(dir string, report *reports.Stage) error {
 	report.Count("functions for other devices only", int64(g.others))
 	for _, f := range g.naked {
 		report.Add(reports.Check{Name: name, Subject: fmt.Sprintf("%s:%d", f.file, f.line), Verdict: reports.Failed,
-			Detail: f.name + " asks for a stream, or calls a function that does, and can be called with no guard around it: add a guard (MPSOpGuard) to it, or to what calls it"})
+			Detail: f.name + " asks for a stream, or calls a function that does, and can be called with no guard around it: add a guard " +
+				"(MPSOpGuard) to it, or to what calls it"})
 	}
 	if len(g.naked) == 0 {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Passed, Detail: "every function of the operators that asks for a stream is reached through guards only"})
+		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Passed,
+			Detail: "every function of the operators that asks for a stream is reached through guards only"})
 	}
 	return nil
 }

@@ -107,22 +107,32 @@ func TestWorkWithoutAGuardIsFound(t *testing.T) {
 		text     string
 		function string
 	}{
-		"a function that nothing in the operators' folders wraps":        {`void made_public(const Tensor& t) { getCurrentMPSStream(); } void caller() { made_public(t); }`, "caller"},
-		"a view, whose wrapper has no guard":                             {`Tensor view_mps(const Tensor& self) { getCurrentMPSStream(); return self; }`, "view_mps"},
-		"a hand-written guard that is gone":                              {`Tensor& copy_mps_(Tensor& self) { getCurrentMPSStream(); return self; }`, "copy_"},
-		"a stub that a function without a wrapper calls":                 {"static void k() { getDefaultMPSStream(); }\nREGISTER_DISPATCH(other_stub, &k)\nTensor composite(const Tensor& t) { other_stub(t); }", "composite"},
-		"a kernel and its stub, made by a macro, that no operator calls": {"#define KERNEL(NAME) \\\n static void NAME##_kernel() { encode(); } \\\n REGISTER_DISPATCH(NAME##_stub, NAME##_kernel)\nKERNEL(sinc);", "sinc_stub"},
+		"a function that nothing in the operators' folders wraps": {
+			`void made_public(const Tensor& t) { getCurrentMPSStream(); } void caller() { made_public(t); }`, "caller"},
+		"a view, whose wrapper has no guard": {
+			`Tensor view_mps(const Tensor& self) { getCurrentMPSStream(); return self; }`, "view_mps"},
+		"a hand-written guard that is gone": {`Tensor& copy_mps_(Tensor& self) { getCurrentMPSStream(); return self; }`, "copy_"},
+		"a stub that a function without a wrapper calls": {
+			"static void k() { getDefaultMPSStream(); }\nREGISTER_DISPATCH(other_stub, &k)\nTensor composite(const Tensor& t) { other_stub(t); }", "composite"},
+		"a kernel and its stub, made by a macro, that no operator calls": {
+			"#define KERNEL(NAME) \\\n static void NAME##_kernel() { encode(); } \\\n REGISTER_DISPATCH(NAME##_stub, NAME##_kernel)\nKERNEL(sinc);",
+			"sinc_stub"},
 		"a stub made by a macro, called by a function without a wrapper": {`Tensor caller(const Tensor& t) { half_stub(t.device(), t); }`, "caller"},
 		"a kernel made by a macro, called by a function whose name another one has": {`#define KERNEL(NAME) static void NAME##_kernel() { encode(); }
 KERNEL(copy_mps_); void half() { copy_mps__kernel(); }`, "half"},
 		"a structured kernel, made by a macro, of no operator": {`#define IMPL(out) TORCH_IMPL_FUNC(out)(const Tensor& self) { encode(self); }
 IMPL(quarter_out_mps)`, "quarter_out_mps"},
-		"a stream that a macro asks for":                            {"#define ASK getCurrentMPSStream()\nvoid asks() { ASK->queue(); }", "asks"},
-		"an operator with no kernels, called by a guarded one, too": {`Tensor mixed(const Tensor& t) { encode(t); } Tensor guarded(const Tensor& t) { const MPSOpGuard guard({t}); mixed(t); }`, "mixed"},
-		"a composite kernel that a guarded function calls, too":     {`Tensor summed_all(const Tensor& t) { encode(t); } Tensor guarded(const Tensor& t) { const MPSOpGuard guard({t}); summed_all(t); }`, "summed_all"},
-		"a kernel in the operators' folder that only the CPU has":   {`TORCH_IMPL_FUNC(thrice_cpu_out)(const Tensor& self) { encode(self); }`, "thrice_cpu_out"},
-		"an overload beside one with a guard":                       {"Tensor other(const Tensor& t) { const MPSOpGuard guard({t}); getCurrentMPSStream(); }\nTensor other(Scalar s) { getCurrentMPSStream(); }", "other"},
-		"a constructor with members":                                {`Placeholder::Placeholder(Tensor t) : tensor_(t), size_(t.size()) { getCurrentMPSStream(); } int make() { Placeholder(t); }`, "make"},
+		"a stream that a macro asks for": {"#define ASK getCurrentMPSStream()\nvoid asks() { ASK->queue(); }", "asks"},
+		"an operator with no kernels, called by a guarded one, too": {
+			`Tensor mixed(const Tensor& t) { encode(t); } Tensor guarded(const Tensor& t) { const MPSOpGuard guard({t}); mixed(t); }`, "mixed"},
+		"a composite kernel that a guarded function calls, too": {
+			`Tensor summed_all(const Tensor& t) { encode(t); } Tensor guarded(const Tensor& t) { const MPSOpGuard guard({t}); summed_all(t); }`, "summed_all"},
+		"a kernel in the operators' folder that only the CPU has": {`TORCH_IMPL_FUNC(thrice_cpu_out)(const Tensor& self) { encode(self); }`, "thrice_cpu_out"},
+		"an overload beside one with a guard": {
+			"Tensor other(const Tensor& t) { const MPSOpGuard guard({t}); getCurrentMPSStream(); }\nTensor other(Scalar s) { getCurrentMPSStream(); }",
+			"other"},
+		"a constructor with members": {
+			`Placeholder::Placeholder(Tensor t) : tensor_(t), size_(t.size()) { getCurrentMPSStream(); } int make() { Placeholder(t); }`, "make"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instead := map[string]string{"aten/src/ATen/native/mps/operations/Other.mm": c.text}

@@ -66,7 +66,8 @@ func checkSilentFunctions(dir string, stock func(file string) (string, error), r
 		return err
 	}
 	if !strings.Contains(string(pool), "deferMPSError") {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "31", Verdict: reports.Skipped, Detail: "no patch is applied that keeps errors (stream-pool)"})
+		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "31", Verdict: reports.Skipped,
+			Detail: "no patch is applied that keeps errors (stream-pool)"})
 		return nil
 	}
 	found, read, err := escapes(dir, stock)
@@ -85,7 +86,8 @@ func checkSilentFunctions(dir string, stock func(file string) (string, error), r
 		} else {
 			failed++
 			check.Verdict = reports.Failed
-			check.Detail = detail + ". No exception may leave the first: it would end the process. Catch it with catch (...) and keep it (deferMPSError), or do without"
+			check.Detail = detail +
+				". No exception may leave the first: it would end the process. Catch it with catch (...) and keep it (deferMPSError), or do without"
 			if e.fault.fork {
 				check.Detail = detail + ". The first may run in a forked child, where the lock may be another thread's for ever: ask isInForkedChild() before"
 			}
@@ -93,7 +95,9 @@ func checkSilentFunctions(dir string, stock func(file string) (string, error), r
 		report.Add(check)
 	}
 	if failed == 0 {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "31", Verdict: reports.Passed, Detail: "no function of the series that is noexcept, a destructor or a deleter reaches what raises, allocates or locks, outside of a try block that catches everything"})
+		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "31", Verdict: reports.Passed,
+			Detail: "no function of the series that is noexcept, a destructor or a deleter reaches what raises, allocates or locks, outside of a " +
+				"try block that catches everything"})
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ type program struct {
 }
 
 // standardMethods are names that types of the standard library have, too: a call on an object of no known class says nothing of whose they are.
-var standardMethods = []string{"get", "find", "reset", "release", "wait", "lock", "unlock", "erase", "insert", "clear", "size", "push", "pop", "free", "add", "keep", "notify", "stream", "begin", "end"}
+var standardMethods = []string{"get", "find", "reset", "release", "wait", "lock", "unlock", "erase", "insert", "clear", "size", "push", "pop", "free",
+	"add", "keep", "notify", "stream", "begin", "end"}
 
 // readProgram reads the texts of files by their names. stock gives the baseline's text of a file, or none.
 func readProgram(sources map[string]string, stock func(file string) (string, error)) (*program, error) {

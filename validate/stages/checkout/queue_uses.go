@@ -23,7 +23,8 @@ type onQueueFunction struct{ file, function, reason string }
 var onQueueFunctions = []onQueueFunction{
 	{"aten/src/ATen/mps/MPSStream.mm", "MPSStream::commandEncoder", "called off the queue, it goes to the queue first (rule 10)"},
 	{"aten/src/ATen/mps/MPSStream.mm", "MPSStream::commit", "private; called by MPSStream::synchronize alone, which goes to the queue first"},
-	{"aten/src/ATen/native/mps/OperationUtils.mm", "blockEncoder", "the stream of the block that the thread is in; outside any block commandEncoder() goes to the queue itself"},
+	{"aten/src/ATen/native/mps/OperationUtils.mm", "blockEncoder",
+		"the stream of the block that the thread is in; outside any block commandEncoder() goes to the queue itself"},
 }
 
 // queueUse is one call of commandEncoder() or commandBuffer().
@@ -86,7 +87,8 @@ func checkQueueUses(dir string, folders []string, report *reports.Stage) error {
 		report.Add(check)
 	}
 	if outside == 0 {
-		report.Add(reports.Check{Name: "use off the queue", Subject: "checkout", Rule: "10", Verdict: reports.Passed, Detail: "every encoder and command buffer is fetched in a block on its stream's queue"})
+		report.Add(reports.Check{Name: "use off the queue", Subject: "checkout", Rule: "10", Verdict: reports.Passed,
+			Detail: "every encoder and command buffer is fetched in a block on its stream's queue"})
 	}
 	return nil
 }

@@ -94,8 +94,10 @@ func TestEscapesOfRealTrees(t *testing.T) {
 				found []string
 			}{
 				{plant{}, nil},
-				{plant{file: guard, old: "MPSOpSuspension::~MPSOpSuspension() {", new: "MPSOpSuspension::~MPSOpSuspension() {\n  fenceMPSStream(pinned_);"}, []string{"~MPSOpSuspension allocates"}},
-				{plant{file: guard, old: "void MPSOpGuard::leave() noexcept {", new: "void MPSOpGuard::leave() noexcept {\n  raisePosition(needed, {0, 0});"}, []string{"leave allocates", "~MPSOpSuspension allocates"}},
+				{plant{file: guard, old: "MPSOpSuspension::~MPSOpSuspension() {",
+					new: "MPSOpSuspension::~MPSOpSuspension() {\n  fenceMPSStream(pinned_);"}, []string{"~MPSOpSuspension allocates"}},
+				{plant{file: guard, old: "void MPSOpGuard::leave() noexcept {",
+					new: "void MPSOpGuard::leave() noexcept {\n  raisePosition(needed, {0, 0});"}, []string{"leave allocates", "~MPSOpSuspension allocates"}},
 			} {
 				if c.file != "" {
 					c.put(t, dir)

@@ -26,7 +26,8 @@ func BenchmarkSlots(b *testing.B) {
 				b.Fatal(err)
 			}
 			var found struct{ Thread, Lease float64 }
-			stagetest.Benchmark(b, append(sources, cxx.Source{Path: "include/ATen/mps/MPSStreamSlots.h", Data: header}), []string{fmt.Sprint(threads), fmt.Sprint(400000 / threads)}, &found)
+			stagetest.Benchmark(b, append(sources, cxx.Source{Path: "include/ATen/mps/MPSStreamSlots.h", Data: header}),
+				[]string{fmt.Sprint(threads), fmt.Sprint(400000 / threads)}, &found)
 			b.ReportMetric(found.Lease/found.Thread, "lease/thread")
 			b.ReportMetric(found.Lease, "lease-ns")
 			b.ReportMetric(found.Thread, "thread-ns")

@@ -81,7 +81,8 @@ func checkConformance(ctx context.Context, o stage.CheckOptions, report *reports
 	builder := cxx.Builder{Cache: o.Cache, Compiler: tools}
 	path, err := builder.Build(ctx, source.Library())
 	if err != nil {
-		report.Add(reports.Check{Name: "compile", Subject: c.Subject, Rule: "2", Verdict: reports.Failed, Detail: words.FirstLine(err.Error()), Output: err.Error()})
+		report.Add(reports.Check{Name: "compile", Subject: c.Subject, Rule: "2", Verdict: reports.Failed, Detail: words.FirstLine(err.Error()),
+			Output: err.Error()})
 		return nil
 	}
 	subject, err := slots.Load(path)
@@ -91,7 +92,8 @@ func checkConformance(ctx context.Context, o stage.CheckOptions, report *reports
 	found := subject.Identity()
 	report.Facts = append(report.Facts, reports.Fact{Name: "identity", Value: found}, reports.Fact{Name: "compiler", Value: tools.Version})
 	if found != identity {
-		report.Add(reports.Check{Name: "identity", Subject: c.Subject, Verdict: reports.Failed, Detail: fmt.Sprintf("the loaded library was built from something else: expected %q, found %q", identity, found)})
+		report.Add(reports.Check{Name: "identity", Subject: c.Subject, Verdict: reports.Failed,
+			Detail: fmt.Sprintf("the loaded library was built from something else: expected %q, found %q", identity, found)})
 		return nil
 	}
 	report.Add(reports.Check{Name: "identity", Subject: c.Subject, Verdict: reports.Passed, Detail: found})
@@ -103,7 +105,8 @@ func checkConformance(ctx context.Context, o stage.CheckOptions, report *reports
 		return err
 	}
 	if report.Verdict == reports.Failed {
-		report.Add(reports.Check{Name: "scenarios and histories", Subject: c.Subject, Rule: "2, 7, 8, 26", Verdict: reports.NotRun, Detail: "after the failure above the library is not run inside this process"})
+		report.Add(reports.Check{Name: "scenarios and histories", Subject: c.Subject, Rule: "2, 7, 8, 26", Verdict: reports.NotRun,
+			Detail: "after the failure above the library is not run inside this process"})
 		return nil
 	}
 	return c.RunGroups(ctx, report, func() []reports.Check { return allocator.CheckInProcess(ctx, c, subject) })

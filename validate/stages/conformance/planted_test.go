@@ -59,7 +59,8 @@ var plantedBugs = map[string]plantedBug{
 // it.
 func TestPlantedBugsAreFound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIP in the short form: each faulty allocator is searched and waited for; go test -run '^TestPlantedBugsAreFound$' ./validate/stages/conformance")
+		t.Skip("SKIP in the short form: each faulty allocator is searched and waited for; go test -run '^TestPlantedBugsAreFound$' " +
+			"./validate/stages/conformance")
 	}
 	files, err := filepath.Glob("testdata/planted/*.patch")
 	if err != nil || len(files) != len(plantedBugs) {

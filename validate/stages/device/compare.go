@@ -183,7 +183,8 @@ func (c *Comparison) judge(ctx context.Context, found Program, seed uint64) erro
 	if len(always.order) > 0 && !slices.Equal(always.order, found.Order) {
 		c.add("blocks began in the order %s; the software Metal: %s", strings.Join(found.Order, ", "), strings.Join(always.order, ", "))
 	}
-	c.Detail = fmt.Sprintf("%s; %d of %d values, and the order of %d blocks, are the same in every run", found.Outcome, len(always.values), len(found.Values), len(always.order))
+	c.Detail = fmt.Sprintf("%s; %d of %d values, and the order of %d blocks, are the same in every run", found.Outcome, len(always.values),
+		len(found.Values), len(always.order))
 	return nil
 }
 

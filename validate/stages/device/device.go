@@ -65,7 +65,8 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	report.Add(reports.Check{Name: "programs on a real Metal", Subject: "device", Verdict: reports.NotRun, Detail: noDevice.Error()})
 	if report.Verdict == reports.Passed { // of what is not a device: no verdict of the stage
 		report.Verdict = ""
-		return stage.Skipf("%v: nothing was run on a device. Its driver was tried over the software Metal, and the Apple backend only compiled and linked", noDevice)
+		return stage.Skipf("%v: nothing was run on a device. Its driver was tried over the software Metal, "+
+			"and the Apple backend only compiled and linked", noDevice)
 	}
 	return nil
 }

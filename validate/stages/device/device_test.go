@@ -117,14 +117,17 @@ func TestOutcomes(t *testing.T) {
 		outcome            Outcome
 		signature, details string
 	}{
-		"ended":                 {"clean", "queue q\ncb c q\ncommit c\ncompleted c", Ended, "", ""},
-		"left behind":           {"lifetime: b", "buffer b 64\nleak b", LeftBehind, "", ""},
-		"assertion":             {"violation with signature 3", "queue q\ncb c q\ncommit c\ncommit c", Assertion, "3 double-commit", "commit an already committed command buffer"},
-		"its text is not known": {"violation", "queue q\nbuffer b 64\ncb c q\nblit x c\nend_encoding x\nend_encoding x", Crashed, "", "end_encoding of an encoder that has ended"},
-		"a deadlock is found":   {"deadlock: c", "device watchdog=200\nqueue q\ncb c q\ncompleted c", NoProgress, "", ""},
-		"every thread waits":    {"deadlock: c", "thread A\nawait never", NoProgress, "", ""},
-		"race":                  {"race on buffer b", "queue q\nqueue r\nbuffer b 64\ncb c q\ncb d r\nwork c fill b 0 64 1\nwork d fill b 0 64 2\ncommit c\ncommit d", Ended, "", ""},
-		"not run":               {"clean", "queue q\ninject q error 1", NotRun, "", "inject"},
+		"ended":       {"clean", "queue q\ncb c q\ncommit c\ncompleted c", Ended, "", ""},
+		"left behind": {"lifetime: b", "buffer b 64\nleak b", LeftBehind, "", ""},
+		"assertion": {"violation with signature 3", "queue q\ncb c q\ncommit c\ncommit c", Assertion, "3 double-commit",
+			"commit an already committed command buffer"},
+		"its text is not known": {"violation", "queue q\nbuffer b 64\ncb c q\nblit x c\nend_encoding x\nend_encoding x", Crashed, "",
+			"end_encoding of an encoder that has ended"},
+		"a deadlock is found": {"deadlock: c", "device watchdog=200\nqueue q\ncb c q\ncompleted c", NoProgress, "", ""},
+		"every thread waits":  {"deadlock: c", "thread A\nawait never", NoProgress, "", ""},
+		"race": {"race on buffer b",
+			"queue q\nqueue r\nbuffer b 64\ncb c q\ncb d r\nwork c fill b 0 64 1\nwork d fill b 0 64 2\ncommit c\ncommit d", Ended, "", ""},
+		"not run": {"clean", "queue q\ninject q error 1", NotRun, "", "inject"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := observed(t, program(t, c.expect, c.text))
@@ -161,28 +164,39 @@ post done`
 
 // Each difference that is planted into facts is found and named; what the order of threads may change is none.
 func TestDifferencesAreFound(t *testing.T) {
-	racy := "queue q\nqueue r\nbuffer b 64\ncb c q\ncb d r\nwork c fill b 0 64 1\nwork d fill b 0 64 2\ncommit c\ncommit d\ncompleted c\ncompleted d\npeek b 0 64"
+	racy := "queue q\nqueue r\nbuffer b 64\ncb c q\ncb d r\nwork c fill b 0 64 1\nwork d fill b 0 64 2\ncommit c\ncommit d\ncompleted c\ncompleted " +
+		"d\npeek b 0 64"
 	polled := "queue q\ncb c q\ncommit c\nstatus c\ncompleted c\nstatus c"
 	for name, c := range map[string]struct {
 		expect, text string
 		plant        func(p *Program)
 		want         string // empty: no difference
 	}{
-		"nothing":                        {"clean", handlers, func(*Program) {}, ""},
-		"a value":                        {"clean", handlers, func(p *Program) { p.Values[0].Values[0] = 8 }, "main, line 14, peek: [8]; the software Metal: [7]"},
-		"a line that is not reached":     {"clean", handlers, func(p *Program) { p.Values = p.Values[:2] }, "main, line 16, event.value: not reached; the software Metal: [3]"},
-		"handlers the other way round":   {"clean", handlers, func(p *Program) { slices.Reverse(p.Order) }, "blocks began in the order second, first, begins; the software Metal: begins, first, second"},
-		"a failure":                      {"clean", handlers, func(p *Program) { p.Failures = []string{"main, line 16: is 4, not 3"} }, "main, line 16: is 4, not 3"},
-		"an assertion that is not there": {"violation with signature 3", "queue q\ncb c q\ncommit c\ncommit c", func(p *Program) { *p = Program{Name: p.Name, Digest: p.Digest, Outcome: Ended} }, "ended; the software Metal: assertion"},
-		"another assertion":              {"violation with signature 3", "queue q\ncb c q\ncommit c\ncommit c", func(p *Program) { p.Signature = "4 commit-open" }, "the software Metal: signature 3"},
-		"an assertion too many":          {"clean", handlers, func(p *Program) { *p = Program{Name: p.Name, Digest: p.Digest, Outcome: Assertion, Detail: "words"} }, "assertion: words; the software Metal: ended"},
-		"a value of a race":              {"race on buffer b", racy, func(p *Program) { p.Values[0].Values[0] = -1 }, ""},
-		"a crash in a race":              {"race on buffer b", racy, func(p *Program) { p.Outcome = Crashed }, "crashed; the software Metal: ended"},
-		"a status on its way":            {"clean", polled, func(p *Program) { p.Values[0].Values[0] = 3 }, ""},
-		"a status at the end":            {"clean", polled, func(p *Program) { p.Values[1].Values[0] = 5 }, "main, line 6, status: [5]; the software Metal: [4]"},
-		"what the documentation leaves":  {"violation", "queue q\nbuffer b 64\ncb c q\nblit x c\nend_encoding x\nend_encoding x", func(p *Program) { p.Outcome = Ended }, ""},
-		"a program that the facts lack":  {"clean", handlers, func(p *Program) { p.Name = "another" }, "it is not in the facts"},
-		"a program with another text":    {"clean", handlers, func(p *Program) { p.Digest = "0"; p.Values = nil }, ""},
+		"nothing": {"clean", handlers, func(*Program) {}, ""},
+		"a value": {"clean", handlers, func(p *Program) { p.Values[0].Values[0] = 8 },
+			"main, line 14, peek: [8]; the software Metal: [7]"},
+		"a line that is not reached": {"clean", handlers, func(p *Program) { p.Values = p.Values[:2] },
+			"main, line 16, event.value: not reached; the software Metal: [3]"},
+		"handlers the other way round": {"clean", handlers, func(p *Program) { slices.Reverse(p.Order) },
+			"blocks began in the order second, first, begins; the software Metal: begins, first, second"},
+		"a failure": {"clean", handlers, func(p *Program) { p.Failures = []string{"main, line 16: is 4, not 3"} },
+			"main, line 16: is 4, not 3"},
+		"an assertion that is not there": {"violation with signature 3", "queue q\ncb c q\ncommit c\ncommit c",
+			func(p *Program) { *p = Program{Name: p.Name, Digest: p.Digest, Outcome: Ended} }, "ended; the software Metal: assertion"},
+		"another assertion": {"violation with signature 3", "queue q\ncb c q\ncommit c\ncommit c",
+			func(p *Program) { p.Signature = "4 commit-open" }, "the software Metal: signature 3"},
+		"an assertion too many": {"clean", handlers, func(p *Program) {
+			*p = Program{Name: p.Name, Digest: p.Digest, Outcome: Assertion, Detail: "words"}
+		}, "assertion: words; the software Metal: ended"},
+		"a value of a race":   {"race on buffer b", racy, func(p *Program) { p.Values[0].Values[0] = -1 }, ""},
+		"a crash in a race":   {"race on buffer b", racy, func(p *Program) { p.Outcome = Crashed }, "crashed; the software Metal: ended"},
+		"a status on its way": {"clean", polled, func(p *Program) { p.Values[0].Values[0] = 3 }, ""},
+		"a status at the end": {"clean", polled, func(p *Program) { p.Values[1].Values[0] = 5 },
+			"main, line 6, status: [5]; the software Metal: [4]"},
+		"what the documentation leaves": {"violation", "queue q\nbuffer b 64\ncb c q\nblit x c\nend_encoding x\nend_encoding x",
+			func(p *Program) { p.Outcome = Ended }, ""},
+		"a program that the facts lack": {"clean", handlers, func(p *Program) { p.Name = "another" }, "it is not in the facts"},
+		"a program with another text":   {"clean", handlers, func(p *Program) { p.Digest = "0"; p.Values = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := program(t, c.expect, c.text)
@@ -246,7 +260,8 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 		"nothing":                      {"", "", ""},
 		"a function that is not there": {"    .event_set = event_set,\n", "    .event_set = event_set_elsewhere,\n", "event_set_elsewhere"},
 		"a selector that is not there": {".metal enqueue]", ".metal enqueueNow]", "enqueueNow"},
-		"a name that nobody defines":   {"return &table;", "extern const mpsforge_metal_api* elsewhere(void); return elsewhere() ? elsewhere() : &table;", "elsewhere"},
+		"a name that nobody defines": {"return &table;",
+			"extern const mpsforge_metal_api* elsewhere(void); return elsewhere() ? elsewhere() : &table;", "elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			backend := fstest.MapFS{}
@@ -271,7 +286,8 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 			if errors.Is(err, builds.ErrEnvironment) {
 				t.Skipf("SKIP Apple backend: %v", err)
 			}
-			if c.want == "" && (err != nil || !strings.HasPrefix(detail, "4 sources")) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			if c.want == "" && (err != nil || !strings.HasPrefix(detail, "4 sources")) || c.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s, %v", detail, err)
 			}
 		})

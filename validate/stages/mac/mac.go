@@ -77,7 +77,8 @@ func open(ctx context.Context, env *stage.Env, name string) (*stageRun, error) {
 	}
 	asked := slices.Contains(env.Stages, name) || slices.Contains(env.Require, name)
 	if !asked && (!mac.Have(env.Cache, r.facts) || env.Host.Root == "" && !host.HaveRoot(env.Cache)) {
-		return nil, stage.Skipf("needs two wheels of PyPI's, 150 MB, and packages of Debian %s, downloaded only when this stage is requested: mpsforge verify --stages %s", host.DebianSuite, name)
+		return nil, stage.Skipf("needs two wheels of PyPI's, 150 MB, and packages of Debian %s, downloaded only when this stage is requested: "+
+			"mpsforge verify --stages %s", host.DebianSuite, name)
 	}
 	root, err := host.OpenRoot(ctx, env.Host.Root, env.Cache, env.Sink)
 	if err != nil {
@@ -107,7 +108,8 @@ func (r *stageRun) run(ctx context.Context) error {
 	r.report.Facts = append(r.report.Facts,
 		reports.Fact{Name: "what ran", Value: "compiled and linked on " + runtime.GOOS + "; not run: this needs a Mac"},
 		reports.Fact{Name: "stock tree", Value: stock.Tree}, reports.Fact{Name: "patched tree", Value: patched.Tree},
-		reports.Fact{Name: "wheel", Value: filepath.Base(r.facts.Wheel.URL)}, reports.Fact{Name: "deployment target", Value: "macOS " + r.kit.Minimum + ", as the wheel's"})
+		reports.Fact{Name: "wheel", Value: filepath.Base(r.facts.Wheel.URL)}, reports.Fact{Name: "deployment target", Value: "macOS " + r.kit.Minimum +
+			", as the wheel's"})
 	r.report.Count("sources compiled, stock", before.Count())
 	r.report.Count("sources compiled, patched", after.Count())
 
@@ -123,7 +125,8 @@ func (r *stageRun) run(ctx context.Context) error {
 		r.add(reports.Check{Name: "compiles", Subject: "patched", Verdict: reports.Failed, Detail: words.FirstLine(err.Error()), Output: err.Error()})
 		return nil
 	}
-	r.add(reports.Check{Name: "compiles", Subject: "patched", Verdict: reports.Passed, Detail: fmt.Sprintf("%d sources for arm64-apple-macos%s", after.Count(), r.kit.Minimum)})
+	r.add(reports.Check{Name: "compiles", Subject: "patched", Verdict: reports.Passed, Detail: fmt.Sprintf("%d sources for arm64-apple-macos%s",
+		after.Count(), r.kit.Minimum)})
 
 	layoutsStock, warningsStock, err := r.kit.Layouts(ctx, "stock", stock.Dir, r.classes)
 	if err != nil {
@@ -203,7 +206,8 @@ const checks = 9
 
 func (r *stageRun) add(check reports.Check) {
 	r.done++
-	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: r.done, Total: checks, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: r.done, Total: checks, Unit: "checks", Note: check.Name + ", " +
+		check.Subject})
 	r.report.Add(check)
 }
 
@@ -263,7 +267,9 @@ func (r *stageRun) link(ctx context.Context, objects map[string]string) error {
 	if r.env.Quick {
 		problems = unlisted(names, r.facts.Bound)
 	}
-	r.judge(bound, "patched", problems, "names of MPS are bound to the wheel's unpatched libtorch_cpu; allowed are only, in the quick form, those under bound in mac.json", fmt.Sprintf("%d names, all in bound of mac.json", len(names)))
+	r.judge(bound, "patched", problems,
+		"names of MPS are bound to the wheel's unpatched libtorch_cpu; allowed are only, in the quick form, those under bound in mac.json",
+		fmt.Sprintf("%d names, all in bound of mac.json", len(names)))
 	return nil
 }
 
@@ -277,7 +283,8 @@ func (r *stageRun) exports(ctx context.Context, stock, patched built) error {
 	if kept == 0 {
 		problems = append(problems, "nothing that stock's sources define is in the wheel, so the comparison shows nothing")
 	}
-	r.judge("exports kept", "patched", problems, "symbols that the wheel exports are not defined any more, or listed as lost and are not", fmt.Sprintf("%d of the wheel's are defined; %d are lost with a reason", kept, len(names)))
+	r.judge("exports kept", "patched", problems, "symbols that the wheel exports are not defined any more, or listed as lost and are not",
+		fmt.Sprintf("%d of the wheel's are defined; %d are lost with a reason", kept, len(names)))
 	return nil
 }
 
@@ -306,14 +313,16 @@ func (r *stageRun) tables(ctx context.Context, stock, patched built) error {
 		if named == 0 {
 			problems = append(problems, "no function was found in any table")
 		}
-		r.judge("virtual functions", side.name, problems, "tables do not begin like the wheel's", fmt.Sprintf("%d classes; of the wheel's %d functions %d are in their place, the others another library's", len(found), slots, named))
+		r.judge("virtual functions", side.name, problems, "tables do not begin like the wheel's",
+			fmt.Sprintf("%d classes; of the wheel's %d functions %d are in their place, the others another library's", len(found), slots, named))
 	}
 	return nil
 }
 
 func (r *stageRun) newAPI(patched built) {
 	unknown, added := mac.NewAPI(slices.Collect(maps.Values(patched.objects)), r.kit.Libraries[0], r.api)
-	r.judge("Apple's API", "patched", unknown, "selectors or classes are neither the wheel's nor in native/apple/api.tsv", fmt.Sprintf("%d selectors and classes that the wheel does not use, all in the table", added))
+	r.judge("Apple's API", "patched", unknown, "selectors or classes are neither the wheel's nor in native/apple/api.tsv",
+		fmt.Sprintf("%d selectors and classes that the wheel does not use, all in the table", added))
 }
 
 // demangled gives names as C++ writes them, in their order.

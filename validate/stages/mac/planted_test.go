@@ -56,7 +56,8 @@ func compiled(t *testing.T, r *stageRun, text string) (*mac.Build, error) {
 	if err := os.WriteFile(filepath.Join(dir, "planted.mm"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return r.kit.Compile(t.Context(), mac.Tree{Subject: filepath.Join("tests", filepath.Base(t.Name())), Dir: dir, Sources: []string{"planted.mm"}}, r.facts, 1, events.Discard)
+	return r.kit.Compile(t.Context(), mac.Tree{Subject: filepath.Join("tests", filepath.Base(t.Name())), Dir: dir, Sources: []string{"planted.mm"}},
+		r.facts, 1, events.Discard)
 }
 
 // Each check finds what is planted for it, and no other check finds anything.
@@ -75,17 +76,28 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 		{"nothing", "", "", "", ""},
 		{"a comment", "bool use", "// A comment moves lines.\nbool use", "", ""},
 		{"a method of macOS 15", "options.fastMathEnabled = YES;", "options.mathMode = MTLMathModeFast;", "no new warning", "is only available on macOS 15.0"},
-		{"a method of macOS 15 behind its question", "options.fastMathEnabled = YES;", "if (@available(macOS 15.0, *)) options.mathMode = MTLMathModeFast;", "", ""},
-		{"a null argument", "  return is_available", "  take(nullptr);\n  return is_available", "no new warning", "null passed to a callee that requires a non-null argument"},
-		{"a method that its object lacks", "  return is_available", "  [options plantedMethod];\n  return is_available", "no new warning, Apple's API", "plantedMethod"},
+		{"a method of macOS 15 behind its question", "options.fastMathEnabled = YES;",
+			"if (@available(macOS 15.0, *)) options.mathMode = MTLMathModeFast;", "", ""},
+		{"a null argument", "  return is_available", "  take(nullptr);\n  return is_available", "no new warning",
+			"null passed to a callee that requires a non-null argument"},
+		{"a method that its object lacks", "  return is_available", "  [options plantedMethod];\n  return is_available", "no new warning, Apple's API",
+			"plantedMethod"},
 		{"a missing definition", "bool use", "void planted();\nvoid usePlanted() { planted(); }\nbool use", "nothing undefined", "at::mps::planted()"},
-		{"a name of the unpatched backend", "  return is_available", "  getDefaultMPSStream();\n  return is_available", "bound to the wheel's backend", "at::mps::getDefaultMPSStream()"},
-		{"a kernel of the unpatched backend", "namespace at::mps {", "namespace at {\nstruct Tensor;\nnamespace native {\nvoid relu_mps(const Tensor&);\nvoid usePlanted(const Tensor& t) { relu_mps(t); }\n}  // namespace native\n}  // namespace at\nnamespace at::mps {", "bound to the wheel's backend", "at::native::relu_mps(at::Tensor const&)"},
+		{"a name of the unpatched backend", "  return is_available", "  getDefaultMPSStream();\n  return is_available", "bound to the wheel's backend",
+			"at::mps::getDefaultMPSStream()"},
+		{"a kernel of the unpatched backend", "namespace at::mps {",
+			"namespace at {\nstruct Tensor;\nnamespace native {\nvoid relu_mps(const Tensor&);\nvoid usePlanted(const Tensor& t) { relu_mps(t); " +
+				"}\n}  // namespace native\n}  // namespace at\nnamespace at::mps {", "bound to the wheel's backend",
+			"at::native::relu_mps(at::Tensor const&)"},
 		{"a changed signature", "getCurrentMPSStream()", "getCurrentMPSStream(int)", "exports kept", "at::mps::getCurrentMPSStream()"},
 		{"a virtual function before the others", "  virtual ~", "  virtual void planted() {}\n  virtual ~", "virtual functions", "slot 0 is"},
 		{"a virtual function behind the others", "  virtual ~MPSCachedGraph();", "  virtual ~MPSCachedGraph();\n  virtual void planted() {}", "", ""},
-		{"a class of its own", "namespace at::native::mps {", "@interface Planted : NSObject {\n  int plantedVariable;\n}\n- (int)plantedMethod;\n@end\n@implementation Planted\n- (int)plantedMethod {\n  return plantedVariable;\n}\n@end\nnamespace at::native::mps {", "", ""},
-		{"a selector that Apple lacks", "bool use", "}\n@interface NSObject (Planted)\n- (void)plantedMethod;\n@end\nnamespace at::mps {\nvoid usePlanted(id o) { [o plantedMethod]; }\nbool use", "Apple's API", "plantedMethod"},
+		{"a class of its own", "namespace at::native::mps {",
+			"@interface Planted : NSObject {\n  int plantedVariable;\n}\n- (int)plantedMethod;\n@end\n@implementation Planted\n- " +
+				"(int)plantedMethod {\n  return plantedVariable;\n}\n@end\nnamespace at::native::mps {", "", ""},
+		{"a selector that Apple lacks", "bool use",
+			"}\n@interface NSObject (Planted)\n- (void)plantedMethod;\n@end\n" +
+				"namespace at::mps {\nvoid usePlanted(id o) { [o plantedMethod]; }\nbool use", "Apple's API", "plantedMethod"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !strings.Contains(source, c.old) {
@@ -159,7 +171,8 @@ func TestTheShortFormJudgesNoNamesWithoutAList(t *testing.T) {
 func TestAWrapperWithoutAKernelIsFound(t *testing.T) {
 	r := opened(t)
 	path := filepath.Join(t.TempDir(), "RegisterPlanted.cpp")
-	if err := os.WriteFile(path, []byte("namespace at::native { void planted(); }\nvoid wrapper_MPS_planted() { at::native::planted(); }\n"), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte("namespace at::native { void planted(); }\nvoid wrapper_MPS_planted() { at::native::planted(); }\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	built, err := r.kit.Compile(t.Context(), mac.Tree{Subject: "tests/wrapper", Dir: t.TempDir(), Generated: []string{path}}, r.facts, 1, events.Discard)
@@ -167,7 +180,8 @@ func TestAWrapperWithoutAKernelIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := (*mac.UndefinedError)(nil)
-	if _, err = r.kit.Link(t.Context(), "tests/wrapper", built.Objects); !errors.As(err, &missing) || !slices.Equal(missing.Symbols, []string{"__ZN2at6native7plantedEv"}) {
+	if _, err = r.kit.Link(t.Context(), "tests/wrapper", built.Objects); !errors.As(err, &missing) || !slices.Equal(missing.Symbols,
+		[]string{"__ZN2at6native7plantedEv"}) {
 		t.Errorf("%v", err)
 	}
 }

@@ -22,7 +22,8 @@ type allowance struct {
 func allowances() []*allowance {
 	return []*allowance{
 		{name: "a handler for an event", measure: commits, changed: withoutHandlersOfSignals,
-			reason: "failed-work: a command buffer that fails signals nothing; a handler gives its event the value, so that who waits for it does not wait for ever"},
+			reason: "failed-work: a command buffer that fails signals nothing; a handler gives its event the value, so that who waits for it does " +
+				"not wait for ever"},
 		{name: "an upload beyond the budget", measure: commits, program: regexp.MustCompile(`^shape upload larger than the budget$`),
 			reason: "cpu-copies: copies to MPS that do not block hold at most 64 MB; what is larger blocks"},
 		{name: "views that are cast on their way to the CPU", measure: values, program: regexp.MustCompile(`^shape casts of views to the cpu$`),

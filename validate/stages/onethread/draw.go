@@ -33,11 +33,13 @@ const controlWord = "control "
 // draw picks the programs of a run by its seed, or those that the pattern names.
 func draw(stock, patched []string, seed uint64, quick bool, pattern *regexp.Regexp, named bool) ([]string, error) {
 	if !slices.Equal(stock, patched) {
-		return nil, fmt.Errorf("there are %d programs on stock and %d on patched: they must be the same; something that decides which exist differs between the two", len(stock), len(patched))
+		return nil, fmt.Errorf("there are %d programs on stock and %d on patched: they must be the same; something that decides which exist "+
+			"differs between the two", len(stock), len(patched))
 	}
 	if named {
 		if !slices.ContainsFunc(stock, pattern.MatchString) {
-			return nil, fmt.Errorf("%w matches %q; names are as \"operator add float32 backward\", and begin with shape, module, optimizer, sequence, test or operator", ErrPattern, pattern)
+			return nil, fmt.Errorf("%w matches %q; names are as \"operator add float32 backward\", and begin with shape, module, optimizer, "+
+				"sequence, test or operator", ErrPattern, pattern)
 		}
 		return slices.DeleteFunc(slices.Clone(stock), func(name string) bool { return strings.HasPrefix(name, controlWord) || !pattern.MatchString(name) }), nil
 	}

@@ -90,7 +90,8 @@ func (r *runner) both(programs []*compared, times int, done *int64, total int64)
 					c.patched, c.output = append(c.patched, factsOf(found)), found.Output
 				}
 				*done++
-				r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: *done, Total: total, Unit: "runs", Note: s.subject.Name + ", " + c.name})
+				r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: *done, Total: total, Unit: "runs", Note: s.subject.Name +
+					", " + c.name})
 			})
 		})
 	}
@@ -125,7 +126,8 @@ func (r *runner) compareAll(names []string) error {
 		if !slices.ContainsFunc(c.stock[0][commits], func(line string) bool { return strings.HasPrefix(line, "commit ") }) {
 			still++
 		}
-		r.report.Count("commits on stock", int64(len(slices.DeleteFunc(slices.Clone(c.stock[0][commits]), func(line string) bool { return !strings.HasPrefix(line, "commit ") }))))
+		r.report.Count("commits on stock",
+			int64(len(slices.DeleteFunc(slices.Clone(c.stock[0][commits]), func(line string) bool { return !strings.HasPrefix(line, "commit ") }))))
 		r.report.Count("values compared", int64(len(c.stock[0][values])))
 	}
 	r.report.Facts = append(r.report.Facts, reports.Fact{Name: "programs", Value: listing(kinds)},
@@ -146,7 +148,8 @@ func (r *runner) judgeAll(m measureText, programs []*compared) {
 		counts[string(v)]++
 		if v == differs {
 			r.report.Add(reports.Check{Name: c.name + ": " + string(m.name), Subject: "stock against patched", Verdict: reports.Failed,
-				Detail: fmt.Sprintf("seed %d; stock: %s; patched: %s; again: %s", r.env.Seed, stock, patched, r.again(c.name)), Output: lines.LastLines(c.output, 20)})
+				Detail: fmt.Sprintf("seed %d; stock: %s; patched: %s; again: %s", r.env.Seed, stock, patched, r.again(c.name)),
+				Output: lines.LastLines(c.output, 20)})
 		}
 	}
 	summary.Detail = m.is + ": " + listing(counts)
@@ -168,7 +171,8 @@ func (r *runner) tables(programs []*compared) {
 		seen := slices.Compact(a.programs)
 		table.Rows = append(table.Rows, []string{a.name, string(a.measure), fmt.Sprint(len(seen)), a.reason})
 		if whole && len(seen) == 0 {
-			r.report.Add(reports.Check{Name: "allowed: " + a.name, Subject: "list of allowed differences", Verdict: reports.Failed, Detail: "no program of this run had it: delete it from validate/stages/onethread/allowed.go"})
+			r.report.Add(reports.Check{Name: "allowed: " + a.name, Subject: "list of allowed differences", Verdict: reports.Failed,
+				Detail: "no program of this run had it: delete it from validate/stages/onethread/allowed.go"})
 		}
 	}
 	r.report.Tables = append(r.report.Tables, table)

@@ -99,7 +99,8 @@ func TestEachDifferenceIsFoundByItsMeasure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := recorded(t, "patched")
 			c.change(&changed)
-			sides := compared{name: "shape events", stock: []facts{factsOf(recorded(t, "stock"))}, patched: []facts{factsOf(recorded(t, "patched")), factsOf(changed)}}
+			sides := compared{name: "shape events", stock: []facts{factsOf(recorded(t, "stock"))}, patched: []facts{factsOf(recorded(t, "patched")),
+				factsOf(changed)}}
 			for _, m := range measures {
 				v, stock, patched := sides.judge(m.name, allowances())
 				wanted := m.name == c.shown || name == "a peak" && m.name == peak
@@ -138,14 +139,16 @@ func TestUnsteadyAndDead(t *testing.T) {
 func TestReport(t *testing.T) {
 	stock, patched := recorded(t, "stock"), recorded(t, "patched")
 	patched.After.Current = 512
-	r := &runner{env: &stage.Env{Options: stage.Options{Seed: 5}, Identity: &reports.Identity{Baseline: "v2.9.1", Checkout: "DIR"}}, report: &reports.Stage{Name: "one-thread"}, allowed: allowances()}
+	r := &runner{env: &stage.Env{Options: stage.Options{Seed: 5}, Identity: &reports.Identity{Baseline: "v2.9.1", Checkout: "DIR"}},
+		report: &reports.Stage{Name: "one-thread"}, allowed: allowances()}
 	programs := []*compared{{name: "shape events", stock: []facts{factsOf(stock)}, patched: []facts{factsOf(patched)}}}
 	for _, m := range measures {
 		r.judgeAll(m, programs)
 	}
 	r.tables(programs)
 	wanted := map[string]string{
-		"shape events: final memory":          `tensors 0, .*tensors 512, .*again: mpsforge verify --stages one-thread --programs '\^shape events\$' --seed 5 --baseline v2.9.1 --checkout DIR`,
+		"shape events: final memory": `tensors 0, .*tensors 512, .*again: ` +
+			`mpsforge verify --stages one-thread --programs '\^shape events\$' --seed 5 --baseline v2.9.1 --checkout DIR`,
 		"final memory":                        `different 1$`,
 		"allowed: more graphs than the bound": `delete it`,
 	}
@@ -172,7 +175,8 @@ func TestDraw(t *testing.T) {
 	short, _ := draw(names, names, 1, true, all, false)
 	again, _ := draw(names, names, 1, false, all, false)
 	other, _ := draw(names, names, 2, false, all, false)
-	if err != nil || len(long) != longPrograms || len(short) != quickPrograms || !slices.Equal(long, again) || slices.Equal(long, other) || slices.Contains(long, controlWord+"none") {
+	if err != nil || len(long) != longPrograms || len(short) != quickPrograms || !slices.Equal(long, again) || slices.Equal(long, other) ||
+		slices.Contains(long, controlWord+"none") {
 		t.Errorf("%v; %d and %d programs, again %v, other %v", err, len(long), len(short), slices.Equal(long, again), slices.Equal(long, other))
 	}
 	without := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, "test ") })

@@ -57,7 +57,8 @@ func factsOf(r result) facts {
 	if r.Outcome != "passed" && r.Outcome != "error" {
 		return f // a process that died reports nothing
 	}
-	f[final] = []string{fmt.Sprintf("at the end: tensors %d, Metal %d", r.End.Current, r.End.Driver), fmt.Sprintf("after it: tensors %d, Metal %d", r.After.Current, r.After.Driver)}
+	f[final] = []string{fmt.Sprintf("at the end: tensors %d, Metal %d", r.End.Current, r.End.Driver), fmt.Sprintf("after it: tensors %d, Metal %d",
+		r.After.Current, r.After.Driver)}
 	made, numbers := map[string]int{}, map[string]int{}
 	var now, most int64
 	f[commits] = []string{}

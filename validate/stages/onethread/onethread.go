@@ -95,7 +95,8 @@ func testsOf(ctx context.Context, env *stage.Env, report *reports.Stage) (string
 	}
 	path := filepath.Join(folder, testsFile)
 	if _, err := os.Stat(path); err != nil {
-		report.Add(reports.Check{Name: "PyTorch's own tests", Subject: "programs", Verdict: reports.Skipped, Detail: "the checkout's base commit has no " + testsFile + "; other programs are drawn instead"})
+		report.Add(reports.Check{Name: "PyTorch's own tests", Subject: "programs", Verdict: reports.Skipped,
+			Detail: "the checkout's base commit has no " + testsFile + "; other programs are drawn instead"})
 		return "", nil
 	}
 	return path, nil
@@ -103,7 +104,8 @@ func testsOf(ctx context.Context, env *stage.Env, report *reports.Stage) (string
 
 // again is the command that compares one program alone.
 func (r *runner) again(name string) string {
-	return run.Command{Name: "mpsforge", Args: []string{"verify", "--stages", "one-thread", "--programs", "^" + regexp.QuoteMeta(name) + "$", "--seed", fmt.Sprint(r.env.Seed),
+	return run.Command{Name: "mpsforge", Args: []string{"verify", "--stages", "one-thread", "--programs", "^" + regexp.QuoteMeta(name) + "$", "--seed",
+		fmt.Sprint(r.env.Seed),
 		"--baseline", r.env.Identity.Baseline, "--checkout", r.env.Identity.Checkout}}.String()
 }
 

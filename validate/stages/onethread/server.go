@@ -39,7 +39,8 @@ type result struct {
 // settings are the environment in which two runs of a program do the same: the GPU takes each command buffer at once, without delays,
 // and no graph commits by itself. What has no kernel for MPS runs on the CPU, with the backend's copies.
 var settings = []string{
-	"MPSFORGE_METAL_RECORD=1", "MPSFORGE_METAL_IN_STEP=1", "MPSFORGE_METAL_MAX_DELAY_US=0", "MPSFORGE_METAL_GRAPH_SPLIT=0", "PYTORCH_ENABLE_MPS_FALLBACK=1", "PYTHONHASHSEED=0",
+	"MPSFORGE_METAL_RECORD=1", "MPSFORGE_METAL_IN_STEP=1", "MPSFORGE_METAL_MAX_DELAY_US=0", "MPSFORGE_METAL_GRAPH_SPLIT=0",
+	"PYTORCH_ENABLE_MPS_FALLBACK=1", "PYTHONHASHSEED=0",
 	"PYTORCH_TEST_WITH_SLOW=1", "CI=",
 }
 

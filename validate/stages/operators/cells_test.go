@@ -22,7 +22,8 @@ func TestCellsOfJobs(t *testing.T) {
 	var sink allEvents
 	r := &stormRun{env: &stage.Env{Sink: &sink}, report: &reports.Stage{Name: "operators"}}
 	p := plan{seed: 7}
-	jobs := []job{p.job("add", "float32", "basic", 1), p.job("mul", "float32", "basic", 1), p.job("add", "float32", "out+strided", 4), p.job("add", "float32", "group:mul", 16)}
+	jobs := []job{p.job("add", "float32", "basic", 1), p.job("mul", "float32", "basic", 1), p.job("add", "float32", "out+strided", 4),
+		p.job("add", "float32", "group:mul", 16)}
 	jobs[1].Environment[streamPerThread] = "0"
 	r.planCells(&pool{subject: &pytests.Subject{Name: "patched"}}, append(jobs, jobs[0]))
 	planned := func(subject, name, column string) events.Event {
@@ -56,7 +57,8 @@ func TestEndsInCells(t *testing.T) {
 		if c.known {
 			r.known.Failures = []patches.OperatorFailure{{Operator: "add", DType: "float32", Form: "basic", Seen: []string{string(c.status)}}}
 		}
-		r.cell(&pool{subject: &pytests.Subject{Name: c.subject}}, outcome{plan{seed: 7}.job("add", "float32", "basic", 4), result{Status: c.status, Text: "text"}})
+		r.cell(&pool{subject: &pytests.Subject{Name: c.subject}}, outcome{plan{seed: 7}.job("add", "float32", "basic", 4),
+			result{Status: c.status, Text: "text"}})
 		if c.want == "" {
 			if len(sink) != 0 {
 				t.Errorf("%s: %s", name, text(sink))

@@ -173,7 +173,8 @@ func (s status) outcome() reports.Outcome {
 // again is the command that shows the job again: verify's own for the patched subject, else the process's.
 func (p *pool) again(j job) string {
 	if len(p.replay) > 0 && !ownSettings(j) {
-		return run.Command{Name: "mpsforge", Args: append([]string{"verify", "--stages", "operators", "--operators", j.Operator, "--form", j.Form, "--dtype", j.DType,
+		return run.Command{Name: "mpsforge", Args: append([]string{"verify", "--stages", "operators", "--operators", j.Operator, "--form", j.Form,
+			"--dtype", j.DType,
 			"--threads", fmt.Sprint(j.Threads), "--seed", fmt.Sprint(j.Seed)}, p.replay...)}.String()
 	}
 	text, err := json.Marshal(j)

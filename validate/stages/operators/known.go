@@ -67,7 +67,8 @@ func (p plan) knownJobs(known patches.KnownOperators) []job {
 // judgeKnown holds the runs of the known failures against the list. One that passes must leave it; one that ends otherwise than
 // listed is a new failure.
 func judgeKnown(p *pool, known patches.KnownOperators, ends []outcome, report *reports.Stage) {
-	table := reports.Table{Title: "known failures, patched", Note: "Each runs as listed in operators.json of the baseline, a flaky one several times. One that passes must be deleted there.",
+	table := reports.Table{Title: "known failures, patched",
+		Note:    "Each runs as listed in operators.json of the baseline, a flaky one several times. One that passes must be deleted there.",
 		Columns: []string{"operator", "form", "seen", "runs", "reason"}}
 	summary := reports.Check{Name: "known failures", Subject: p.subject.Name, Verdict: reports.Passed}
 	counts := map[string]int{}
@@ -93,7 +94,8 @@ func judgeKnown(p *pool, known patches.KnownOperators, ends []outcome, report *r
 		}
 		switch {
 		case odd.Result.Status != "":
-			check.Detail = fmt.Sprintf("listed as %s, now: %s: %s%s; again: %s", strings.Join(failure.Seen, " or "), odd.Result.Status, odd.Result.Text, odd.Result.Reason, p.again(odd.Job))
+			check.Detail = fmt.Sprintf("listed as %s, now: %s: %s%s; again: %s", strings.Join(failure.Seen, " or "), odd.Result.Status, odd.Result.Text,
+				odd.Result.Reason, p.again(odd.Job))
 			report.Add(check)
 		case len(seen) > 0:
 			counts["as listed"]++
@@ -138,7 +140,8 @@ func judgeRows(subject string, known patches.KnownOperators, entries []string, r
 	}
 	if len(wrong) > 0 {
 		slices.Sort(wrong)
-		report.Add(reports.Check{Name: "rows of operators.json", Subject: subject, Verdict: reports.Failed, Detail: "correct or delete what names nothing: " + strings.Join(wrong, "; ")})
+		report.Add(reports.Check{Name: "rows of operators.json", Subject: subject, Verdict: reports.Failed,
+			Detail: "correct or delete what names nothing: " + strings.Join(wrong, "; ")})
 	}
 }
 
@@ -169,7 +172,8 @@ func judgeNotAlone(subject string, known patches.KnownOperators, ends []outcome,
 	}
 	check.Detail = listing(counts)
 	if len(wrong) > 0 {
-		check.Verdict, check.Detail, check.Output = reports.Failed, fmt.Sprintf("%d entries differ from operators.json: %s", len(wrong), wrong[0]), strings.Join(wrong, "\n")
+		check.Verdict, check.Detail, check.Output = reports.Failed, fmt.Sprintf("%d entries differ from operators.json: %s", len(wrong), wrong[0]),
+			strings.Join(wrong, "\n")
 	}
 	report.Add(check)
 }

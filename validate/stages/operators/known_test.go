@@ -138,13 +138,15 @@ func TestLineForAnyOperatorCoversItsForm(t *testing.T) {
 func TestEntriesThatDoNotRunAloneAreListed(t *testing.T) {
 	known := patches.KnownOperators{NotAlone: map[string]string{"qr": "no kernel", "eig": "no kernel"}, SomeNotAlone: map[string]string{"pool": "sizes"}}
 	var report reports.Stage
-	judgeNotAlone("patched", known, []outcome{ended("add", "float32", "basic", right), ended("qr", "float32", "basic", notAlone), ended("pool", "float32", "basic", right), ended("add", "int64", "basic", notAlone), ended("add", "float32", "out", notAlone)}, &report)
+	judgeNotAlone("patched", known, []outcome{ended("add", "float32", "basic", right), ended("qr", "float32", "basic", notAlone),
+		ended("pool", "float32", "basic", right), ended("add", "int64", "basic", notAlone), ended("add", "float32", "out", notAlone)}, &report)
 	if report.Verdict != reports.Passed || report.Checks[0].Detail != "yes: 2, no, as listed: 1" {
 		t.Errorf("%+v", report)
 	}
 	report = reports.Stage{}
 	judgeNotAlone("patched", known, []outcome{ended("add", "float32", "basic", notAlone), ended("eig", "float32", "basic", right)}, &report)
-	if report.Verdict != reports.Failed || !strings.Contains(report.Checks[0].Output, "add does not, and not_alone") || !strings.Contains(report.Checks[0].Output, "eig does: delete it") {
+	if report.Verdict != reports.Failed || !strings.Contains(report.Checks[0].Output, "add does not, and not_alone") ||
+		!strings.Contains(report.Checks[0].Output, "eig does: delete it") {
 		t.Errorf("%+v", report)
 	}
 }

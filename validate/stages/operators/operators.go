@@ -214,7 +214,8 @@ func (r *stormRun) run(ctx context.Context, p *pool, phase string, jobs []job) (
 			return err
 		}
 		if len(ends) > 0 {
-			r.report.Facts = append(r.report.Facts, reports.Fact{Name: p.subject.Name + ": results kept by an earlier run", Value: fmt.Sprintf("%d of %d, in %s", len(ends), len(jobs), k.Folder)})
+			r.report.Facts = append(r.report.Facts, reports.Fact{Name: p.subject.Name + ": results kept by an earlier run",
+				Value: fmt.Sprintf("%d of %d, in %s", len(ends), len(jobs), k.Folder)})
 		}
 	}
 	if len(left) == 0 {
@@ -226,7 +227,8 @@ func (r *stormRun) run(ctx context.Context, p *pool, phase string, jobs []job) (
 		r.cell(p, o)
 		ends = append(ends, o)
 		done++
-		r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: int64(done), Total: int64(len(jobs)), Unit: "jobs", Note: fmt.Sprintf("%s, %s, %s, %s", p.subject.Name, o.Job.Operator, o.Job.DType, o.Job.Form)})
+		r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: int64(done), Total: int64(len(jobs)), Unit: "jobs",
+			Note: fmt.Sprintf("%s, %s, %s, %s", p.subject.Name, o.Job.Operator, o.Job.DType, o.Job.Form)})
 		r.report.Count("jobs", 1)
 		r.report.Count("operations", o.Result.Calls)
 		r.report.Count("values compared", o.Result.Values)
@@ -276,7 +278,8 @@ func (r *stormRun) judge(p *pool, ends []outcome) {
 
 // fault is the check of a job that went wrong.
 func (r *stormRun) fault(p *pool, o outcome) reports.Check {
-	check := reports.Check{Name: o.Job.cell.String(), Subject: p.subject.Name, Verdict: reports.Failed, Seconds: o.Result.Wall, Output: lines.LastLines(o.Result.Stderr, 30)}
+	check := reports.Check{Name: o.Job.cell.String(), Subject: p.subject.Name, Verdict: reports.Failed, Seconds: o.Result.Wall,
+		Output: lines.LastLines(o.Result.Stderr, 30)}
 	where := ""
 	if o.Result.Case != "" && !strings.Contains(o.Result.Text, o.Result.Case) {
 		where = o.Result.Case + ": "

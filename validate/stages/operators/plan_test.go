@@ -38,9 +38,11 @@ func TestEveryEntryRunsInEveryForm(t *testing.T) {
 			t.Errorf("%s", j.cell)
 		}
 	}
-	for operator, single := range map[string][]string{"add float32": forms, "bitwise_not int64": {"out", "shared", "made-elsewhere", "handed-on", "strided", "first-work", "streams"}} {
+	for operator, single := range map[string][]string{"add float32": forms, "bitwise_not int64": {"out", "shared", "made-elsewhere", "handed-on",
+		"strided", "first-work", "streams"}} {
 		all := have[operator]
-		if len(all) != len(single)+2 || !slices.Equal(all[:len(single)], single) || !strings.Contains(all[len(single)], "+") || !strings.HasPrefix(all[len(single)+1], groupPrefix) {
+		if len(all) != len(single)+2 || !slices.Equal(all[:len(single)], single) || !strings.Contains(all[len(single)], "+") ||
+			!strings.HasPrefix(all[len(single)+1], groupPrefix) {
 			t.Errorf("%s: %q", operator, all)
 		}
 	}
@@ -96,7 +98,8 @@ func TestFormsAreThoseOfPython(t *testing.T) {
 	for _, pair := range pairs() {
 		all = append(all, pair[0]+"+"+pair[1])
 	}
-	program := "import sys, forms\nfor name in sys.argv[1:]: forms.parse(name)\nassert set(forms.FORMS) == {n for n in sys.argv[1:] if '+' not in n and ':' not in n}"
+	program := "import sys, forms\nfor name in sys.argv[1:]: forms.parse(name)\nassert set(forms.FORMS) == {n for n in sys.argv[1:] if '+' not in " +
+		"n and ':' not in n}"
 	command := exec.Command(python, append([]string{"-c", program}, all...)...)
 	command.Dir = "python"
 	if output, err := command.CombinedOutput(); err != nil {

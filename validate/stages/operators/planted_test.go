@@ -70,7 +70,8 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 		input.Write(append(line, '\n'))
 	}
 	environment := append(hosts.Environment(root, 7, true), "MPSFORGE_OPERATORS_EXTRA="+planted)
-	found, err := run.Command{Name: built.Python, Args: []string{filepath.Join(scripts, "storm.py"), "--events", "1"}, Env: run.Environment(environment, nil), Stdin: strings.NewReader(input.String())}.Run(t.Context())
+	found, err := run.Command{Name: built.Python, Args: []string{filepath.Join(scripts, "storm.py"), "--events", "1"}, Env: run.Environment(environment,
+		nil), Stdin: strings.NewReader(input.String())}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,8 @@ func (r *stormRun) selected(ctx context.Context, patched *pool) error {
 			if o.Result.CPU != "" {
 				detail += "; alone unlike the CPU: " + o.Result.CPU
 			}
-			r.report.Add(reports.Check{Name: o.Job.cell.String(), Subject: patched.subject.Name, Verdict: reports.Passed, Seconds: o.Result.Wall, Detail: detail})
+			r.report.Add(reports.Check{Name: o.Job.cell.String(), Subject: patched.subject.Name, Verdict: reports.Passed, Seconds: o.Result.Wall,
+				Detail: detail})
 		default:
 			r.skip(o.Job.cell.String(), fmt.Sprintf("%s: %s", o.Result.Status, o.Result.Reason))
 		}

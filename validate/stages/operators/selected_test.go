@@ -22,8 +22,9 @@ func TestOptionsThatNameNothingAreRefused(t *testing.T) {
 		"all exist":   {stage.OperatorOptions{Names: []string{"unfold"}, Forms: []string{"basic", "out+group:matmul"}, DTypes: []string{"float16"}}, nil, ""},
 		"an operator": {stage.OperatorOptions{Names: []string{"unfold", "matmol"}}, ErrNoOperator, `"matmol" (did you mean "matmul"?)`},
 		"a type":      {stage.OperatorOptions{Names: []string{"unfold"}, DTypes: []string{"flaot32"}}, ErrDType, `"flaot32" (did you mean "float32"?)`},
-		"a form":      {stage.OperatorOptions{Names: []string{"unfold"}, Forms: []string{"out+strided+bakward"}}, ErrForm, `"bakward" (did you mean "backward"?)`},
-		"a group":     {stage.OperatorOptions{Names: []string{"unfold"}, Forms: []string{"group:matmol"}}, ErrNoOperator, `form group:matmol: `},
+		"a form": {stage.OperatorOptions{Names: []string{"unfold"}, Forms: []string{"out+strided+bakward"}}, ErrForm,
+			`"bakward" (did you mean "backward"?)`},
+		"a group": {stage.OperatorOptions{Names: []string{"unfold"}, Forms: []string{"group:matmol"}}, ErrNoOperator, `form group:matmol: `},
 	} {
 		err := checkAsked(c.asked, database)
 		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
@@ -38,7 +39,8 @@ func TestRowsOfOperatorsThatNameNothingFail(t *testing.T) {
 		known patches.KnownOperators
 		says  string // nothing: no check
 	}{
-		"all exist": {patches.KnownOperators{NotAlone: map[string]string{"unfold": "R"}, Failures: []patches.OperatorFailure{{Operator: "*", Form: "strided"}, {Operator: "matmul", Form: "basic"}}}, ""},
+		"all exist": {patches.KnownOperators{NotAlone: map[string]string{"unfold": "R"},
+			Failures: []patches.OperatorFailure{{Operator: "*", Form: "strided"}, {Operator: "matmul", Form: "basic"}}}, ""},
 		"not_alone": {patches.KnownOperators{NotAlone: map[string]string{"unfodl": "R"}}, `"unfodl" (did you mean "unfold"?)`},
 		"some":      {patches.KnownOperators{SomeNotAlone: map[string]string{"unfodl": "R"}}, `"unfodl"`},
 		"a failure": {patches.KnownOperators{Failures: []patches.OperatorFailure{{Operator: "matmol", Form: "basic"}}}, `"matmol"`},

@@ -25,8 +25,10 @@ func listing(counts map[string]int) string {
 // coverage is the table of what ran, and how it ended, by type and form.
 func coverage(subject string, entries []entry, ends []outcome, known patches.KnownOperators) reports.Table {
 	table := reports.Table{Title: "coverage, " + subject,
-		Note: "A job is an entry of the operator database with a type and a form, run by several threads at once and compared bit for bit with the same run alone. A job that does not run alone is not a pass. " +
-			"Known failures are counted under what was seen. Not planned: types that Metal does not have, and forms of entries that do not run in the basic form.",
+		Note: "A job is an entry of the operator database with a type and a form, run by several threads at once and compared bit for bit with the " +
+			"same run alone. A job that does not run alone is not a pass. " +
+			"Known failures are counted under what was seen. Not planned: types that Metal does not have, and forms of entries that do not run in " +
+			"the basic form.",
 		Key:     2,
 		Columns: []string{"form", "types", "jobs", "right", "wrong values", "race", "other faults", "of these known", "does not apply", "does not run alone"}}
 	type row struct{ form, dtype string }
@@ -57,7 +59,8 @@ func coverage(subject string, entries []entry, ends []outcome, known patches.Kno
 	order := append([]string{"basic"}, forms...)
 	rows := slices.SortedFunc(maps.Keys(counts), func(a, b row) int {
 		place := func(form string) int { return (slices.Index(order, form) + len(order) + 1) % (len(order) + 1) }
-		return cmp.Or(cmp.Compare(place(a.form), place(b.form)), cmp.Compare(a.form, b.form), cmp.Compare(counts[b]["jobs"], counts[a]["jobs"]), cmp.Compare(a.dtype, b.dtype))
+		return cmp.Or(cmp.Compare(place(a.form), place(b.form)), cmp.Compare(a.form, b.form), cmp.Compare(counts[b]["jobs"], counts[a]["jobs"]),
+			cmp.Compare(a.dtype, b.dtype))
 	})
 	total := map[string]int{}
 	for _, at := range rows {
@@ -134,7 +137,11 @@ func debts(subject string, ends []outcome) []reports.Table {
 		}
 		return o.Result.Partly[0]
 	}))
-	add(grouped("differs from the CPU, "+subject, "Alone, beyond the tolerances of torch.testing and of the entry: not caused by threads, but by the host build or the sources. --operators NAME shows the numbers.", "how", ends, func(o outcome) string { return howUnlike(o.Result.CPU) }))
-	add(grouped("random operators, "+subject, "Two runs alone gave two results. With a generator of one seed they are compared bit for bit; else only their shape, type and magnitude.", "compared by", ends, func(o outcome) string { return o.Result.Random }))
+	add(grouped("differs from the CPU, "+subject,
+		"Alone, beyond the tolerances of torch.testing and of the entry: not caused by threads, but by the host build or the sources. --operators "+
+			"NAME shows the numbers.", "how", ends, func(o outcome) string { return howUnlike(o.Result.CPU) }))
+	add(grouped("random operators, "+subject,
+		"Two runs alone gave two results. With a generator of one seed they are compared bit for bit; else only their shape, type and magnitude.",
+		"compared by", ends, func(o outcome) string { return o.Result.Random }))
 	return tables
 }

@@ -67,7 +67,8 @@ func machoProgram(t *testing.T, cache string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := (&cxx.Builder{Cache: cache, Compiler: compiler}).Build(t.Context(), cxx.Target{Flavour: flavour, Sources: append(sources, cxx.Source{Path: "main.cc", Data: text})})
+	program, err := (&cxx.Builder{Cache: cache, Compiler: compiler}).Build(t.Context(),
+		cxx.Target{Flavour: flavour, Sources: append(sources, cxx.Source{Path: "main.cc", Data: text})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,8 @@ const (
 
 // using is assembly with pointers to a function and into a vtable, in constant data and in other data, beside what they must not be confused with.
 func using(function string) string {
-	return fmt.Sprintf(".text\n.globl _use\n_use: adrp x0, %[1]s@GOTPAGE\nldr x0, [x0, %[1]s@GOTPAGEOFF]\nret\n.data\n.quad 7\n.quad %[1]s\n.quad %[2]s+16\n.quad _use\n", function, vtable)
+	return fmt.Sprintf(".text\n.globl _use\n_use: adrp x0, %[1]s@GOTPAGE\nldr x0, [x0, %[1]s@GOTPAGEOFF]\nret\n.data\n.quad 7\n.quad %[1]s\n.quad "+
+		"%[2]s+16\n.quad _use\n", function, vtable)
 }
 
 // facts are what the program says, by the first word of a line, or by two.
@@ -252,7 +254,8 @@ func imagesAreLed(t *testing.T, baseline string) {
 	old, python := filepath.Join(torch, "libtorch_cpu.dylib"), filepath.Join(torch, "libtorch_python.dylib")
 	own := l.overlayOf(t, slices.DeleteFunc(backendExports(t, old), func(name string) bool { return name == gone }))
 	chained, classic := l.library(t, "chained", using(stream), "-fixup_chains", old), l.library(t, "classic", using(stream), "-no_fixup_chains", old)
-	output, err := exec.CommandContext(t.Context(), machoProgram(t, l.cache), old, own, python, filepath.Join(torch, "libc10.dylib"), chained, "later", classic).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), machoProgram(t, l.cache), old, own, python, filepath.Join(torch, "libc10.dylib"), chained, "later",
+		classic).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
@@ -357,31 +360,38 @@ func TestMachoThatCannotBeLedIsRefused(t *testing.T) {
 		change func(file []byte)
 		why    string
 	}{
-		"an image of another kind":               {"classic", func(file []byte) { file[0] ^= 1 }, "not a 64-bit Mach-O image"},
-		"load commands that end early":           {"classic", func(file []byte) { put(file, 20, binary.LittleEndian.Uint32(file[20:])-8) }, "leads out of the header"},
-		"a load command that is too long":        {"classic", func(file []byte) { put(file, 36, 1<<20) }, "leads out of the header"},
-		"a load command that is too short":       {"classic", func(file []byte) { put(file, 36, 4) }, "leads out of the header"},
-		"more load commands than memory":         {"classic", func(file []byte) { put(file, 20, 1<<30) }, "load commands are not in memory"},
-		"segments over each other":               {"classic", func(file []byte) { put(file, 32+int(binary.LittleEndian.Uint32(file[36:]))+24, 0) }, "overlap"},
-		"a segment larger than its memory":       {"classic", func(file []byte) { put(file, command(file, segment64)+48+4, 1) }, "larger than its memory"},
-		"pointers that arm64e signs":             {"classic", func(file []byte) { file[8] = 2 }, "signed pointer of arm64e"},
-		"no word of how it is bound":             {"classic", func(file []byte) { put(file, command(file, dyldInfo), 0x7f) }, "does not say how it is bound"},
-		"opcodes in code":                        {"classic", func(file []byte) { put(file, command(file, dyldInfo)+16, 64) }, "outside of __LINKEDIT"},
-		"opcodes that end in the middle":         {"classic", func(file []byte) { put(file, command(file, dyldInfo)+20, 3) }, "a name does not end"},
-		"a segment that is not there":            {"classic", func(file []byte) { opcodes(file, 0x7f, 0) }, "a segment that is not there"},
-		"a pointer in code":                      {"classic", func(file []byte) { opcodes(file, 0x51, 0x70, 0, 0x90) }, "outside of the image's data"},
-		"a pointer behind its data":              {"classic", func(file []byte) { opcodes(file, 0x72, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x90) }, "outside of the image's data"},
-		"an opcode of no meaning":                {"classic", func(file []byte) { opcodes(file, 0xf0) }, "unknown binding opcode"},
-		"chains outside of the image":            {"chained", func(file []byte) { put(file, command(file, chainedFixups)+8, 1<<30) }, "outside of __LINKEDIT"},
-		"chains of another version":              {"chained", func(file []byte) { put(file, tables(file, 0), 9) }, "unknown version"},
-		"an import's name outside of its table":  {"chained", func(file []byte) { put(file, tables(file, 8), 0xfffffe01) }, "ends early"},
-		"an import that is not there":            {"chained", func(file []byte) { copy(file[dataOf(t, file)+8:], []byte{0xff, 0xff, 0xff}) }, "an import that is not there"},
-		"chains of signed pointers":              {"chained", signChains, "pointers of form 1"},
-		"symbols outside of the file":            {"old", func(file []byte) { put(file, command(file, symbolTable)+8, 1<<30) }, "symbols are outside of __LINKEDIT"},
-		"more symbols than the file":             {"old", func(file []byte) { put(file, command(file, symbolTable)+12, 1<<28) }, "symbols are outside of __LINKEDIT"},
-		"symbols' names outside of the file":     {"old", func(file []byte) { put(file, command(file, symbolTable)+16, 1<<30) }, "symbols' names are outside of __LINKEDIT"},
-		"a copy without symbols":                 {"old", func(file []byte) { put(file, command(file, symbolTable)+12, 0) }, "exports nothing of the backend"},
-		"initializers that dyld has run already": {"own", func(file []byte) { file[bytes.Index(file, []byte("__mpsforge_init"))+64] = 9 }, "has run initializers"},
+		"an image of another kind": {"classic", func(file []byte) { file[0] ^= 1 }, "not a 64-bit Mach-O image"},
+		"load commands that end early": {"classic", func(file []byte) { put(file, 20, binary.LittleEndian.Uint32(file[20:])-8) },
+			"leads out of the header"},
+		"a load command that is too long":  {"classic", func(file []byte) { put(file, 36, 1<<20) }, "leads out of the header"},
+		"a load command that is too short": {"classic", func(file []byte) { put(file, 36, 4) }, "leads out of the header"},
+		"more load commands than memory":   {"classic", func(file []byte) { put(file, 20, 1<<30) }, "load commands are not in memory"},
+		"segments over each other":         {"classic", func(file []byte) { put(file, 32+int(binary.LittleEndian.Uint32(file[36:]))+24, 0) }, "overlap"},
+		"a segment larger than its memory": {"classic", func(file []byte) { put(file, command(file, segment64)+48+4, 1) }, "larger than its memory"},
+		"pointers that arm64e signs":       {"classic", func(file []byte) { file[8] = 2 }, "signed pointer of arm64e"},
+		"no word of how it is bound":       {"classic", func(file []byte) { put(file, command(file, dyldInfo), 0x7f) }, "does not say how it is bound"},
+		"opcodes in code":                  {"classic", func(file []byte) { put(file, command(file, dyldInfo)+16, 64) }, "outside of __LINKEDIT"},
+		"opcodes that end in the middle":   {"classic", func(file []byte) { put(file, command(file, dyldInfo)+20, 3) }, "a name does not end"},
+		"a segment that is not there":      {"classic", func(file []byte) { opcodes(file, 0x7f, 0) }, "a segment that is not there"},
+		"a pointer in code":                {"classic", func(file []byte) { opcodes(file, 0x51, 0x70, 0, 0x90) }, "outside of the image's data"},
+		"a pointer behind its data": {"classic", func(file []byte) { opcodes(file, 0x72, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x90) },
+			"outside of the image's data"},
+		"an opcode of no meaning":               {"classic", func(file []byte) { opcodes(file, 0xf0) }, "unknown binding opcode"},
+		"chains outside of the image":           {"chained", func(file []byte) { put(file, command(file, chainedFixups)+8, 1<<30) }, "outside of __LINKEDIT"},
+		"chains of another version":             {"chained", func(file []byte) { put(file, tables(file, 0), 9) }, "unknown version"},
+		"an import's name outside of its table": {"chained", func(file []byte) { put(file, tables(file, 8), 0xfffffe01) }, "ends early"},
+		"an import that is not there": {"chained", func(file []byte) { copy(file[dataOf(t, file)+8:], []byte{0xff, 0xff, 0xff}) },
+			"an import that is not there"},
+		"chains of signed pointers": {"chained", signChains, "pointers of form 1"},
+		"symbols outside of the file": {"old", func(file []byte) { put(file, command(file, symbolTable)+8, 1<<30) },
+			"symbols are outside of __LINKEDIT"},
+		"more symbols than the file": {"old", func(file []byte) { put(file, command(file, symbolTable)+12, 1<<28) },
+			"symbols are outside of __LINKEDIT"},
+		"symbols' names outside of the file": {"old", func(file []byte) { put(file, command(file, symbolTable)+16, 1<<30) },
+			"symbols' names are outside of __LINKEDIT"},
+		"a copy without symbols": {"old", func(file []byte) { put(file, command(file, symbolTable)+12, 0) }, "exports nothing of the backend"},
+		"initializers that dyld has run already": {"own", func(file []byte) { file[bytes.Index(file, []byte("__mpsforge_init"))+64] = 9 },
+			"has run initializers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forged := l.changed(t, images[c.image], "forged.dylib", c.change)
@@ -460,7 +470,8 @@ func refused(t *testing.T, program, why string, args ...string) {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	failed := (*exec.ExitError)(nil)
-	if said := facts(string(output)); !errors.As(err, &failed) || failed.ExitCode() != 1 || !strings.Contains(string(output), why) || said["after that"] != "nothing changed" {
+	if said := facts(string(output)); !errors.As(err, &failed) || failed.ExitCode() != 1 || !strings.Contains(string(output), why) ||
+		said["after that"] != "nothing changed" {
 		t.Errorf("%v, expected %q in\n%s", err, why, output)
 	}
 }
@@ -524,7 +535,8 @@ func TestMachoGlueLinksForMacOS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, symbol := range []string{"__ZN8mpsforge7overlay9RebindingC1ERKNSt3__112basic_stringIcNS2_11char_traitsIcEENS2_9allocatorIcEEEE", "__ZNK8mpsforge7overlay9Rebinding5applyEv"} {
+	for _, symbol := range []string{"__ZN8mpsforge7overlay9RebindingC1ERKNSt3__112basic_stringIcNS2_11char_traitsIcEENS2_9allocatorIcEEEE",
+		"__ZNK8mpsforge7overlay9Rebinding5applyEv"} {
 		if _, defined := image.Defined[symbol]; !defined {
 			t.Errorf("%s is not there", symbol)
 		}

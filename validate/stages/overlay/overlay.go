@@ -89,7 +89,8 @@ func install(ctx context.Context, env *stage.Env, report *reports.Stage) (instal
 		return installed{}, err
 	}
 	dir := filepath.Join(patched.Dir, "overlay")
-	wheel, stamp, err := overlay.Write(overlay.Options{Patched: patched, Stock: stock, TorchVersion: builder.Torch.VersionFile(), Checkout: source.Dir, Dir: dir})
+	wheel, stamp, err := overlay.Write(overlay.Options{Patched: patched, Stock: stock, TorchVersion: builder.Torch.VersionFile(), Checkout: source.Dir,
+		Dir: dir})
 	if err != nil {
 		return installed{}, err
 	}
@@ -120,10 +121,13 @@ func (i installed) answers(ctx context.Context, report *reports.Stage) error {
 			kernels += by[status.Library]
 		}
 		check.Verdict = reports.Passed
-		check.Detail = fmt.Sprintf("hooks, allocator, guard, fallback and %d kernels are the overlay's, with %d patches; symbols that lead to it: %d, pointers of loaded images: %d", kernels, len(status.Patches), status.Symbols, total(status.Rebound))
+		check.Detail = fmt.Sprintf(
+			"hooks, allocator, guard, fallback and %d kernels are the overlay's, with %d patches; symbols that lead to it: %d, "+
+				"pointers of loaded images: %d", kernels, len(status.Patches), status.Symbols, total(status.Rebound))
 	}
 	report.Add(check)
-	traps := reports.Check{Name: "traps", Subject: "overlay", Verdict: reports.Passed, Detail: fmt.Sprintf("functions of the old copy with a trap: %d; left out, as mpsforge's own: %s", i.Traps, strings.Join(i.LeftOut, ", "))}
+	traps := reports.Check{Name: "traps", Subject: "overlay", Verdict: reports.Passed,
+		Detail: fmt.Sprintf("functions of the old copy with a trap: %d; left out, as mpsforge's own: %s", i.Traps, strings.Join(i.LeftOut, ", "))}
 	if len(i.LeftOut) > mostLeftOut || i.Traps == 0 {
 		traps.Verdict = reports.Failed
 	}
@@ -142,7 +146,8 @@ func total(counts map[string]int) (sum int) {
 var sample = stage.Options{
 	Python:    stage.PythonOptions{Only: "^(basic|training|explicit-streams|hand-over|spawn)$", Repeat: 1},
 	Operators: stage.OperatorOptions{Names: []string{"addmm", "cumsum", "native_layer_norm", "nn.functional.conv2d"}, Forms: []string{"backward", "handed-on"}},
-	Upstream:  stage.UpstreamOptions{Tests: `^test_mps:(TestMPS\.test_(add|batch_norm|copy_cast_no_leak|event_).*|TestMetalLibrary\..*|TestFallbackWarning\..*)`},
+	Upstream: stage.UpstreamOptions{
+		Tests: `^test_mps:(TestMPS\.test_(add|batch_norm|copy_cast_no_leak|event_).*|TestMetalLibrary\..*|TestFallbackWarning\..*)`},
 }
 
 // run runs a stage over the overlay, and takes over what it found.

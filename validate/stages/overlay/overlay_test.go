@@ -32,7 +32,8 @@ func over(t *testing.T, env stage.Env, check *reports.Check, end error) (given s
 
 func TestStagesRunOnTheOverlaysPython(t *testing.T) {
 	given, _ := over(t, stage.Env{Options: stage.Options{Artifacts: "left", Python: stage.PythonOptions{Stock: "other"}}}, nil, nil)
-	if p := given.Python; p.Interpreter != "trapped/python3" || p.Stock != "" || !slices.Equal(p.Environment, []string{"A=b"}) || !given.Quick || given.Artifacts != "left/overlay" {
+	if p := given.Python; p.Interpreter != "trapped/python3" || p.Stock != "" || !slices.Equal(p.Environment, []string{"A=b"}) || !given.Quick ||
+		given.Artifacts != "left/overlay" {
 		t.Errorf("the stage was given %+v", given.Options)
 	}
 }

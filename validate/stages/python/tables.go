@@ -33,7 +33,8 @@ func tables(all []pytests.Job, patched, stock *pytests.Subject) []reports.Table 
 
 // basicTable is that of the field report on real models: operations, errors and speed.
 func basicTable(all []pytests.Job) reports.Table {
-	table := reports.Table{Title: "Basic and stress tests", Columns: []string{"test", "subject", "config", "operations", "errors", "wrong values", "ops/s", "result"}}
+	table := reports.Table{Title: "Basic and stress tests", Columns: []string{"test", "subject", "config", "operations", "errors", "wrong values",
+		"ops/s", "result"}}
 	found := pytests.JobsWhere(all, func(o pytests.Job) bool { return o.Test.Section == pytests.BasicSection })
 	var done []string
 	for _, o := range found {
@@ -51,7 +52,8 @@ func basicTable(all []pytests.Job) reports.Table {
 		for _, one := range same {
 			operations, wrong, errors = operations+one.Counted.Operations, wrong+one.Counted.Wrong, errors+len(one.Counted.Errors)
 		}
-		table.Rows = append(table.Rows, []string{o.Test.Name, o.Subject.Name, config, fmt.Sprint(operations), fmt.Sprint(errors), fmt.Sprint(wrong), pytests.SpeedCell(same), pytests.VerdictCell(same)})
+		table.Rows = append(table.Rows, []string{o.Test.Name, o.Subject.Name, config, fmt.Sprint(operations), fmt.Sprint(errors), fmt.Sprint(wrong),
+			pytests.SpeedCell(same), pytests.VerdictCell(same)})
 	}
 	return table
 }
@@ -109,7 +111,8 @@ func stockTable(all []pytests.Job, patched, stock *pytests.Subject) reports.Tabl
 			})
 		}
 		for _, threads := range pytests.ThreadCounts(on(stock, 0)) {
-			table.Rows = append(table.Rows, []string{t.Name, fmt.Sprint(threads), pytests.VerdictCell(on(stock, threads)), pytests.VerdictCell(on(patched, threads))})
+			table.Rows = append(table.Rows, []string{t.Name, fmt.Sprint(threads), pytests.VerdictCell(on(stock, threads)),
+				pytests.VerdictCell(on(patched, threads))})
 		}
 	}
 	return table
@@ -117,7 +120,8 @@ func stockTable(all []pytests.Job, patched, stock *pytests.Subject) reports.Tabl
 
 // coldTable shows what a warm-up would hide.
 func coldTable(all []pytests.Job) reports.Table {
-	table := reports.Table{Title: "Cold and warm", Note: "Warm: one thread has used everything once before. No other test warms up.", Columns: []string{"test", "subject", "threads", "cold", "warm"}}
+	table := reports.Table{Title: "Cold and warm", Note: "Warm: one thread has used everything once before. No other test warms up.",
+		Columns: []string{"test", "subject", "threads", "cold", "warm"}}
 	found := pytests.JobsWhere(all, func(o pytests.Job) bool { return o.Test.Section == pytests.ColdSection })
 	var done []string
 	for _, o := range found {

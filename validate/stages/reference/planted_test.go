@@ -61,16 +61,22 @@ const (
 var faults = []fault{
 	{name: "guard: no order at entry", file: "pool/guard.cc",
 		old: "if (needed.empty()) return;", new: "return;",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* and the write by dispatch pool_increment, .* on queue stream 2, `}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* and the write by dispatch pool_increment, .* on queue stream 2, `}},
 	{name: "guard: no record of writes", file: "pool/guard.cc",
 		old: "block.written = stamp;", new: "",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
 	{name: "guard: no record of uses", file: "pool/guard.cc",
 		old: "raise(block.used, stamp);", new: "",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread B, and the write by dispatch pool_fill, .* encoded by thread C$`}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread B, and the write by dispatch pool_fill, .* ` +
+				`encoded by thread C$`}},
 	{name: "guard: a write waits for the last write only", file: "pool/guard.cc",
 		old: "for (const auto& [id, position] : block.used) raise(needed, {id, position});", new: "",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread A, and the write by dispatch pool_fill, .* encoded by thread C$`}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread A, and the write by dispatch pool_fill, .* ` +
+				`encoded by thread C$`}},
 	{name: "guard: the other stream is not closed", file: "pool/guard.cc",
 		old: "other.run([&, position = position] { other.close_up_to(position); });", new: "(void)other, (void)position;",
 		want: sighting{kind: stuck, text: `; 2: lock wait; 1: .*; 5: lock wait$`}},
@@ -79,7 +85,8 @@ var faults = []fault{
 		want: sighting{kind: script.Model, text: `^a wait is committed before its signal: for event stream 1 value 1, now 0`}},
 	{name: "guard: waits are noted, not encoded", file: "pool/stream.cc",
 		old: "backend_.metal.encode_wait(buffer, other.event_.get(), position);", new: "(void)buffer;",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* on queue stream 0, .* and the write by dispatch pool_increment, `}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* on queue stream 0, .* and the write by dispatch pool_increment, `}},
 	{name: "guard: what was seen is not noted", file: "pool/stream.cc",
 		old: "seen_[other.id_] = position;", new: "",
 		want: sighting{kind: unmet, text: `^A, line 11: is 10, not 1$`}},
@@ -88,13 +95,20 @@ var faults = []fault{
 		want: sighting{kind: unmet, text: `^A, line 9: is 0, not 6$`}},
 	{name: "guard: no lock", file: "pool/guard.cc",
 		old: "while (!block.lock.may_enter(ticket, hold.writes)) {", new: "while (false) {",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_add, .* encoded by thread B, and the write by dispatch pool_increment, .* encoded by thread A$`}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_add, .* encoded by thread B, and the write by dispatch pool_increment, ` +
+				`.* encoded by thread A$`}},
 	{name: "guard: a birth does not wait for guards in flight", file: "pool/announcements.cc",
 		old: "ended_.wait(lock);", new: "break;",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* on queue stream 0, .* and the write by dispatch pool_fill, .* on queue stream 1, `}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* on queue stream 0, .* and the write by dispatch pool_fill, .* ` +
+				`on queue stream 1, `}},
 	{name: "guard: announced after the look for a second stream", file: "pool/guard.cc",
-		old: "first.announced_ = announcements.announce();\n  const bool several = announcements.several();", new: "const bool several = announcements.several();\n  sync::point(\"the store comes late\");\n  first.announced_ = announcements.announce();",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* on queue stream [01], .* and the write by dispatch pool_increment, .* on queue stream [01], `}},
+		old: "first.announced_ = announcements.announce();\n  const bool several = announcements.several();",
+		new: "const bool several = announcements.several();\n  sync::point(\"the store comes late\");\n  first.announced_ = announcements.announce();",
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* on queue stream [01], .* and the write by dispatch ` +
+				`pool_increment, .* on queue stream [01], `}},
 	{name: "guard: on a queue it takes part", file: "pool/guard.cc",
 		old: "on_queue_(Stream::here() != nullptr)", new: "on_queue_(false)",
 		want: sighting{kind: script.Deadlock, text: `thread A is in serial_sync on serial queue stream 2, held by thread B`}},
@@ -106,7 +120,8 @@ var faults = []fault{
 		want: sighting{kind: stuck, text: `for-buffer wait.* for-buffer wait`}},
 	{name: "guard: an outer guard is not resumed", file: "pool/guard.cc",
 		old: "if (!suspended_.empty()) enter(suspended_);", new: "",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
 	{name: "guard: an outer guard on another stream counts as cover", file: "pool/guard.cc",
 		old: "if (hold && &guard->stream_ == &stream_) same_stream = hold;", new: "if (hold) same_stream = hold;",
 		want: sighting{kind: unmet, text: `^main, line 8: is 102, not 112$`}},
@@ -115,10 +130,12 @@ var faults = []fault{
 		want: sighting{kind: stuck, text: `for-buffer wait`}},
 	{name: "guard: suspended without a record", file: "pool/guard.cc",
 		old: "guard->drop_all(guard->stream_.enqueued(), false);", new: "guard->drop_all(0, false);",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
 	{name: "guard: not resumed after Python", file: "pool/guard.cc",
 		old: "const Blocking gil(pool.config);\n  enter(group);", new: "for (Guard* guard : group) guard->active_ = true;",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_increment, .* and the write by dispatch pool_increment, `}},
 	{name: "guard: the CPU's kernel runs inside a guard", file: "pool/pool.cc",
 		old: "int fallback(mpsforge_pool*, const mpsforge_pool_use*, size_t, mpsforge_metal_function function,\n" +
 			"             void* context) noexcept {\n  return guarded([&] { function(context); });",
@@ -214,10 +231,14 @@ var faults = []fault{
 		want: sighting{kind: script.Deadlock, text: `thread A is in event_wait, for event stream 1 value 2, now 0, signalled by nobody committed; the GPU, `}},
 	{name: "memory: other streams' uses are ignored", file: "pool/memory.cc",
 		old: "if (completed[id] >= position || (own && !for_cpu && id == stream.id())) continue;", new: "continue;",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread B, and the write by dispatch pool_fill, .* encoded by thread A$`}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* encoded by thread B, and the write by dispatch pool_fill, .* ` +
+				`encoded by thread A$`}},
 	{name: "memory: the owner's use is not noted at the free", file: "pool/memory.cc",
 		old: "raise(block->used, {block->owner, streams_.enqueued(block->owner)});", new: "",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* encoded by thread (A|main), and the write by dispatch pool_fill, .* encoded by thread (A|main)$`}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the write by dispatch pool_fill, .* encoded by thread (A|main), and the write by dispatch ` +
+				`pool_fill, .* encoded by thread (A|main)$`}},
 	{name: "memory: record_stream is ignored", file: "pool/memory.cc",
 		old: "block->recorded.insert(stream);", new: "(void)block, (void)stream;",
 		want: sighting{kind: unmet, text: `^main, line 18: is 5, not 4$`}},
@@ -228,7 +249,8 @@ var faults = []fault{
 		old: "for (const Fences::Work& work : fences_.all()) raise(block->used, {work.stream, work.position});", new: "",
 		want: sighting{kind: unmet, text: `^main, line 13: is 4, not 3$`}},
 	{name: "handlers are attached while an encoder is open", file: "pool/stream.cc",
-		old: "handlers_.push_back(std::move(function));\n", new: "handlers_.push_back(function);\n    attach_handlers();\n    handlers_.push_back(std::move(function));\n",
+		old:  "handlers_.push_back(std::move(function));\n",
+		new:  "handlers_.push_back(function);\n    attach_handlers();\n    handlers_.push_back(std::move(function));\n",
 		want: sighting{kind: script.Violation, text: `^completed handler added while a command encoder is open`}},
 	{name: "matrix kernels are encoded without the lock", file: "pool/operators.cc",
 		old: "const sync::Lock lock(pool_.encode_lock);", new: "",
@@ -250,7 +272,9 @@ var faults = []fault{
 		want: sighting{kind: stuck, text: `; 2: notified lock lock wait; 1: notified sleep lock; 3: lock$`}},
 	{name: "an event waits for no stream", file: "pool/events.cc",
 		old: "stream.run([&] { stream.order_after(streams_.at(record->stream), record->position); });", new: "",
-		want: sighting{kind: script.Race, text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* on queue stream 2, .* and the write by dispatch pool_fill, .* on queue stream 1, `}},
+		want: sighting{kind: script.Race,
+			text: `buffer tensor: nothing orders the read by dispatch pool_copy, .* on queue stream 2, .* and the write by dispatch pool_fill, .* ` +
+				`on queue stream 1, `}},
 	{name: "a record does not commit", file: "pool/events.cc",
 		old: "stream.close();\n    record.position = stream.committed();", new: "record.position = stream.enqueued();",
 		want: sighting{kind: script.Model, text: `^a wait is committed before its signal: for event stream 1 value 1, now 0`}},
@@ -270,7 +294,8 @@ var faults = []fault{
 		old: "order_->forget(actor);", new: "",
 		want: sighting{kind: missing, text: `^a race in \d+ of 1000 runs only$`}},
 	{name: "engine: completion tells a waiting thread nothing", file: "metal/command_buffer.cc",
-		old: "if (!device().block(lock, queue->changed, thread, what, done)) return;\n  saw_end(*thread);", new: "device().block(lock, queue->changed, thread, what, done);",
+		old:  "if (!device().block(lock, queue->changed, thread, what, done)) return;\n  saw_end(*thread);",
+		new:  "device().block(lock, queue->changed, thread, what, done);",
 		want: sighting{kind: script.Race, text: `buffer b: nothing orders the read by cpu_read, thread A, and the write by fill, `}},
 	{name: "engine: a queue holds any number of command buffers", file: "metal/queue.cc",
 		old: "[&] { return uncompleted_ < limit; }", new: "[&] { return limit > 0; }",
@@ -485,7 +510,8 @@ func TestPlantedFaultIsNotFoundByAnotherFailure(t *testing.T) {
 		return err
 	}
 	const race = `{"runs":3,"runs_with":{"race":3},"findings":[{"kind":"race","message":"race on bytes 0 to 64 of buffer b: nothing orders"}]}`
-	const violation = `{"runs":3,"runs_with":{"violation":3},"findings":[{"kind":"violation","signature":3,"message":"commit an already committed command buffer"}]}`
+	const violation = `{"runs":3,"runs_with":{"violation":3},"findings":[{"kind":"violation","signature":3,"message":"commit an already committed ` +
+		`command buffer"}]}`
 	const value = `{"runs":3,"failures":[{"text":"main, line 4: is 5, not 6"}]}`
 	const waits = `{"stuck":true,"failures":[{"text":"the run is stuck: every thread waits: 0: lock"}]}`
 	const late = `{"stuck":true,"failures":[{"text":"the run is stuck: every thread waits"}]}`
@@ -500,10 +526,12 @@ func TestPlantedFaultIsNotFoundByAnotherFailure(t *testing.T) {
 		problem string // empty: found
 	}{
 		{"the race", racy, corpus.Clean, race, nil, ""},
-		{"a race on another buffer", sighting{kind: script.Race, text: "buffer d:"}, corpus.Clean, race, nil, "but unexpected race: race on bytes 0 to 64 of buffer b"},
+		{"a race on another buffer", sighting{kind: script.Race, text: "buffer d:"}, corpus.Clean, race, nil,
+			"but unexpected race: race on bytes 0 to 64 of buffer b"},
 		{"a violation for a race", racy, corpus.Clean, violation, nil, "but unexpected violation"},
 		{"the violation", sighting{kind: script.Violation, signature: 3, text: "already committed"}, corpus.Clean, violation, nil, ""},
-		{"a violation of another signature", sighting{kind: script.Violation, signature: 4, text: "already committed"}, corpus.Clean, violation, nil, "but unexpected violation"},
+		{"a violation of another signature", sighting{kind: script.Violation, signature: 4, text: "already committed"}, corpus.Clean, violation, nil,
+			"but unexpected violation"},
 		{"the wrong value", sighting{kind: unmet, text: "line 4: is 5, not 6"}, corpus.Clean, value, nil, ""},
 		{"a wrong value elsewhere", sighting{kind: unmet, text: "line 9: "}, corpus.Clean, value, nil, "but main, line 4: is 5, not 6"},
 		{"a wrong value for a race", racy, corpus.Clean, value, nil, "but main, line 4"},

@@ -89,7 +89,8 @@ func TestFailureNamesTheCommandThatShowsItAgain(t *testing.T) {
 		{search: 9, deviations: 2}: "mpsforge metal run --schedule \"\" ",
 	} {
 		problem, _, findings := runProgram(t.Context(), c, text, corpus.Clean, runs)
-		if len(findings) != 1 || findings[0].Kind != "race" || !strings.Contains(findings[0].First, "cpu_read") || !strings.Contains(findings[0].Second, "fill") {
+		if len(findings) != 1 || findings[0].Kind != "race" || !strings.Contains(findings[0].First, "cpu_read") || !strings.Contains(findings[0].Second,
+			"fill") {
 			t.Errorf("%+v: findings %+v", runs, findings)
 		}
 		_, command, _ := strings.Cut(problem, "to see it again: ")

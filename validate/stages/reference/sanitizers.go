@@ -73,7 +73,8 @@ func checkEngineSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Comp
 	return checks
 }
 
-func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s cxx.Sanitizer, programs []sanitizedProgram) (verdict reports.Verdict, detail, output string) {
+func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s cxx.Sanitizer, programs []sanitizedProgram) (verdict reports.Verdict,
+	detail, output string) {
 	sources, err := engineSources()
 	if err != nil {
 		return reports.Failed, err.Error(), ""

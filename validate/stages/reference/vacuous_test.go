@@ -56,7 +56,8 @@ type effort struct {
 // The long form does what the quick one does, too: a death later on takes all of a process's findings with it.
 var (
 	quick = effort{[]way{{"drawn", "1", "100", "0", "0", "3000"}, {"search", "1", "500", "1", "0", "3000"}}, way{"free", "1", "10", "0", "200", "3000"}}
-	long  = effort{slices.Concat(quick.scheduled, []way{{"drawn", "1", "5000", "0", "0", "3000"}, {"search", "1", "50000", "2", "0", "3000"}}), way{"free", "1", "100", "0", "200", "3000"}}
+	long  = effort{slices.Concat(quick.scheduled, []way{{"drawn", "1", "5000", "0", "0", "3000"}, {"search", "1", "50000", "2", "0", "3000"}}),
+		way{"free", "1", "100", "0", "200", "3000"}}
 )
 
 // vacuous reports whether a clean program has ordering calls, and stays clean whichever of them is left out: then it does not
@@ -129,7 +130,8 @@ const longOnly = "noticed in the long form only"
 // some minutes.
 func TestNoOrderingCallOfAProgramIsVacuous(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIP in the short form: each program is run once for each of its calls; go test -run '^TestNoOrderingCallOfAProgramIsVacuous$' ./validate/stages/reference")
+		t.Skip("SKIP in the short form: each program is run once for each of its calls; go test -run '^TestNoOrderingCallOfAProgramIsVacuous$' " +
+			"./validate/stages/reference")
 	}
 	engine, effort := soundEngine(t), quick
 	inLong := os.Getenv("MPSFORGE_VACUOUS") == "long"

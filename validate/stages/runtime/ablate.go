@@ -80,7 +80,8 @@ func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.
 	}
 	table := r.without()
 	for f, flavour := range r.flavours() {
-		if noticing := a.noticing(); r.env.Quick && f > 0 && len(noticing)+len(a.named) > 0 { // a further flavour is for what the trailer names and has not noticed
+		// a further flavour is for what the trailer names and has not noticed
+		if noticing := a.noticing(); r.env.Quick && f > 0 && len(noticing)+len(a.named) > 0 {
 			table = slices.DeleteFunc(table, func(s scenario) bool { return slices.Contains(noticing, s.Name) || !slices.Contains(a.named, s.Name) })
 		}
 		if len(table) == 0 {
@@ -127,7 +128,8 @@ func (r *stageRun) withoutIn(ctx context.Context, a *ablation, table []scenario,
 		r.mutex.Lock()
 		defer r.mutex.Unlock()
 		ends[s.Name] = end
-		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(table) + len(ends)), Total: int64(len(r.flavours()) * len(table)), Unit: "scenarios", Note: s.Name})
+		r.env.Sink.Emit(events.StepProgress{Step: r.step, Done: int64(f*len(table) + len(ends)), Total: int64(len(r.flavours()) * len(table)),
+			Unit: "scenarios", Note: s.Name})
 		return nil
 	}); err != nil {
 		return err
@@ -244,7 +246,8 @@ func (a *ablation) judge(check *reports.Check) {
 		seen = append(seen, fmt.Sprintf("%s (%s)", noticing[i], cmp.Or(o.Signature, string(o.Kind))))
 	}
 	say("fail without it: ", seen)
-	say("fail, but for want of what was left out with it: ", slices.DeleteFunc(slices.Clone(a.others), func(name string) bool { return slices.Contains(noticing, name) }))
+	say("fail, but for want of what was left out with it: ", slices.DeleteFunc(slices.Clone(a.others),
+		func(name string) bool { return slices.Contains(noticing, name) }))
 	check.Detail = strings.Join(said, "; ")
 	if len(a.leftOut) > 0 {
 		check.Detail += fmt.Sprintf(" (left out with it: %s)", strings.Join(a.leftOut, ", "))

@@ -64,9 +64,11 @@ func newStandIn(t *testing.T, ablate ...string) *standIn {
 		identity.Patches = append(identity.Patches, p.Name)
 	}
 	cache := t.TempDir()
-	env := &stage.Env{Sink: events.OrDiscard(nil), Identity: identity, Kept: &kept.Run{Cache: cache, Stage: "runtime"}, Options: stage.Options{Series: series, Quick: true, Seed: 7, Cache: cache, Artifacts: t.TempDir(),
-		Host: stage.HostOptions{Ablate: ablate, Flavours: []builds.Flavour{builds.Plain}}}}
-	s.r = &stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: &host.Root{}, Torch: &host.Torch{}}, build: s.build, sources: s, stage: &reports.Stage{Name: "runtime"}, step: "verify runtime",
+	env := &stage.Env{Sink: events.OrDiscard(nil), Identity: identity, Kept: &kept.Run{Cache: cache, Stage: "runtime"},
+		Options: stage.Options{Series: series, Quick: true, Seed: 7, Cache: cache, Artifacts: t.TempDir(),
+			Host: stage.HostOptions{Ablate: ablate, Flavours: []builds.Flavour{builds.Plain}}}}
+	s.r = &stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: &host.Root{}, Torch: &host.Torch{}}, build: s.build, sources: s,
+		stage: &reports.Stage{Name: "runtime"}, step: "verify runtime",
 		patched: map[builds.Flavour]*host.Build{}, shared: &shared{failed: map[string]bool{}},
 		table: []scenario{
 			{Name: "one", Patches: []string{"locks"}, Stock: process.StockLives, Iterations: 1},
@@ -216,7 +218,8 @@ func TestAblationIsJudged(t *testing.T) {
 			reports.Passed, "fail without it: two (wrong values)"},
 		"the scenario of a patch that is left out with it notices": {"idle", func(s *standIn) {
 			s.r.env.Quick, s.with["idle"], s.fails["without queues, idle: two"] = false, []string{"queues"}, wrongValue
-		}, reports.Failed, "nothing notices that it is left out: give it a scenario, or take it out of the series; fail, but for want of what was left out with it: two (left out with it: queues)"},
+		}, reports.Failed, "nothing notices that it is left out: give it a scenario, or take it out of the series; fail, but for want of what was " +
+			"left out with it: two (left out with it: queues)"},
 		"its own scenario notices, with another patch left out": {"locks", func(s *standIn) {
 			s.with["locks"], s.fails["without locks, queues: one"] = []string{"queues"}, wrongValue
 		}, reports.Passed, "fail without it: one (wrong values) (left out with it: queues)"},
@@ -255,7 +258,8 @@ func TestAblationNamesSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	cells := s.ablations()[0].Cells
-	if len(cells) != 2 || cells[0].Path != "three, tsan" || cells[0].Outcome != reports.OutcomeWrongValues || cells[1].Path != "two, plain" || cells[1].Signature != "5 second-encoder" {
+	if len(cells) != 2 || cells[0].Path != "three, tsan" || cells[0].Outcome != reports.OutcomeWrongValues || cells[1].Path != "two, plain" ||
+		cells[1].Signature != "5 second-encoder" {
 		t.Errorf("%+v", cells)
 	}
 	if ran := s.processes(); slices.Contains(ran, "without queues, tsan: two 1") || !slices.Contains(ran, "without queues, tsan: three 1") {
@@ -294,10 +298,12 @@ func TestAblationWhoseSourcesDoNotCompile(t *testing.T) {
 		t.Errorf("built %q, want %q", s.built, want)
 	}
 	checks := s.ablations()
-	if len(checks) != 2 || checks[0].Verdict != reports.Failed || !strings.Contains(checks[0].Detail, "cannot be judged: the series without locks, queues, slots, idle: the sources do not compile: a.mm:1") {
+	if len(checks) != 2 || checks[0].Verdict != reports.Failed || !strings.Contains(checks[0].Detail,
+		"cannot be judged: the series without locks, queues, slots, idle: the sources do not compile: a.mm:1") {
 		t.Errorf("%+v", checks)
 	}
-	if want := "fail without it: two (wrong values), three (wrong values) (left out with it: slots, idle)"; checks[1].Verdict != reports.Passed || checks[1].Detail != want {
+	if want := "fail without it: two (wrong values), three (wrong values) (left out with it: slots, idle)"; checks[1].Verdict != reports.Passed ||
+		checks[1].Detail != want {
 		t.Errorf("%+v", checks[1])
 	}
 }

@@ -88,7 +88,9 @@ func BenchmarkInstructions(b *testing.B) {
 			four := patched.count("count-guard-4", guards, guards)
 			row("guard of four buffers", four, nil)
 			table.WriteString("\nWhere the instructions of a guard of four buffers are:\n")
-			for _, function := range slices.SortedFunc(maps.Keys(four.functions), func(x, y string) int { return cmp.Compare(four.functions[y], four.functions[x]) }) {
+			for _, function := range slices.SortedFunc(maps.Keys(four.functions), func(x, y string) int {
+				return cmp.Compare(four.functions[y], four.functions[x])
+			}) {
 				if share := four.functions[function]; share >= 10 {
 					fmt.Fprintf(table, "%10.0f  %s\n", share, function)
 				}
@@ -142,7 +144,8 @@ func (c *counter) count(scenario string, iterations int, units float64) counts {
 	out := filepath.Join(c.b.TempDir(), "callgrind")
 	one := hostRun{built: c.built, tools: c.root, scenario: scenario, threads: 1, iterations: iterations, seed: 1, limit: process.Patient,
 		under: []string{filepath.Join(c.valgrind, "usr/bin/valgrind"), "--tool=callgrind", "--callgrind-out-file=" + out,
-			"--instr-atstart=no", "--collect-atstart=no", "--toggle-collect=mpsforge_counted", "--dump-instr=yes", "--compress-strings=no", "--compress-pos=no"},
+			"--instr-atstart=no", "--collect-atstart=no", "--toggle-collect=mpsforge_counted", "--dump-instr=yes", "--compress-strings=no",
+			"--compress-pos=no"},
 		more: []string{"MPSFORGE_METAL_MAX_DELAY_US=0", "VALGRIND_LIB=" + filepath.Join(c.valgrind, "usr/libexec/valgrind")}}
 	end, result, err := one.run(c.b.Context())
 	if err != nil {

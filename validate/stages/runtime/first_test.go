@@ -35,7 +35,8 @@ func TestFirstPullRequestKeepsThreadsAlive(t *testing.T) {
 					died := 0
 					for _, threads := range []int{2, 8} {
 						for seed := range uint64(seeds) {
-							one := hostRun{built: built, tools: root, scenario: s.Name, threads: threads, iterations: s.Iterations, warm: !s.Cold, seed: seed + 1, limit: process.Patient}
+							one := hostRun{built: built, tools: root, scenario: s.Name, threads: threads, iterations: s.Iterations, warm: !s.Cold,
+								seed: seed + 1, limit: process.Patient}
 							if end, _, err := one.run(t.Context()); err != nil || end.Problem != "" {
 								t.Errorf("%d threads, seed %d: %v %s\n%s", threads, one.seed, err, end.Problem, end.Again)
 							}

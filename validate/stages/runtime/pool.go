@@ -178,9 +178,10 @@ func (r *stageRun) poolJudge(check reports.Check, end process.Result, built *hos
 
 // poolRun runs programs one after another in one process, in the environment that they ask for. Their files stay if
 // something went wrong.
-func (r *stageRun) poolRun(ctx context.Context, built *host.Build, name string, texts []string, try uint64, record bool) (process.Result, scenarioResult, error) {
-	one := hostRun{built: built, tools: r.hosts.Root, threads: 1, seed: (r.env.Seed + try) % 1_000_000_007, limit: process.Patient, record: record, series: r.hasSeries(built),
-		more: poolEnvironment(texts[0])}
+func (r *stageRun) poolRun(ctx context.Context, built *host.Build, name string, texts []string, try uint64, record bool) (process.Result,
+	scenarioResult, error) {
+	one := hostRun{built: built, tools: r.hosts.Root, threads: 1, seed: (r.env.Seed + try) % 1_000_000_007, limit: process.Patient, record: record,
+		series: r.hasSeries(built), more: poolEnvironment(texts[0])}
 	if len(built.Stamp.Patches) < len(r.env.Series.Patches) {
 		one.limit = process.Impatient
 	}

@@ -26,17 +26,20 @@ const (
 )
 
 var differences = map[string]difference{
-	"a bound on graphs, least recently used out first":                 {why: ownNumbers},
-	"threads in turn use one compiled graph, which outlives them":      {why: ownNumbers},
-	"emptying the cache frees what nobody uses":                        {why: ownNumbers},
-	"matrix multiplications of two threads are encoded one at a time":  {why: "PyTorch's operators choose their own path, and whole numbers never use matrix kernels; scenario matrix-kernels"},
-	"the profiler counts the operators of all threads":                 {why: "PyTorch's profiler has no counter; scenario profiler"},
-	"emptying the cache returns complete memory":                       {why: "PyTorch gives memory back in completion handlers, which may run after the wait; scenario empty-cache"},
-	"memory that the CPU writes":                                       {why: forTheCPU},
-	"the CPU does not write what work outside of operators reads":      {why: forTheCPU},
-	"after its end a thread uses the default stream":                   {why: realEnds},
-	"the end of a thread gives its slot back":                          {why: realEnds + "; program \"a slot changes hands\""},
-	"error: a slot on its way back is waited for":                      {why: "its outcome depends on time; stage conformance does it on the checkout's slot allocator"},
+	"a bound on graphs, least recently used out first":            {why: ownNumbers},
+	"threads in turn use one compiled graph, which outlives them": {why: ownNumbers},
+	"emptying the cache frees what nobody uses":                   {why: ownNumbers},
+	"matrix multiplications of two threads are encoded one at a time": {
+		why: "PyTorch's operators choose their own path, and whole numbers never use matrix kernels; scenario matrix-kernels"},
+	"the profiler counts the operators of all threads": {why: "PyTorch's profiler has no counter; scenario profiler"},
+	"emptying the cache returns complete memory": {
+		why: "PyTorch gives memory back in completion handlers, which may run after the wait; scenario empty-cache"},
+	"memory that the CPU writes":                                  {why: forTheCPU},
+	"the CPU does not write what work outside of operators reads": {why: forTheCPU},
+	"after its end a thread uses the default stream":              {why: realEnds},
+	"the end of a thread gives its slot back":                     {why: realEnds + "; program \"a slot changes hands\""},
+	"error: a slot on its way back is waited for": {
+		why: "its outcome depends on time; stage conformance does it on the checkout's slot allocator"},
 	"others use a tensor while its item is waited for":                 {why: itemHolds},
 	"the second stream comes to life while an item is waited for":      {why: itemHolds},
 	"the second stream comes to life in a backward inside an operator": {why: afterBirth},
@@ -49,7 +52,8 @@ var differences = map[string]difference{
 	"more commits than a queue holds": {why: fullQueues,
 		replace: []string{"device cap=3\n", "", "repeat 12", "repeat 100", "= 12", "= 100"}},
 	"two threads hand over and over with short queues": {why: fullQueues,
-		replace: []string{"device cap=2\n", "", "repeat 4\nincrement x 1\ncommit_stream current\npost a", "repeat 80\nincrement x 1\ncommit_stream current\npost a",
+		replace: []string{"device cap=2\n", "", "repeat 4\nincrement x 1\ncommit_stream current\npost a",
+			"repeat 80\nincrement x 1\ncommit_stream current\npost a",
 			"repeat 4\nawait a", "repeat 80\nawait a"}},
 	"the second stream is refused inside an operator and on a queue": {why: "the sources refuse it when it is selected",
 		replace: []string{"use 1\nfails \"cannot be made inside an operator\" increment x 1", "fails \"cannot be made inside of an operator\" use 1",

@@ -105,7 +105,8 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 	var r scenarioResult
 	started := time.Now()
 	found, err := command.Run(limited)
-	end := process.Result{Threads: h.threads, Again: process.Again(environment, command), Seconds: time.Since(started).Seconds(), Output: string(found.Stderr), Races: strings.Count(string(found.Stderr), "WARNING: ThreadSanitizer:")}
+	end := process.Result{Threads: h.threads, Again: process.Again(environment, command), Seconds: time.Since(started).Seconds(),
+		Output: string(found.Stderr), Races: strings.Count(string(found.Stderr), "WARNING: ThreadSanitizer:")}
 	if ctx.Err() != nil {
 		return end, r, ctx.Err()
 	}
@@ -139,7 +140,8 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 		end.Kind, end.Problem = reports.OutcomeWrongValues, fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong)
 	case r.FindingCount > 0:
 		f := r.Findings[0]
-		end.Kind, end.Problem = process.OutcomeOf(f), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount, f.Message, f.First, f.Second)
+		end.Kind, end.Problem = process.OutcomeOf(f), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount,
+			f.Message, f.First, f.Second)
 		end.Signature = process.SignatureName(f.Signature)
 	case end.Races > 0:
 		end.OnlyRaces = true

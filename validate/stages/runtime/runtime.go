@@ -49,7 +49,8 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	hosts.First = len(table) == 1 && table[0].Name == FirstScenario
-	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: table, stage: report, step: stage.StepName(report.Name), patched: map[builds.Flavour]*host.Build{}, shared: &shared{failed: map[string]bool{}}}
+	r := stageRun{env: env, hosts: hosts, build: hosts.Build, sources: env.Checkout, table: table, stage: report, step: stage.StepName(report.Name),
+		patched: map[builds.Flavour]*host.Build{}, shared: &shared{failed: map[string]bool{}}}
 	return r.run(ctx)
 }
 
@@ -79,7 +80,8 @@ func (r *stageRun) run(ctx context.Context) error {
 				return err
 			}
 			// Sources that do not compile are a verdict on the series.
-			report.Add(reports.Check{Name: "compile", Subject: "patched, " + string(flavour), Verdict: reports.Failed, Detail: words.FirstLine(err.Error()), Output: err.Error()})
+			report.Add(reports.Check{Name: "compile", Subject: "patched, " + string(flavour), Verdict: reports.Failed,
+				Detail: words.FirstLine(err.Error()), Output: err.Error()})
 			return nil
 		}
 		r.patched[flavour] = builtPatched
@@ -171,7 +173,8 @@ func (r *stageRun) flavours() []builds.Flavour {
 // describe puts what a flavour compiles, and what not, into the report.
 func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 	flavour := string(built.Stamp.Flavour)
-	report.Facts = append(report.Facts, reports.Fact{Name: "compiled, " + flavour, Value: fmt.Sprintf("%d sources, which register %d operators", len(built.Compiled), built.Kernels)})
+	report.Facts = append(report.Facts, reports.Fact{Name: "compiled, " + flavour, Value: fmt.Sprintf("%d sources, which register %d operators",
+		len(built.Compiled), built.Kernels)})
 	reasons := map[string][]string{}
 	var order []string
 	for _, excluded := range built.Excluded {
@@ -190,7 +193,8 @@ func (r *stageRun) add(check reports.Check) {
 	defer r.mutex.Unlock()
 	r.done++
 	r.failedOne = r.failedOne || check.Verdict == reports.Failed
-	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Total: r.total, Unit: "checks", Note: check.Name + ", " + check.Subject})
+	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Total: r.total, Unit: "checks", Note: check.Name + ", " +
+		check.Subject})
 	r.stage.Add(check)
 }
 
@@ -203,7 +207,8 @@ func (r *stageRun) ends() bool {
 
 // part is what a process of a scenario is called in the events.
 func (r *stageRun) part(scenario string, built *host.Build, threads int) events.Part {
-	return events.Part{Step: r.step, Subject: r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour), Name: scenario, Column: process.ThreadsColumn(threads)}
+	return events.Part{Step: r.step, Subject: r.hosts.Subject(built.Stamp.Patches) + ", " + string(built.Stamp.Flavour), Name: scenario,
+		Column: process.ThreadsColumn(threads)}
 }
 
 // plan announces the processes of a table of scenarios.
@@ -236,10 +241,12 @@ func (r *stageRun) operations(ctx context.Context, built *host.Build, names []st
 			return nil
 		}
 		if name == "op-gradient" && built.Stamp.Flavour == builds.Thread {
-			r.add(reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Skipped, Detail: "libtorch is not instrumented: what its autograd engine frees looks like a race"})
+			r.add(reports.Check{Name: valuesJob(name), Subject: "patched", Verdict: reports.Skipped,
+				Detail: "libtorch is not instrumented: what its autograd engine frees looks like a race"})
 			return nil
 		}
-		one := hostRun{built: built, tools: r.hosts.Root, scenario: name, threads: 1, iterations: iterations, seed: r.env.Seed % 1_000_000_007, limit: process.Patient, series: r.hasSeries(built)}
+		one := hostRun{built: built, tools: r.hosts.Root, scenario: name, threads: 1, iterations: iterations, seed: r.env.Seed % 1_000_000_007,
+			limit: process.Patient, series: r.hasSeries(built)}
 		part := r.part(valuesJob(name), built, 1)
 		part.Column = ""
 		tell := events.RunPart(r.env.Sink, part)

@@ -162,7 +162,8 @@ func TestAppleBackendCompilesAgainstTheVeneer(t *testing.T) {
 		t.Fatalf("%v %v", sources, err)
 	}
 	for _, source := range sources {
-		args := []string{"-x", "objective-c", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
+		args := []string{"-x", "objective-c", "-fobjc-runtime=objfw", "-fobjc-exceptions", "-fblocks", "-fobjc-arc", "-Wall", "-Wextra",
+			"-Wno-unused-parameter", "-Werror",
 			"-fsyntax-only", "-I../../../native/objc/include", "-include", "testdata/apple_only.h", source}
 		if _, err := (run.Command{Name: root.Tool("clang"), Args: args}).Run(t.Context()); err != nil {
 			t.Error(err)

@@ -159,7 +159,8 @@ func TestMergeRefusesOtherShardsOfRuntime(t *testing.T) {
 	seed := *two
 	seed.Seed++
 	stale := stages(t, func(s *standIn) { s.r.table[2].Name = "four" })(stage.Shard{Index: 2, Of: 2})
-	for words, all := range map[string][]*reports.Report{"missing: shard 2/2": {one}, "there twice": {one, two, two}, "in seed": {one, &seed}, "what they ran was not the same": {one, stale}} {
+	for words, all := range map[string][]*reports.Report{"missing: shard 2/2": {one}, "there twice": {one, two, two}, "in seed": {one, &seed},
+		"what they ran was not the same": {one, stale}} {
 		if _, err := reports.Merge(all, []string{"1.json", "2.json", "3.json"}); !errors.Is(err, reports.ErrMerge) || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", words, err)
 		}

@@ -31,7 +31,8 @@ func runStage(_ context.Context, env *stage.Env, report *reports.Stage) error {
 	for _, finding := range env.Lint.Findings {
 		if finding.Severity == patches.SeverityError {
 			bad++
-			report.Add(reports.Check{Name: finding.Rule, Subject: fmt.Sprintf("patches/%s:%d", finding.File, finding.Line), Verdict: reports.Failed, Detail: finding.String()})
+			report.Add(reports.Check{Name: finding.Rule, Subject: fmt.Sprintf("patches/%s:%d", finding.File, finding.Line), Verdict: reports.Failed,
+				Detail: finding.String()})
 		}
 	}
 	if bad > 0 {
@@ -40,6 +41,7 @@ func runStage(_ context.Context, env *stage.Env, report *reports.Stage) error {
 	if env.Lint.Patches == 0 {
 		return stage.Skipf("the series of %s has no patches", env.Series.Baseline.Name)
 	}
-	report.Add(reports.Check{Name: "lint", Subject: "series", Verdict: reports.Passed, Detail: fmt.Sprintf("patches: %d, hunks exact by digest: %d of %d", env.Lint.Patches, env.Lint.Verified, env.Lint.Hunks)})
+	report.Add(reports.Check{Name: "lint", Subject: "series", Verdict: reports.Passed,
+		Detail: fmt.Sprintf("patches: %d, hunks exact by digest: %d of %d", env.Lint.Patches, env.Lint.Verified, env.Lint.Hunks)})
 	return nil
 }

@@ -119,7 +119,8 @@ func (r *runner) compare(v verdicts, all string) {
 		r.report.Add(check)
 		return
 	}
-	check.Detail = fmt.Sprintf("tests: %d, the same end: %d, better: %d, another end: %d, flaky: %d", len(r.all), len(r.all)-len(v.differ)-len(v.flaky)-len(v.better), len(v.better), len(v.differ), len(v.flaky))
+	check.Detail = fmt.Sprintf("tests: %d, the same end: %d, better: %d, another end: %d, flaky: %d", len(r.all),
+		len(r.all)-len(v.differ)-len(v.flaky)-len(v.better), len(v.better), len(v.differ), len(v.flaky))
 	if len(v.differ) > 0 {
 		check.Verdict = reports.Failed
 	}
@@ -142,7 +143,8 @@ func (r *runner) ratchet(v verdicts, all, proposal string) {
 		check.Verdict, check.Detail = reports.Skipped, r.file()+" is of the host build; on a real device only the comparison with stock counts"
 	case r.listed.empty(): // nobody has run them on a host build of this version
 		v.unlisted = nil
-		check.Verdict, check.Detail = reports.Skipped, fmt.Sprintf("there is no %s yet; only the comparison with stock counts until a run of the long form has written it", r.file())
+		check.Verdict, check.Detail = reports.Skipped,
+			fmt.Sprintf("there is no %s yet; only the comparison with stock counts until a run of the long form has written it", r.file())
 	}
 	if len(v.unlisted)+len(v.fixed)+len(v.stale) > 0 {
 		check.Verdict = reports.Failed
@@ -158,10 +160,12 @@ func (r *runner) ratchet(v verdicts, all, proposal string) {
 		r.report.Add(found)
 	}
 	for _, t := range r.first(v.fixed, all, "are known failures and end as PyTorch expects") {
-		r.report.Add(t.check(fmt.Sprintf("%s, and %s lists it as a failure (%s): delete it there; again: %s", inWords(t.patched), r.file(), r.listed.failures[t.id()], r.again(t.id()))))
+		r.report.Add(t.check(fmt.Sprintf("%s, and %s lists it as a failure (%s): delete it there; again: %s", inWords(t.patched), r.file(),
+			r.listed.failures[t.id()], r.again(t.id()))))
 	}
 	if len(v.stale) > 0 {
-		r.report.Add(reports.Check{Name: "names that no test has", Subject: "patched", Verdict: reports.Failed, Detail: fmt.Sprintf("delete them in %s: %s", r.file(), strings.Join(v.stale[:min(len(v.stale), mostChecks)], ", "))})
+		r.report.Add(reports.Check{Name: "names that no test has", Subject: "patched", Verdict: reports.Failed,
+			Detail: fmt.Sprintf("delete them in %s: %s", r.file(), strings.Join(v.stale[:min(len(v.stale), mostChecks)], ", "))})
 	}
 }
 
@@ -171,7 +175,8 @@ func (r *runner) file() string { return r.env.Series.Baseline.Name + "/" + patch
 // first are the tests that get a check of their own; for the others there is one together.
 func (r *runner) first(tests []*test, all, what string) []*test {
 	if len(tests) > mostChecks {
-		r.report.Add(reports.Check{Name: fmt.Sprintf("%d more", len(tests)-mostChecks), Subject: "patched", Verdict: reports.Failed, Detail: fmt.Sprintf("tests that %s, too; all are in %s", what, all)})
+		r.report.Add(reports.Check{Name: fmt.Sprintf("%d more", len(tests)-mostChecks), Subject: "patched", Verdict: reports.Failed,
+			Detail: fmt.Sprintf("tests that %s, too; all are in %s", what, all)})
 		return tests[:mostChecks]
 	}
 	return tests
@@ -207,7 +212,8 @@ func (r *runner) propose(v verdicts) (string, error) {
 	if !r.complete() || !r.env.Shard.Whole() || r.onlyCompared() || len(v.fixed)+len(v.stale) == 0 && !r.listed.empty() && !r.otherCauses() {
 		return "", nil
 	}
-	now := patches.UpstreamFacts{Failures: map[string][]string{}, UnexpectedSuccesses: r.facts.UnexpectedSuccesses, Flaky: r.facts.Flaky, LeftOut: r.facts.LeftOut}
+	now := patches.UpstreamFacts{Failures: map[string][]string{}, UnexpectedSuccesses: r.facts.UnexpectedSuccesses, Flaky: r.facts.Flaky,
+		LeftOut: r.facts.LeftOut}
 	for _, t := range r.all {
 		_, known := r.listed.failures[t.id()]
 		last := t.patched[len(t.patched)-1]
@@ -295,16 +301,21 @@ func (r *runner) count(v verdicts) {
 	r.report.Count("flaky", int64(len(v.flaky)))
 	share := func(of int) string { return fmt.Sprintf("%.1f %%", 100*float64(expected)/float64(max(1, of))) }
 	if own > 0 {
-		r.fact("end as PyTorch expects on a Mac", fmt.Sprintf("of the tests of MPS %d of %d, %s; of those that need no missing Metal kernel %s (the aim is 95 %%)", expected, own, share(own), share(own-kernels)))
+		r.fact("end as PyTorch expects on a Mac",
+			fmt.Sprintf("of the tests of MPS %d of %d, %s; of those that need no missing Metal kernel %s (the aim is 95 %%)", expected, own, share(own),
+				share(own-kernels)))
 	}
 
-	outcomes := reports.Table{Title: "How PyTorch's tests end", Note: "The first three are what the suite expects on a Mac. Each test ran in a process of its own.", Key: 1, Columns: []string{"end", "stock", "patched"}}
+	outcomes := reports.Table{Title: "How PyTorch's tests end",
+		Note: "The first three are what the suite expects on a Mac. Each test ran in a process of its own.", Key: 1, Columns: []string{"end", "stock",
+			"patched"}}
 	for _, k := range kinds {
 		if ends["stock"][k]+ends["patched"][k] > 0 {
 			outcomes.Rows = append(outcomes.Rows, []string{string(k), fmt.Sprint(ends["stock"][k]), fmt.Sprint(ends["patched"][k])})
 		}
 	}
-	r.report.Tables = append(r.report.Tables, outcomes, counted("Why the others end differently", "kind of cause", groups, len(groups)), counted("The most frequent causes", "cause", causes, 40))
+	r.report.Tables = append(r.report.Tables, outcomes, counted("Why the others end differently", "kind of cause", groups, len(groups)),
+		counted("The most frequent causes", "cause", causes, 40))
 	r.byFile(v)
 	r.leftOut()
 	r.named("Pass on the patched sources alone", "What the patches are for. Each ran a second time.", v.better)
@@ -338,7 +349,8 @@ func (r *runner) byFile(v verdicts) {
 
 // leftOut adds a table of the tests that do not run, with the reasons, for the files that this run has read.
 func (r *runner) leftOut() {
-	table := reports.Table{Title: "Left out by name", Note: "Tests of another device that mps cannot replace. They do not run.", Columns: []string{"reason", "tests"}}
+	table := reports.Table{Title: "Left out by name", Note: "Tests of another device that mps cannot replace. They do not run.",
+		Columns: []string{"reason", "tests"}}
 	for _, reason := range slices.Sorted(maps.Keys(r.facts.LeftOut)) {
 		names := slices.DeleteFunc(slices.Sorted(slices.Values(r.facts.LeftOut[reason])), func(id string) bool { return !r.names[id] })
 		if len(names) > 0 {

@@ -37,7 +37,8 @@ const (
 )
 
 // kinds in the order of tables.
-var kinds = []kind{passed, expectedFailure, skipped, foreignSkip, foreignFailure, unexpectedSuccess, failed, raised, crashed, hung, tooMuchMemory, offDevice, found}
+var kinds = []kind{passed, expectedFailure, skipped, foreignSkip, foreignFailure, unexpectedSuccess, failed, raised, crashed, hung, tooMuchMemory,
+	offDevice, found}
 
 // expected reports whether the suite expects this end on a Mac.
 func (e end) expected() bool {
@@ -82,7 +83,8 @@ var causes = []struct {
 	{missingPackage, regexp.MustCompile(`(?i)(?:requires|needs|no|not found:?) (scipy|sklearn|librosa|numba|cv2|PIL|torchvision)\b`), ""},
 	{missingPackage, regexp.MustCompile(`(?i)\b(scipy|torchvision|numba|librosa) (?:is )?not (?:found|available|installed)`), ""},
 	{macSpecific, regexp.MustCompile(`\b(sysctl|xcrun|os_signpost|MTLCaptureManager|coremltools)\b`), ""},
-	{otherValues, regexp.MustCompile(`^(?:Tensor-likes|Scalars|Booleans|None|Object|String|The values for attribute)[^\n]*(?:not close|not equal|mismatch|differ|do not match)`), ""},
+	{otherValues, regexp.MustCompile(`^(?:Tensor-likes|Scalars|Booleans|None|Object|String|The values for attribute)[^\n]*(?:not close|not ` +
+		`equal|mismatch|differ|do not match)`), ""},
 	{otherValues, regexp.MustCompile(`^(?:Tensor-likes|Scalars|Booleans) `), ""},
 }
 

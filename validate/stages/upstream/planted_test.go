@@ -40,7 +40,8 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &stage.Env{Sink: events.Discard, Machine: &reports.Machine{}, Options: stage.Options{Cache: t.TempDir(), Artifacts: t.TempDir(), Python: stage.PythonOptions{Device: "cpu"},
+	env := &stage.Env{Sink: events.Discard, Machine: &reports.Machine{}, Options: stage.Options{Cache: t.TempDir(), Artifacts: t.TempDir(),
+		Python: stage.PythonOptions{Device: "cpu"},
 		Series: &patches.Series{Baseline: patches.Baseline{Name: "v0.0.0"}}}}
 	empty := env.Cache
 	if cache := filepath.Join(home, ".cache", "mpsforge"); runtime.GOOS == "linux" && host.HaveRoot(cache) {
@@ -93,7 +94,8 @@ func (p planted) run(t *testing.T) map[string]string {
 }
 
 func TestEveryEndIsToldByItsName(t *testing.T) {
-	p := plant(t, patches.UpstreamFacts{}, "(?:passes|expected|expected_values|wraps|has|package|kernel|sub_test|skips.*|unexpectedly|aborts|quietly|exit|hangs|child|memory|mac|see|test)$")
+	p := plant(t, patches.UpstreamFacts{},
+		"(?:passes|expected|expected_values|wraps|has|package|kernel|sub_test|skips.*|unexpectedly|aborts|quietly|exit|hangs|child|memory|mac|see|test)$")
 	p.stock = nil
 	p.run(t)
 	if last := p.report.Facts[len(p.report.Facts)-2]; !strings.HasSuffix(last.Value, "macOS 15.2; run: 23") { // the file asks for what is newer than 15.1
@@ -164,10 +166,14 @@ func TestWhatFailsTheStage(t *testing.T) {
 	for _, c := range []struct {
 		about, test, detail, table string
 	}{
-		{"another end than on stock", "ends_otherwise_on_one_side", "stock: passed, twice; patched: failed (AssertionError: 'patched' == 'patched'), twice; again: mpsforge verify --stages upstream --tests", ""},
-		{"a failure that is not listed", "raises_what_the_framework_wraps", "error (not implemented on the host build's MPS: aten::exp.out), twice, which v0.0.0/upstream.json does not list", ""},
-		{"an expected failure for a reason that no Mac has", "fails_as_expected_for_a_missing_kernel", "expected failure, host build (missing kernel: erf), twice, which", ""},
-		{"a listed failure that ends as expected", "skips_by_its_own_condition", "skipped, twice, and v0.0.0/upstream.json lists it as a failure (missing kernel: erf): delete it there", ""},
+		{"another end than on stock", "ends_otherwise_on_one_side",
+			"stock: passed, twice; patched: failed (AssertionError: 'patched' == 'patched'), twice; again: mpsforge verify --stages upstream --tests", ""},
+		{"a failure that is not listed", "raises_what_the_framework_wraps",
+			"error (not implemented on the host build's MPS: aten::exp.out), twice, which v0.0.0/upstream.json does not list", ""},
+		{"an expected failure for a reason that no Mac has", "fails_as_expected_for_a_missing_kernel",
+			"expected failure, host build (missing kernel: erf), twice, which", ""},
+		{"a listed failure that ends as expected", "skips_by_its_own_condition",
+			"skipped, twice, and v0.0.0/upstream.json lists it as a failure (missing kernel: erf): delete it there", ""},
 		{"a pass", "passes", "", ""},
 		{"a listed failure", "needs_a_missing_kernel", "", ""},
 		{"an unexpected success with a reason", "succeeds_unexpectedly", "", ""},
@@ -184,7 +190,8 @@ func TestWhatFailsTheStage(t *testing.T) {
 		})
 		delete(failed, id(c.test))
 	}
-	if len(failed) != 2 || !strings.Contains(failed["same end as on stock"], "better: 1, another end: 1, flaky: 1") || !strings.Contains(failed["known failures"], "new failures: 2, listed ones that end as PyTorch expects: 1") {
+	if len(failed) != 2 || !strings.Contains(failed["same end as on stock"], "better: 1, another end: 1, flaky: 1") ||
+		!strings.Contains(failed["known failures"], "new failures: 2, listed ones that end as PyTorch expects: 1") {
 		t.Errorf("failed, too: %v", failed)
 	}
 }

@@ -77,7 +77,8 @@ func (r *runner) runFile(ctx context.Context, file suiteFile) (err error) {
 	first := sides[0].suite
 	for _, s := range sides[1:] {
 		if !slices.Equal(s.suite.names, first.names) {
-			return fmt.Errorf("%s has %d tests on %s and %d on %s: they must be the same; something that decides which tests exist differs between the two sides",
+			return fmt.Errorf(
+				"%s has %d tests on %s and %d on %s: they must be the same; something that decides which tests exist differs between the two sides",
 				file.path, len(first.names), sides[0].subject.Name, len(s.suite.names), s.subject.Name)
 		}
 	}
@@ -145,7 +146,8 @@ func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (e
 	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.standins, r.limits, s.suite.names), s.suite.macos, fmt.Sprint(s.suite.packages))
 	s.kept, err = openKept(r.env.Kept, depends...)
 	if err == nil && len(s.kept.ends) > 0 {
-		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends), s.kept.Begun.Format("2006-01-02 15:04 MST"), s.kept.Folder))
+		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends),
+			s.kept.Begun.Format("2006-01-02 15:04 MST"), s.kept.Folder))
 	}
 	return err
 }
@@ -165,7 +167,8 @@ func (r *runner) round(s *side, file suiteFile, tests map[string]*test, names []
 		if s.kept != nil {
 			r.env.Kept.Reached("tests", r.done, total)
 		}
-		r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: r.done, Total: total, Unit: "tests", Note: s.subject.Name + ", " + e.Name})
+		r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.report.Name), Done: r.done, Total: total, Unit: "tests", Note: s.subject.Name +
+			", " + e.Name})
 	}
 	var missing []string
 	for _, name := range names {

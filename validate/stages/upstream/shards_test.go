@@ -16,7 +16,8 @@ func TestEachShardJudgesItsNamesOnTheList(t *testing.T) {
 	for i := range 30 {
 		real, gone = append(real, fmt.Sprintf("test_mps:TestMPS.test_%d", i)), append(gone, fmt.Sprintf("test_mps:TestMPS.test_gone_%d", i))
 	}
-	facts := patches.UpstreamFacts{Failures: map[string][]string{"cause": append(slices.Clone(real[:20]), gone[:20]...)}, LeftOut: map[string][]string{"reason": append(slices.Clone(real[25:]), gone[20:]...)}}
+	facts := patches.UpstreamFacts{Failures: map[string][]string{"cause": append(slices.Clone(real[:20]), gone[:20]...)},
+		LeftOut: map[string][]string{"reason": append(slices.Clone(real[25:]), gone[20:]...)}}
 	names := map[string]bool{}
 	for _, id := range real {
 		names[id] = true

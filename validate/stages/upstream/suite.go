@@ -98,7 +98,8 @@ func openSuite(ctx context.Context, subject *pytests.Subject, scripts string, fi
 	}
 	ctx, stop := context.WithCancel(ctx)
 	s := &suite{subject: subject, limits: l, stdin: stdin, events: make(chan message), done: make(chan struct{}), stop: stop}
-	args := append([]string{filepath.Join(scripts, "suite.py"), file.path, "--jobs", fmt.Sprint(jobs), "--limit", fmt.Sprint(l.seconds), "--memory", fmt.Sprint(l.memory), "--events", "3"}, file.options()...)
+	args := append([]string{filepath.Join(scripts, "suite.py"), file.path, "--jobs", fmt.Sprint(jobs), "--limit", fmt.Sprint(l.seconds), "--memory",
+		fmt.Sprint(l.memory), "--events", "3"}, file.options()...)
 	command := subject.Program(args, settings)
 	command.Stdin, command.Files = input, []*os.File{writer}
 	command.Started = func(int) {

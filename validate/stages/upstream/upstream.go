@@ -54,7 +54,8 @@ var suites = []suiteFile{
 	{name: "test_mps", quick: 400},
 	// Whatever is computed backward on mps runs on autograd's thread for the device.
 	{name: "test_autograd", quick: 30, standins: []string{"cuda_names", "default_device"}, long: regexp.MustCompile(`checkpoint|deep`),
-		about: regexp.MustCompile(`^(TestMultithreadAutograd\.|TestAutogradDeviceTypeMPS\.|TestAutograd\..*(thread|reentrant|callback|deep|anomaly|hook|checkpoint))`)},
+		about: regexp.MustCompile(
+			`^(TestMultithreadAutograd\.|TestAutogradDeviceTypeMPS\.|TestAutograd\..*(thread|reentrant|callback|deep|anomaly|hook|checkpoint))`)},
 	{name: "test_cuda", quick: 5, standins: []string{"cuda_names"},
 		about: regexp.MustCompile(`^TestCuda\..*(stream|event|multiple_threads)`), long: regexp.MustCompile(`_oom$`)},
 }
@@ -102,7 +103,8 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	for _, file := range suites {
 		_, err := os.Stat(filepath.Join(folder, file.inCheckout()))
 		if err == nil && !whole && !slices.Contains(exact, file.inCheckout()) { // what it finds would say nothing of the release
-			return stage.Skipf("the checkout's base commit is not the release's, and its %s is not among the files known to be those of %s", file.inCheckout(), env.Series.Baseline.Name)
+			return stage.Skipf("the checkout's base commit is not the release's, and its %s is not among the files known to be those of %s",
+				file.inCheckout(), env.Series.Baseline.Name)
 		}
 	}
 	yaml, err := os.ReadFile(filepath.Join(folder, operatorsFile))
@@ -121,7 +123,8 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	r := &runner{env: env, report: report, scripts: scripts, patched: patched, stock: stock, limits: defaultLimits, facts: facts, listed: list(facts), operators: operatorsOnMac(string(yaml), string(python)), pattern: pattern}
+	r := &runner{env: env, report: report, scripts: scripts, patched: patched, stock: stock, limits: defaultLimits, facts: facts, listed: list(facts),
+		operators: operatorsOnMac(string(yaml), string(python)), pattern: pattern}
 	for _, file := range suites {
 		file.path = filepath.Join(folder, file.inCheckout())
 		if _, err := os.Stat(file.path); err != nil {

@@ -54,7 +54,8 @@ func Packages(t testing.TB, cache, interpreter, list string, more func(folder st
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(temporary)
-	output, err := Pip(t, cache, interpreter, "install", "--target", temporary, "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes", "-r", list)
+	output, err := Pip(t, cache, interpreter, "install", "--target", temporary, "--no-deps", "--no-cache-dir", "--only-binary=:all:",
+		"--require-hashes", "-r", list)
 	if err != nil && strings.Contains(output, "Could not find a version") { // PyPI cannot be reached; another checksum is a failure
 		t.Skipf("SKIP packages of %s: %s", list, output)
 	}
