@@ -3,6 +3,7 @@ package patches_test
 import (
 	"fmt"
 	"log"
+	"strings"
 
 	"mpsforge/patches"
 )
@@ -50,9 +51,9 @@ index ce013625030ba8dba906f756967f9e9ca394464a..cc628ccd10742baea8241c5924df992b
 	changed, err := patch.Files[0].Apply([]byte("hello\n"))
 	fmt.Printf("%q %v\n", changed, err)
 	_, err = patch.Files[0].Apply([]byte("goodbye\n"))
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), "; ", ";\n"))
 	// Output:
 	// "world\n" <nil>
-	// greeting: hello: hunk 1 (line 10 of the patch) does not apply: line 1 should be "hello", found "goodbye"; restore the file
-	// to the baseline, or port the patch
+	// greeting: hello: hunk 1 (line 10 of the patch) does not apply: line 1 should be "hello", found "goodbye";
+	// restore the file to the baseline, or port the patch
 }
