@@ -32,8 +32,8 @@ type pythonOf struct {
 	internals   string // pybind11's name of what its extensions share
 }
 
-// python looks for the Python of the libtorch in the root, and says what is missing where there is none.
-func (h *builder) python() (p pythonOf, missing string, err error) {
+// findPython looks for the Python of the libtorch in the root, and says what is missing where there is none.
+func (h *builder) findPython() (p pythonOf, missing string, err error) {
 	for _, path := range []string{builds.PythonBindings, builds.PythonPackage + "/__init__.py"} {
 		if !builds.Exists(filepath.Join(h.Checkout, path)) {
 			return p, "the checkout has no " + path, nil
