@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rhysd/actionlint"
-	"go.yaml.in/yaml/v4"
+	"go.yaml.in/yaml/v3"
 )
 
 const actionFile = "../.github/actions/verify/action.yml"
