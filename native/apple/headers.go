@@ -32,161 +32,197 @@ var (
 // ParseHeaders reads what clang -ast-print writes. Declarations of functions, structures and constants that base has, too, are
 // the system's and not looked at; base may be nil.
 func ParseHeaders(printed string, base *Headers) (*Headers, error) {
-	h := &Headers{Table: newTable(), typedefs: map[string]string{}, classes: map[string]bool{}}
-	lines := strings.Split(printed, "\n")
-	// Names first: a type may be used before its structure is printed.
-	var members []func() error
-	var stack []bool // for each open brace: whether its declarations count
-	before := ""
-	outside := func() bool {
-		for _, counts := range stack {
-			if !counts {
-				return false
-			}
-		}
-		return true
-	}
-	for i := 0; i < len(lines); i++ {
-		line := strings.TrimSpace(lines[i])
-		if i > 0 {
-			before = strings.TrimSpace(lines[i-1])
-		}
-		if rest, found := strings.CutPrefix(line, `extern "C" `); found && rest != "{" {
-			line = rest
-		}
-		plain := literals.ReplaceAllString(line, `""`)
-		if !outside() {
-			for _, c := range plain {
-				switch c {
-				case '{':
-					stack = append(stack, false)
-				case '}':
-					if len(stack) == 0 {
-						return nil, fmt.Errorf("line %d closes what is not open: %q", i+1, line)
-					}
-					stack = stack[:len(stack)-1]
-				}
-			}
-			continue
-		}
-		last := func() string { // the line that ended a block
-			if i < len(lines) {
-				return strings.TrimSpace(lines[i])
-			}
-			return ""
-		}
-		block := func() []string { // what comes before the closing brace
-			begin, depth := i+1, 1
-			for i++; i < len(lines); i++ {
-				plain := literals.ReplaceAllString(lines[i], "")
-				if depth += strings.Count(plain, "{") - strings.Count(plain, "}"); depth == 0 {
-					break
-				}
-			}
-			return lines[begin:min(i, len(lines))]
-		}
-		switch {
-		case line == "" || strings.HasPrefix(line, "template") && !strings.HasSuffix(line, "{"):
-		case strings.HasPrefix(line, `extern "C" {`), strings.HasPrefix(line, `extern "C++" {`):
-			stack = append(stack, strings.Contains(line, `"C" `))
-		case strings.HasPrefix(line, "}"):
-			if len(stack) == 0 {
-				return nil, fmt.Errorf("line %d closes what is not open: %q", i+1, line)
-			}
-			stack = stack[:len(stack)-1]
-		case strings.HasPrefix(line, "@class "):
-			for _, name := range tokens.FindAllString(line[len("@class "):], -1) {
-				h.classes[name] = true
-			}
-		case strings.HasPrefix(line, "@protocol") && strings.HasSuffix(line, ";"):
-		case strings.HasPrefix(line, "@interface"), strings.HasPrefix(line, "@protocol"):
-			head := interface_.FindStringSubmatch(line)
-			if head == nil {
-				return nil, fmt.Errorf("not a declaration of a class or protocol: %q", line)
-			}
-			t := h.addType(head)
-			if head[7] != "" {
-				block()
-			}
-			for i++; i < len(lines) && strings.TrimSpace(lines[i]) != "@end"; i++ {
-				text := strings.TrimSpace(lines[i])
-				if strings.HasSuffix(text, "{") { // the type of a variable
-					block()
-				} else if text != "" && strings.ContainsAny(text[:1], "+-@") && text != "@optional" && text != "@required" {
-					members = append(members, func() error { return h.addMember(t, text) })
-				}
-			}
-		case enumHead.MatchString(line):
-			head := enumHead.FindStringSubmatch(line)
-			constants := block()
-			name := head[1]
-			if name == "" {
-				end := closing.FindStringSubmatch(last())
-				if end == nil {
-					return nil, fmt.Errorf("line %d ends no enumeration: %q", i+1, last())
-				}
-				name = end[1]
-			}
-			if options := optionsType.FindStringSubmatch(before); name == "" && options != nil && options[1] == head[2] {
-				name = options[2]
-			}
-			if err := h.addEnum(name, head[2], constants); err != nil && (base == nil || base.Enums[name] == nil) {
-				return nil, err
-			}
-		case structHead.MatchString(line) && !strings.HasPrefix(line, "template"):
-			head := structHead.FindStringSubmatch(line)
-			fields := block()
-			names := []string{head[1]}
-			if strings.HasPrefix(line, "typedef ") {
-				// "} one, *pointer;"
-				for _, name := range strings.Split(strings.Trim(last(), "}; "), ",") {
-					if pointed, found := strings.CutPrefix(strings.TrimSpace(name), "*"); found {
-						h.typedefs[pointed] = "struct " + names[0] + " *"
-					} else {
-						names = append(names, strings.TrimSpace(name))
-					}
-				}
-			}
-			s := &Struct{}
-			members = append(members, func() error { return h.addFields(names, s, fields) })
-			for _, name := range names {
-				if name != "" && (base == nil || base.Structs[name] == nil) {
-					h.Structs[name] = s
-				}
-			}
-		case strings.HasPrefix(line, "typedef ") && strings.HasSuffix(line, "{"): // a union
-			block()
-			if end := closing.FindStringSubmatch(last()); end != nil {
-				h.typedefs[end[1]] = "struct " + end[1]
-			}
-		case strings.HasPrefix(line, "typedef "):
-			h.addTypedef(strings.TrimSuffix(line, ";"))
-		default:
-			if name := functionName.FindStringSubmatch(attributes.ReplaceAllString(line, "")); name != nil && !strings.Contains(plain, "operator") &&
-				!strings.Contains(plain, "::") {
-				if base == nil || base.Functions[name[1]] == nil {
-					text := strings.TrimSuffix(strings.TrimSuffix(line, ";"), "{")
-					inline := strings.HasSuffix(line, "{")
-					h.Functions[name[1]] = &Function{}
-					members = append(members, func() error { return h.addFunction(text, inline) })
-				}
-			}
-			for range strings.Count(plain, "{") - strings.Count(plain, "}") {
-				stack = append(stack, false)
-			}
+	r := headerReader{Headers: &Headers{Table: newTable(), typedefs: map[string]string{}, classes: map[string]bool{}}, base: base,
+		lines: strings.Split(printed, "\n")}
+	for ; r.at < len(r.lines); r.at++ {
+		if err := r.declaration(); err != nil {
+			return nil, err
 		}
 	}
 	var unread []error
-	for _, add := range members {
+	for _, add := range r.members {
 		if err := add(); err != nil && base != nil {
 			unread = append(unread, err)
 		}
 	}
 	if base != nil {
-		maps.DeleteFunc(h.Constants, func(name string, _ int64) bool { _, known := base.Constants[name]; return known })
-		maps.DeleteFunc(h.Enums, func(name string, _ *Enum) bool { return base.Enums[name] != nil })
+		maps.DeleteFunc(r.Constants, func(name string, _ int64) bool { _, known := base.Constants[name]; return known })
+		maps.DeleteFunc(r.Enums, func(name string, _ *Enum) bool { return base.Enums[name] != nil })
 	}
-	return h, errors.Join(unread...)
+	return r.Headers, errors.Join(unread...)
+}
+
+// headerReader reads the lines once for the names; members come afterwards, as a type may be used before its structure is printed.
+type headerReader struct {
+	*Headers
+	base    *Headers
+	lines   []string
+	at      int    // the line
+	stack   []bool // for each open brace: whether its declarations count
+	members []func() error
+}
+
+// current is the line without the space around it; past the end it is empty.
+func (r *headerReader) current() string {
+	if r.at < len(r.lines) {
+		return strings.TrimSpace(r.lines[r.at])
+	}
+	return ""
+}
+
+// block goes to the line that ends the block which this one begins, and returns what is between them.
+func (r *headerReader) block() []string {
+	begin, depth := r.at+1, 1
+	for r.at++; r.at < len(r.lines); r.at++ {
+		plain := literals.ReplaceAllString(r.lines[r.at], "")
+		if depth += strings.Count(plain, "{") - strings.Count(plain, "}"); depth == 0 {
+			break
+		}
+	}
+	return r.lines[begin:min(r.at, len(r.lines))]
+}
+
+func (r *headerReader) close(line string) error {
+	if len(r.stack) == 0 {
+		return fmt.Errorf("line %d closes what is not open: %q", r.at+1, line)
+	}
+	r.stack = r.stack[:len(r.stack)-1]
+	return nil
+}
+
+// skip reads a line of a block that does not count.
+func (r *headerReader) skip(line, plain string) error {
+	for _, c := range plain {
+		switch c {
+		case '{':
+			r.stack = append(r.stack, false)
+		case '}':
+			if err := r.close(line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// declaration reads the one that begins on this line, to its last line.
+func (r *headerReader) declaration() error {
+	line := r.current()
+	if rest, found := strings.CutPrefix(line, `extern "C" `); found && rest != "{" {
+		line = rest
+	}
+	plain := literals.ReplaceAllString(line, `""`)
+	if slices.Contains(r.stack, false) {
+		return r.skip(line, plain)
+	}
+	switch {
+	case line == "" || strings.HasPrefix(line, "template") && !strings.HasSuffix(line, "{"):
+	case strings.HasPrefix(line, `extern "C" {`), strings.HasPrefix(line, `extern "C++" {`):
+		r.stack = append(r.stack, strings.Contains(line, `"C" `))
+	case strings.HasPrefix(line, "}"):
+		return r.close(line)
+	case strings.HasPrefix(line, "@class "):
+		for _, name := range tokens.FindAllString(line[len("@class "):], -1) {
+			r.classes[name] = true
+		}
+	case strings.HasPrefix(line, "@protocol") && strings.HasSuffix(line, ";"):
+	case strings.HasPrefix(line, "@interface"), strings.HasPrefix(line, "@protocol"):
+		return r.classOrProtocol(line)
+	case enumHead.MatchString(line):
+		return r.enumeration(line)
+	case structHead.MatchString(line) && !strings.HasPrefix(line, "template"):
+		r.structure(line)
+	case strings.HasPrefix(line, "typedef ") && strings.HasSuffix(line, "{"): // a union
+		r.block()
+		if end := closing.FindStringSubmatch(r.current()); end != nil {
+			r.typedefs[end[1]] = "struct " + end[1]
+		}
+	case strings.HasPrefix(line, "typedef "):
+		r.addTypedef(strings.TrimSuffix(line, ";"))
+	default:
+		r.function(line, plain)
+	}
+	return nil
+}
+
+func (r *headerReader) classOrProtocol(line string) error {
+	head := interface_.FindStringSubmatch(line)
+	if head == nil {
+		return fmt.Errorf("not a declaration of a class or protocol: %q", line)
+	}
+	t := r.addType(head)
+	if head[7] != "" {
+		r.block()
+	}
+	for r.at++; r.at < len(r.lines) && r.current() != "@end"; r.at++ {
+		text := r.current()
+		if strings.HasSuffix(text, "{") { // the type of a variable
+			r.block()
+		} else if text != "" && strings.ContainsAny(text[:1], "+-@") && text != "@optional" && text != "@required" {
+			r.members = append(r.members, func() error { return r.addMember(t, text) })
+		}
+	}
+	return nil
+}
+
+func (r *headerReader) enumeration(line string) error {
+	before := ""
+	if r.at > 0 {
+		before = strings.TrimSpace(r.lines[r.at-1])
+	}
+	head := enumHead.FindStringSubmatch(line)
+	constants := r.block()
+	name := head[1]
+	if name == "" {
+		end := closing.FindStringSubmatch(r.current())
+		if end == nil {
+			return fmt.Errorf("line %d ends no enumeration: %q", r.at+1, r.current())
+		}
+		name = end[1]
+	}
+	if options := optionsType.FindStringSubmatch(before); name == "" && options != nil && options[1] == head[2] {
+		name = options[2]
+	}
+	if err := r.addEnum(name, head[2], constants); err != nil && (r.base == nil || r.base.Enums[name] == nil) {
+		return err
+	}
+	return nil
+}
+
+func (r *headerReader) structure(line string) {
+	names := []string{structHead.FindStringSubmatch(line)[1]}
+	fields := r.block()
+	if strings.HasPrefix(line, "typedef ") {
+		// "} one, *pointer;"
+		for _, name := range strings.Split(strings.Trim(r.current(), "}; "), ",") {
+			if pointed, found := strings.CutPrefix(strings.TrimSpace(name), "*"); found {
+				r.typedefs[pointed] = "struct " + names[0] + " *"
+			} else {
+				names = append(names, strings.TrimSpace(name))
+			}
+		}
+	}
+	s := &Struct{}
+	r.members = append(r.members, func() error { return r.addFields(names, s, fields) })
+	for _, name := range names {
+		if name != "" && (r.base == nil || r.base.Structs[name] == nil) {
+			r.Structs[name] = s
+		}
+	}
+}
+
+func (r *headerReader) function(line, plain string) {
+	name := functionName.FindStringSubmatch(attributes.ReplaceAllString(line, ""))
+	of := name != nil && !strings.Contains(plain, "operator") && !strings.Contains(plain, "::")
+	if of && (r.base == nil || r.base.Functions[name[1]] == nil) {
+		text := strings.TrimSuffix(strings.TrimSuffix(line, ";"), "{")
+		inline := strings.HasSuffix(line, "{")
+		r.Functions[name[1]] = &Function{}
+		r.members = append(r.members, func() error { return r.addFunction(text, inline) })
+	}
+	for range strings.Count(plain, "{") - strings.Count(plain, "}") {
+		r.stack = append(r.stack, false)
+	}
 }
 
 func (h *Headers) addType(head []string) *Type {

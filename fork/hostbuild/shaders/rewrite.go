@@ -70,7 +70,48 @@ type function struct {
 func translate(section, text string) (*translated, error) {
 	r := rewriter{section: section, defined: map[string]*function{}, needed: map[string]string{}, nodes: metadata{}, variables: map[string]int{}}
 	lines := strings.Split(text, "\n")
-	var kernels []string
+	nodes, err := r.learn(lines)
+	if err != nil {
+		return nil, err
+	}
+	var out strings.Builder
+	out.WriteString(interfaceOfRuns)
+	for _, line := range lines {
+		changed, err := r.line(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", section, err)
+		}
+		if changed != "" {
+			out.WriteString(changed + "\n")
+		}
+	}
+	var unknown []string
+	for _, name := range sortedKeys(r.needed) {
+		body, err := airFunction(r.needed[name])
+		if err != nil {
+			unknown = append(unknown, err.Error())
+			continue
+		}
+		out.WriteString(body)
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("%s: %d functions of Metal are not known: %s", section, len(unknown), strings.Join(unknown, "; "))
+	}
+	result := &translated{}
+	for number, node := range nodes {
+		k, body, err := r.kernel(node, number, lines)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString(body)
+		result.kernels = append(result.kernels, k)
+	}
+	result.code = out.String()
+	return result, nil
+}
+
+// learn reads which functions, variables and metadata there are, and returns the nodes of the kernels.
+func (r *rewriter) learn(lines []string) (kernels []string, err error) {
 	current := ""
 	for _, line := range lines {
 		switch {
@@ -101,7 +142,7 @@ func translate(section, text string) (*translated, error) {
 		case strings.HasPrefix(line, "  "):
 			f := r.defined[current]
 			if f == nil {
-				return nil, fmt.Errorf("%s: code outside of a function: %.100s", section, line)
+				return nil, fmt.Errorf("%s: code outside of a function: %.100s", r.section, line)
 			}
 			for _, found := range variableUsed.FindAllStringSubmatch(line, -1) {
 				if number, ok := r.variables[found[1]]; ok && !slices.Contains(f.variables, number) {
@@ -115,53 +156,27 @@ func translate(section, text string) (*translated, error) {
 	}
 	r.findWaits()
 	if len(r.types) > mostVariables {
-		return nil, fmt.Errorf("%s: %d variables in threadgroup memory", section, len(r.types))
+		return nil, fmt.Errorf("%s: %d variables in threadgroup memory", r.section, len(r.types))
 	}
+	return kernels, nil
+}
 
-	var out strings.Builder
-	out.WriteString(interfaceOfRuns)
-	for _, line := range lines {
-		changed, err := r.line(line)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", section, err)
-		}
-		if changed != "" {
-			out.WriteString(changed + "\n")
-		}
+// kernel makes the function that runs threads of the kernel of a node.
+func (r *rewriter) kernel(node string, number int, lines []string) (k kernel, body string, err error) {
+	name, arguments, err := r.nodes.arguments(node)
+	if err != nil {
+		return k, "", err
 	}
-	var unknown []string
-	for _, name := range sortedKeys(r.needed) {
-		body, err := airFunction(r.needed[name])
-		if err != nil {
-			unknown = append(unknown, err.Error())
-			continue
-		}
-		out.WriteString(body)
+	f := r.defined[name]
+	if f == nil {
+		return k, "", fmt.Errorf("the kernel %s has no code", name)
 	}
-	if len(unknown) > 0 {
-		return nil, fmt.Errorf("%s: %d functions of Metal are not known: %s", section, len(unknown), strings.Join(unknown, "; "))
+	k = kernel{name: strings.Trim(strings.TrimPrefix(name, "@"), `"`), waits: f.waits, arguments: arguments,
+		symbol: fmt.Sprintf("mpsforge_%s_%d", r.section, number)}
+	if body, err = threadsFunction(k.symbol, name, lines, arguments); err != nil {
+		err = fmt.Errorf("kernel %s: %w", k.name, err)
 	}
-	result := &translated{}
-	for _, node := range kernels {
-		name, arguments, err := r.nodes.arguments(node)
-		if err != nil {
-			return nil, err
-		}
-		f := r.defined[name]
-		if f == nil {
-			return nil, fmt.Errorf("the kernel %s has no code", name)
-		}
-		k := kernel{name: strings.Trim(strings.TrimPrefix(name, "@"), `"`), waits: f.waits, arguments: arguments}
-		k.symbol = fmt.Sprintf("mpsforge_%s_%d", section, len(result.kernels))
-		body, err := threadsFunction(k.symbol, name, lines, arguments)
-		if err != nil {
-			return nil, fmt.Errorf("kernel %s: %w", k.name, err)
-		}
-		out.WriteString(body)
-		result.kernels = append(result.kernels, k)
-	}
-	result.code = out.String()
-	return result, nil
+	return k, body, err
 }
 
 // findWaits marks the functions that wait for other threads, by themselves or in what they call.
@@ -181,31 +196,36 @@ func (r *rewriter) findWaits() {
 	}
 }
 
+// define is the head of a function, which gets the run and has the variables that it uses.
+func (r *rewriter) define(line string) (string, error) {
+	s, err := parseSignature(line)
+	if err != nil {
+		return "", err
+	}
+	parameters := []string{"ptr %mpsforge.run"}
+	for _, p := range s.parameters {
+		name, rest := cutType(addressSpace.ReplaceAllString(p, ""))
+		parameters = append(parameters, name+" "+rest[strings.LastIndex(rest, " ")+1:])
+	}
+	calling := ""
+	if strings.Contains(line, " fastcc ") {
+		calling = "fastcc "
+	}
+	r.roots = map[string]string{}
+	group := regexp.MustCompile(`#\d+`).FindString(s.attributes)
+	text := fmt.Sprintf("define internal %s%s %s(%s) %s {", calling, s.result, s.name, strings.Join(parameters, ", "), group)
+	for _, number := range r.defined[s.name].variables {
+		text += fmt.Sprintf(
+			"\n  %%mpsforge.variable.%d = call ptr @mpsforge_shader_variable(ptr %%mpsforge.run, i32 %d, i64 ptrtoint (ptr getelementptr (%s, "+
+				"ptr null, i32 1) to i64))", number, number, r.types[number])
+	}
+	return text, nil
+}
+
 func (r *rewriter) line(line string) (string, error) {
 	switch {
 	case strings.HasPrefix(line, "define "):
-		s, err := parseSignature(line)
-		if err != nil {
-			return "", err
-		}
-		parameters := []string{"ptr %mpsforge.run"}
-		for _, p := range s.parameters {
-			name, rest := cutType(addressSpace.ReplaceAllString(p, ""))
-			parameters = append(parameters, name+" "+rest[strings.LastIndex(rest, " ")+1:])
-		}
-		calling := ""
-		if strings.Contains(line, " fastcc ") {
-			calling = "fastcc "
-		}
-		r.roots = map[string]string{}
-		group := regexp.MustCompile(`#\d+`).FindString(s.attributes)
-		text := fmt.Sprintf("define internal %s%s %s(%s) %s {", calling, s.result, s.name, strings.Join(parameters, ", "), group)
-		for _, number := range r.defined[s.name].variables {
-			text += fmt.Sprintf(
-				"\n  %%mpsforge.variable.%d = call ptr @mpsforge_shader_variable(ptr %%mpsforge.run, i32 %d, i64 ptrtoint (ptr getelementptr (%s, "+
-					"ptr null, i32 1) to i64))", number, number, r.types[number])
-		}
-		return text, nil
+		return r.define(line)
 	case strings.HasPrefix(line, "declare "):
 		name := line[strings.IndexByte(line, '@'):]
 		if strings.HasPrefix(name, "@air.") || strings.HasPrefix(name, "@llvm.memcpy.") {
@@ -232,6 +252,10 @@ func (r *rewriter) line(line string) (string, error) {
 	case !strings.HasPrefix(line, "  "):
 		return line, nil
 	}
+	return r.instruction(line)
+}
+
+func (r *rewriter) instruction(line string) (string, error) {
 	line = attachments.ReplaceAllString(line, "")
 	if found := constantPlace.FindStringSubmatchIndex(line); found != nil {
 		// As an instruction of its own, which is before the line: that must not be one of a block's first.
