@@ -1,7 +1,8 @@
 # make demo   the main job on a real PyTorch tree, without sanitizers: the first truth within 5 minutes, the whole within 15
 # make demo-full   every stage that Linux can run, with ThreadSanitizer
+# make demo-rest   what make demo leaves out of it
 # make test   linters, the fast tests and the demo, with seconds per part
-# make test-full   every test and the whole demo; the gate (.ci/run) runs both
+# make test-full   every test and the whole demo
 # make test-v2.9.1   every stage that Linux can run, on the cache's whole tree of v2.9.1, recorded beside its series; FORM=long, SEEDS="11 12 13"
 # make test-prefixes   compiles the series up to each of its patches, and runs the scenarios that it is for; BASELINE=v2.6.0, UNTIL="NAMES"
 # make fuzz   all fuzz targets, FUZZTIME each (10m), one after another; FUZZ=Name for those with Name
@@ -30,7 +31,7 @@ define part
 	@echo "== $(1)"; exec 2>&1; TIMEFORMAT='== $(1): %0R s (processors: %0U s user, %0S s system)'; time ( $(2) )
 endef
 
-.PHONY: all build demo demo-full test test-full test-v2.9.1 test-prefixes check tools unit unit-short bench fuzz kills soak tidy vulns release reference pictures licences clean
+.PHONY: all build demo demo-full demo-rest test test-full test-v2.9.1 test-prefixes check tools unit unit-short bench fuzz kills soak tidy vulns release reference pictures licences clean
 all: build
 
 build: $(MPSFORGE)
@@ -46,6 +47,9 @@ demo: build
 
 demo-full: build
 	$(call part,demo-full,sh ci/demo.sh $(MPSFORGE) $(CACHE) full $(BASELINE))
+
+demo-rest: build
+	$(call part,demo-rest,sh ci/demo.sh $(MPSFORGE) $(CACHE) rest $(BASELINE))
 
 # The checkers of C++ and Python at the versions that ci/tool.sh fixes, from PyPI, once, into the cache.
 tools:

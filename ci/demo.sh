@@ -1,8 +1,10 @@
 #!/bin/sh
-# demo.sh MPSFORGE CACHE plain|full [BASELINE]: the main job on a real PyTorch tree, and its report, demo.json and demo.html beside MPSFORGE.
+# demo.sh MPSFORGE CACHE plain|full|rest [BASELINE]: the main job on a real PyTorch tree, and its report, demo.json and demo.html
+# beside MPSFORGE.
 #
 # plain runs what shows that stock dies and patched lives, without sanitizers; full runs every stage that Linux can run, in the short
-# form. Without BASELINE it takes what fetch takes here, and says which. The tree is kept below CACHE.
+# form; rest is full without the stage operators, whose short form is the same in plain. Without BASELINE it takes what fetch
+# takes here, and says which. The tree is kept below CACHE.
 set -eu
 mpsforge=$1 form=$3
 baseline=${4:-$("$mpsforge" baseline choose)}
@@ -20,7 +22,7 @@ plain) cat <<END ;;
   15  all the sources, stock and patched; runtime, Python and PyTorch's operators by threads over both; the report
 Left for make demo-full, some 20 minutes more: ThreadSanitizer, the reference and conformance suites, PyTorch's own tests, wheels for Linux and macOS.
 END
-full) cat <<END ;;
+full | rest) cat <<END ;;
   35  all the sources, stock and patched, and these with ThreadSanitizer, too; every stage that Linux can run; the report
 END
 esac
@@ -37,7 +39,8 @@ fi
 "$mpsforge" unapply --checkout "$tree" --quiet >/dev/null
 "$mpsforge" apply --checkout "$tree" --quiet >/dev/null
 
-built=runtime,python,operators
+built=runtime,python
+[ "$form" = rest ] || built=$built,operators
 # Whether PyTorch's sources can be compiled here at all is seen by the first program. A fixed seed: what is drawn is the same each time,
 # so that a failure is the change's. Other seeds draw others.
 "$mpsforge" verify --stages runtime --scenarios parallel-basic --flavours plain --quick --seed 7 --checkout "$tree" --report "$folder/demo-first.json" || code=$?
@@ -48,7 +51,7 @@ case $code in
 esac
 
 stages=series,checkout
-if [ "$form" = full ]; then
+if [ "$form" != plain ]; then
   stages=$stages,reference,conformance
   built=$built,one-thread,overlay
   if [ -e "patches/$baseline/upstream.json" ]; then
@@ -58,7 +61,7 @@ if [ "$form" = full ]; then
   fi
 fi
 [ $code = 0 ] && stages=$stages,$built
-if [ "$form" = full ] && [ $code = 0 ]; then
+if [ "$form" != plain ] && [ $code = 0 ]; then
   # Asked for by name it gets its wheels from PyPI, which may not be reached. The run below has the objects from the cache.
   "$mpsforge" verify --stages mac --quick --checkout "$tree" --report "$folder/demo-mac.json" || code=$?
   case $code in
@@ -70,6 +73,7 @@ fi
 case "$form" in
 plain) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --stages "$stages" --flavours plain --report "$folder/demo.json" ;;
 full) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --require "$stages" --report "$folder/demo.json" ;;
+rest) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --stages "$stages,bench" --require "$stages" --report "$folder/demo.json" ;;
 esac
 # The commits that were applied give the patch files again, byte for byte.
 "$mpsforge" export --checkout "$tree" --out "patches/$baseline" --check
