@@ -2,6 +2,8 @@ package docs
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
 	"go/scanner"
 	"go/token"
 	"path"
@@ -11,8 +13,9 @@ import (
 )
 
 const (
-	mostColumns = 160 // of a line of Go, a tab as four
-	mostLines   = 600 // of a file of code
+	mostColumns     = 160 // of a line of Go, a tab as four
+	mostLines       = 600 // of a file of code
+	mostOfAFunction = 80  // lines, of Go's that are no tests
 )
 
 // unbreakable is what may make a line long: an address, and directives that Go reads from one line.
@@ -44,13 +47,51 @@ func longLines(text string) (lines []int) {
 	return lines
 }
 
-// A line that has to be scrolled and a file that nobody reads to its end hide what they hold.
+// longFunctions are those with too many lines. One that is more table than code is a table.
+func longFunctions(file, text string) (names []string, err error) {
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, text, 0)
+	if err != nil {
+		return nil, err
+	}
+	linesOf := func(node ast.Node) int { return files.Position(node.End()).Line - files.Position(node.Pos()).Line + 1 }
+	for _, declared := range parsed.Decls {
+		function, ok := declared.(*ast.FuncDecl)
+		if !ok || linesOf(function) <= mostOfAFunction {
+			continue
+		}
+		inTables := 0
+		ast.Inspect(function, func(node ast.Node) bool {
+			table, ok := node.(*ast.CompositeLit)
+			if ok {
+				inTables += linesOf(table)
+			}
+			return !ok
+		})
+		if 2*inTables < linesOf(function) {
+			names = append(names, function.Name.Name)
+		}
+	}
+	return names, nil
+}
+
+// A line that has to be scrolled, and a file or function that nobody reads to its end, hide what they hold.
 func TestLinesAndFilesAreShort(t *testing.T) {
 	for file, text := range tracked(t) {
 		switch path.Ext(file) {
 		case ".go":
 			for _, line := range longLines(text) {
 				t.Errorf("%s:%d has more than %d columns: break it", file, line, mostColumns)
+			}
+			if strings.HasSuffix(file, "_test.go") {
+				break
+			}
+			functions, err := longFunctions(file, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range functions {
+				t.Errorf("%s: %s has more than %d lines: divide it", file, name, mostOfAFunction)
 			}
 		case ".cc", ".h", ".m", ".mm", ".py", ".sh":
 		default:
@@ -78,6 +119,14 @@ func TestPlantedLongLinesAreFound(t *testing.T) {
 	} {
 		if found := fmt.Sprint(longLines(c.text)); found != c.want {
 			t.Errorf("%s: lines %s, want %s", name, found, c.want)
+		}
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"a long function": {"package a\n\nfunc b() {\n" + strings.Repeat("\tc()\n", mostOfAFunction) + "}\n", "[b]"},
+		"a table":         {"package a\n\nfunc b() []int {\n\treturn []int{\n" + strings.Repeat("\t\t1,\n", mostOfAFunction) + "\t}\n}\n", "[]"},
+	} {
+		if found, err := longFunctions("a.go", c.text); err != nil || fmt.Sprint(found) != c.want {
+			t.Errorf("%s: %v, %v", name, found, err)
 		}
 	}
 }

@@ -127,12 +127,6 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		d.Needs = append(d.Needs, Requirement{Name: name, Present: err == nil, Found: strings.SplitN(found, "\n", 2)[0], For: what, Fix: fix})
 		return err == nil
 	}
-	installer := func(debian, macos string) string {
-		if runtime.GOOS == "darwin" {
-			return macos
-		}
-		return "apt-get install " + debian
-	}
 	haveCache := add("cache folder", writable(cache), cache,
 		"downloads, what is compiled, and the stages conformance, runtime, python, bench and operators", cacheFix)
 	version, err := git.Version(ctx)
@@ -140,18 +134,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		err = fmt.Errorf("%s is older than %s", version, git.MinimumVersion)
 	}
 	add("git", err, version, "every command on a checkout", installer("git", "xcode-select --install"))
-	tools := cxx.Find(ctx, cache)
-	switch {
-	case tools.Version != "" && !haveCache: // it is there; it was to be tried in the cache
-		tools.Err, tools.Thread, tools.Address = errNeedsCache, errNeedsCache, errNeedsCache
-	case tools.Err != nil:
-		tools.Thread, tools.Address = errNeedsCompiler, errNeedsCompiler
-	}
-	haveCompiler := add("C++17 compiler", tools.Err, tools.Version, "stage conformance", installer("g++", "xcode-select --install"))
-	add("ThreadSanitizer", tools.Thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)",
-		"xcode-select --install"))
-	add("AddressSanitizer", tools.Address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)",
-		"xcode-select --install"))
+	haveCompiler := compilers(ctx, cache, haveCache, add)
 	_, err = slots.Reference()
 	haveReference := add("built-in reference", err, "linked in", "stages reference and conformance", "build mpsforge with CGO_ENABLED=1 and a C++ compiler")
 	_, err = exec.LookPath("xz")
@@ -190,19 +173,56 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		_, err = exec.LookPath("sample")
 	}
 	add("debugger", err, "present", "native stacks of a hung Python test; without one there are only Python's", installer("gdb", "xcode-select --install"))
-	why := map[stage.Need]string{}
-	for _, need := range []struct {
-		name    stage.Need
-		have    bool
-		missing string
-	}{
-		{stage.NeedsCache, haveCache, errNeedsCache.Error()}, {stage.NeedsCheckout, haveCheckout, noCheckout}, {stage.NeedsRoot, haveRoot, "no Debian root"},
-		{stage.NeedsCompiler, haveCompiler, "no C++17 compiler"}, {stage.NeedsReference, haveReference, "built without cgo"},
-	} {
-		if !need.have {
-			why[need.name] = need.missing
+	d.Stages = stagesThatCanRun(map[stage.Need]string{
+		stage.NeedsCache: missing(haveCache, errNeedsCache.Error()), stage.NeedsCheckout: missing(haveCheckout, noCheckout),
+		stage.NeedsRoot: missing(haveRoot, "no Debian root"), stage.NeedsCompiler: missing(haveCompiler, "no C++17 compiler"),
+		stage.NeedsReference: missing(haveReference, "built without cgo"),
+	})
+	for _, variable := range variables {
+		variable.Value = NotSet
+		if value, set := os.LookupEnv(variable.Name); set {
+			variable.Value = strconv.Quote(value)
 		}
+		d.Variables = append(d.Variables, variable)
 	}
+	return d
+}
+
+// installer is the command that installs a package of this system.
+func installer(debian, macos string) string {
+	if runtime.GOOS == "darwin" {
+		return macos
+	}
+	return "apt-get install " + debian
+}
+
+// compilers looks for a C++17 compiler, and for its sanitizers.
+func compilers(ctx context.Context, cache string, haveCache bool, add func(name string, err error, found, what, fix string) bool) bool {
+	tools := cxx.Find(ctx, cache)
+	switch {
+	case tools.Version != "" && !haveCache: // it is there; it was to be tried in the cache
+		tools.Err, tools.Thread, tools.Address = errNeedsCache, errNeedsCache, errNeedsCache
+	case tools.Err != nil:
+		tools.Thread, tools.Address = errNeedsCompiler, errNeedsCompiler
+	}
+	have := add("C++17 compiler", tools.Err, tools.Version, "stage conformance", installer("g++", "xcode-select --install"))
+	add("ThreadSanitizer", tools.Thread, "works", "the race checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)",
+		"xcode-select --install"))
+	add("AddressSanitizer", tools.Address, "works", "the memory checks of reference and conformance", installer("g++ (or clang with libclang-rt-dev)",
+		"xcode-select --install"))
+	return have
+}
+
+// missing is empty where it is there.
+func missing(have bool, why string) string {
+	if have {
+		return ""
+	}
+	return why
+}
+
+// stagesThatCanRun says of each stage why it cannot run, with the needs that the machine does not have and why.
+func stagesThatCanRun(why map[stage.Need]string) (stages []CanRun) {
 	if _, err := script.Identity(script.Apple); err != nil {
 		why[stage.NeedsMetal] = err.Error()
 	}
@@ -216,16 +236,9 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 		for _, need := range s.Needs {
 			can.Why = cmp.Or(can.Why, why[need])
 		}
-		d.Stages = append(d.Stages, can)
+		stages = append(stages, can)
 	}
-	for _, variable := range variables {
-		variable.Value = NotSet
-		if value, set := os.LookupEnv(variable.Name); set {
-			variable.Value = strconv.Quote(value)
-		}
-		d.Variables = append(d.Variables, variable)
-	}
-	return d
+	return stages
 }
 
 // Variables lists what the environment can set, without the values of this machine.

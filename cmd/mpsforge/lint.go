@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
@@ -48,34 +49,10 @@ were not run on the series as it is, and of patches that nothing notices when th
 			errors := 0
 			for _, name := range names {
 				finish := events.Step(c.sink, "lint "+name)
-				linted, err := patches.Lint(files, name, validate.ScenarioNames())
+				one, bad, err := lintBaseline(files, name, c.Bool("compare"))
 				if err != nil {
 					finish(events.Failed, "")
 					return result{}, err
-				}
-				one := lintFound{LintResult: linted}
-				bad := len(linted.Of(patches.SeverityError))
-				if c.Bool("compare") && name != patches.DefaultBaseline {
-					if one.Comparison, err = patches.LintCompare(files, name); err != nil {
-						finish(events.Failed, "")
-						return result{}, err
-					}
-					bad += len(one.Comparison.Findings)
-				}
-				if bad == 0 { // what is to be run is known of a whole series only
-					if one.Runs, err = patches.LintRuns(files, name, validate.StageNames()); err != nil {
-						finish(events.Failed, "")
-						return result{}, err
-					}
-					if one.Ablation, err = patches.LintAblation(files, name); err != nil {
-						finish(events.Failed, "")
-						return result{}, err
-					}
-					if one.Mutants, err = patches.LintMutants(files, name); err != nil {
-						finish(events.Failed, "")
-						return result{}, err
-					}
-					bad += len(one.Runs.Errors()) + len(one.Ablation.Errors()) + len(one.Mutants.Errors())
 				}
 				found = append(found, one)
 				errors += bad
@@ -99,6 +76,33 @@ were not run on the series as it is, and of patches that nothing notices when th
 			return listed, nil
 		},
 	})
+}
+
+// lintBaseline checks one baseline's series and counts what is wrong.
+func lintBaseline(files fs.FS, name string, compare bool) (one lintFound, bad int, err error) {
+	if one.LintResult, err = patches.Lint(files, name, validate.ScenarioNames()); err != nil {
+		return one, 0, err
+	}
+	bad = len(one.Of(patches.SeverityError))
+	if compare && name != patches.DefaultBaseline {
+		if one.Comparison, err = patches.LintCompare(files, name); err != nil {
+			return one, 0, err
+		}
+		bad += len(one.Comparison.Findings)
+	}
+	if bad > 0 { // what is to be run is known of a whole series only
+		return one, bad, nil
+	}
+	if one.Runs, err = patches.LintRuns(files, name, validate.StageNames()); err != nil {
+		return one, 0, err
+	}
+	if one.Ablation, err = patches.LintAblation(files, name); err != nil {
+		return one, 0, err
+	}
+	if one.Mutants, err = patches.LintMutants(files, name); err != nil {
+		return one, 0, err
+	}
+	return one, len(one.Runs.Errors()) + len(one.Ablation.Errors()) + len(one.Mutants.Errors()), nil
 }
 
 // lintFound is what lint found about one baseline.

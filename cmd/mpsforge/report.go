@@ -65,15 +65,8 @@ func (c call) report() (result, error) {
 		}
 		return listReports()
 	}
-	switch {
-	case c.Bool("full") && (format != "" && format != "text" || c.Bool("open")):
-		return result{}, usagef("--full is for text; the other forms are always whole")
-	case c.Bool("open") && format != "" && format != "html":
-		return result{}, usagef("--open shows the HTML page, not %s", format)
-	case format != "" && format != "svg" && !slices.Contains(reports.Formats(), format):
-		return result{}, usagef("there is no --format %s%s", format, suggest.Names(format, append(reports.Formats(), "svg")))
-	case format == "svg" && output == "":
-		return result{}, usagef("--format svg writes a file for each chart: name a folder with --output")
+	if err := c.checkReportFlags(); err != nil {
+		return result{}, err
 	}
 	if path == "" {
 		var err error
@@ -84,6 +77,28 @@ func (c call) report() (result, error) {
 			return result{}, usagef("there is no report in the cache; mpsforge verify writes one, or name a FILE")
 		}
 	}
+	return c.showReport(path)
+}
+
+// checkReportFlags refuses flags that do not go together.
+func (c call) checkReportFlags() error {
+	format := c.String("format")
+	switch {
+	case c.Bool("full") && (format != "" && format != "text" || c.Bool("open")):
+		return usagef("--full is for text; the other forms are always whole")
+	case c.Bool("open") && format != "" && format != "html":
+		return usagef("--open shows the HTML page, not %s", format)
+	case format != "" && format != "svg" && !slices.Contains(reports.Formats(), format):
+		return usagef("there is no --format %s%s", format, suggest.Names(format, append(reports.Formats(), "svg")))
+	case format == "svg" && c.String("output") == "":
+		return usagef("--format svg writes a file for each chart: name a folder with --output")
+	}
+	return nil
+}
+
+// showReport shows or writes it in the form that was asked for.
+func (c call) showReport(path string) (result, error) {
+	format, output := c.String("format"), c.String("output")
 	report, err := reports.ReadFile(path)
 	if err != nil {
 		return result{}, fmt.Errorf("%w; mpsforge report --list lists the reports in the cache", err)

@@ -310,32 +310,9 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	checkout, series, err := c.openCheckout(ctx)
-	switch {
-	case err == nil:
-		defer checkout.Close()
-		status, err := checkout.Status(ctx, series)
-		if err != nil {
-			return result{}, err
-		}
-		options.Checkout = checkout
-		options.Series, _ = series.Applied(status.Applied()) // a part by itself is a series to verify
-	case errors.Is(err, errNoCheckout):
-		options.NoCheckout = fmt.Sprintf("there is no checkout at %s; mpsforge fetch gets one", c.String("checkout"))
-		if options.Series, err = c.series(""); err != nil {
-			return result{}, err
-		}
-	default:
-		return result{}, err
-	}
-	if _, err := options.Series.Named(options.Host.Ablate); err != nil {
-		return result{}, usagef("--ablate: %v", err)
-	}
-	files, err := c.seriesFiles()
+	closeCheckout, err := c.verified(ctx, &options)
+	defer closeCheckout()
 	if err != nil {
-		return result{}, err
-	}
-	if options.Lint, err = patches.Lint(files, options.Series.Baseline.Name, validate.ScenarioNames()); err != nil {
 		return result{}, err
 	}
 	path := c.String("report")
@@ -358,6 +335,44 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
+	return c.verdict(report, path)
+}
+
+// verified puts into the options what is verified: the checkout, if there is one, and the series. The function
+// that it returns closes the checkout, and is there with an error, too.
+func (c call) verified(ctx context.Context, options *validate.Options) (closeCheckout func() error, err error) {
+	closeCheckout = func() error { return nil }
+	checkout, series, err := c.openCheckout(ctx)
+	switch {
+	case err == nil:
+		closeCheckout = checkout.Close
+		status, err := checkout.Status(ctx, series)
+		if err != nil {
+			return closeCheckout, err
+		}
+		options.Checkout = checkout
+		options.Series, _ = series.Applied(status.Applied()) // a part by itself is a series to verify
+	case errors.Is(err, errNoCheckout):
+		options.NoCheckout = fmt.Sprintf("there is no checkout at %s; mpsforge fetch gets one", c.String("checkout"))
+		if options.Series, err = c.series(""); err != nil {
+			return closeCheckout, err
+		}
+	default:
+		return closeCheckout, err
+	}
+	if _, err := options.Series.Named(options.Host.Ablate); err != nil {
+		return closeCheckout, usagef("--ablate: %v", err)
+	}
+	files, err := c.seriesFiles()
+	if err != nil {
+		return closeCheckout, err
+	}
+	options.Lint, err = patches.Lint(files, options.Series.Baseline.Name, validate.ScenarioNames())
+	return closeCheckout, err
+}
+
+// verdict is what the command says of a report that it has written, and its exit code.
+func (c call) verdict(report *reports.Report, path string) (result, error) {
 	page, err := filepath.Abs(reports.PathOf(path, "html"))
 	if err != nil {
 		return result{}, fmt.Errorf("the report's page: %w", err)

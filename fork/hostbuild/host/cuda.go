@@ -82,21 +82,33 @@ func withoutCUDA(ctx context.Context, root *Root, dir, cache string, sink events
 		return "", err
 	}
 	defer os.RemoveAll(temporary)
-	tree, objects := filepath.Join(temporary, "tree"), filepath.Join(temporary, "objects")
+	const step = "stand-ins for CUDA"
+	finish := events.Step(sink, step)
+	defer finish(events.Failed, "")
+	tree := filepath.Join(temporary, "tree")
 	if err := linkTorch(dir, tree); err != nil {
 		return "", err
 	}
-	if err := os.Mkdir(objects, 0o755); err != nil {
+	c := compiler{root: root, cache: cache, flavour: builds.Plain, sink: sink, step: step}
+	if err := c.linkStandIns(ctx, wanted, sources, filepath.Join(temporary, "objects"), tree); err != nil {
 		return "", err
 	}
-	step := "stand-ins for CUDA"
-	finish := events.Step(sink, step)
-	defer finish(events.Failed, "")
-	c := compiler{root: root, cache: cache, flavour: builds.Plain, sink: sink, step: step}
+	if err := os.Rename(tree, view); err != nil {
+		return "", err
+	}
+	finish(events.OK, fmt.Sprintf("%d symbols of %d libraries", len(wanted.symbols), len(wanted.libraries)))
+	return view, nil
+}
+
+// linkStandIns compiles the sources and links each library that is wanted into the tree.
+func (c *compiler) linkStandIns(ctx context.Context, wanted *standIns, sources map[string]string, objects, tree string) error {
+	if err := os.Mkdir(objects, 0o755); err != nil {
+		return err
+	}
 	var units []unit
 	for name, text := range sources {
 		if err := os.WriteFile(filepath.Join(objects, name), []byte(text), 0o644); err != nil {
-			return "", err
+			return err
 		}
 		if strings.HasSuffix(name, ".cc") {
 			units = append(units, unit{dir: objects, path: name, flags: []string{"-std=c++17", "-O2", "-fPIC", "-Wall"}, object: filepath.Join(objects,
@@ -104,26 +116,22 @@ func withoutCUDA(ctx context.Context, root *Root, dir, cache string, sink events
 		}
 	}
 	if err := c.compile(ctx, units); err != nil {
-		return "", err
+		return err
 	}
 	for _, library := range wanted.libraries {
 		script := filepath.Join(objects, library.name+".version")
 		if err := os.WriteFile(script, []byte(library.versionScript()), 0o644); err != nil {
-			return "", err
+			return err
 		}
 		flags := []string{"-shared", "-Wl,-soname," + library.name, "-Wl,--version-script=" + script}
 		if err := c.link(ctx, filepath.Join(objects, library.name), objectsOf(units), flags); err != nil {
-			return "", err
+			return err
 		}
 		if err := os.Rename(filepath.Join(objects, library.name), filepath.Join(tree, "torch/lib", library.name)); err != nil {
-			return "", err
+			return err
 		}
 	}
-	if err := os.Rename(tree, view); err != nil {
-		return "", err
-	}
-	finish(events.OK, fmt.Sprintf("%d symbols of %d libraries", len(wanted.symbols), len(wanted.libraries)))
-	return view, nil
+	return nil
 }
 
 // linkTorch fills tree with links to what is in dir, CUDA's libraries left out. Libraries look for each other where they were

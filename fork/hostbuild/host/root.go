@@ -136,21 +136,9 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 		return err
 	}
 	defer os.RemoveAll(temporary)
-	if err := suite.Update(ctx); err != nil {
-		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
-	}
-	packages := filepath.Join(temporary, "packages")
-	download, unpacked, err := suite.Size(ctx, missing, packages)
+	files, err := downloadPackages(ctx, suite, missing, filepath.Join(temporary, "packages"), dir, sink)
 	if err != nil {
-		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
-	}
-	if err := builds.Downloading(sink, filepath.Dir(dir), "Debian's packages for host builds", download, unpacked); err != nil {
 		return err
-	}
-	sink.Emit(events.StepProgress{Step: "root", Note: "download packages"})
-	files, err := suite.Packages(ctx, missing, packages)
-	if err != nil {
-		return fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
 	}
 	tree := dir
 	if len(have) == 0 {
@@ -192,6 +180,26 @@ func makeRoot(ctx context.Context, dir, cache string, sink events.Sink) error {
 	}
 	finish(events.OK, fmt.Sprintf("%d packages", len(names)))
 	return nil
+}
+
+// downloadPackages downloads what a root lacks into a folder.
+func downloadPackages(ctx context.Context, suite *apt.Suite, missing []string, folder, root string, sink events.Sink) ([]string, error) {
+	if err := suite.Update(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
+	}
+	download, unpacked, err := suite.Size(ctx, missing, folder)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
+	}
+	if err := builds.Downloading(sink, filepath.Dir(root), "Debian's packages for host builds", download, unpacked); err != nil {
+		return nil, err
+	}
+	sink.Emit(events.StepProgress{Step: "root", Note: "download packages"})
+	files, err := suite.Packages(ctx, missing, folder)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", builds.ErrEnvironment, err)
+	}
+	return files, nil
 }
 
 // rootLacks lists the packages that the root has, by name, and those that builds need and it lacks.

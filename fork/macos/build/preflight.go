@@ -40,14 +40,25 @@ const cmakeForStamp = "3.19"
 
 // Preflight checks everything that a plan needs before anything is run.
 func (p *Plan) Preflight() []Check {
-	var all []Check
-	check := func(good bool, otherwise State, name, found, purpose, fix string) {
-		c := Check{Name: name, State: Good, Found: found}
-		if !good {
-			c.State, c.For, c.Fix = otherwise, purpose, fix
-		}
-		all = append(all, c)
+	var all checks
+	p.checkTools(&all)
+	p.checkMachine(&all)
+	return all
+}
+
+type checks []Check
+
+func (all *checks) add(good bool, otherwise State, name, found, purpose, fix string) {
+	c := Check{Name: name, State: Good, Found: found}
+	if !good {
+		c.State, c.For, c.Fix = otherwise, purpose, fix
 	}
+	*all = append(*all, c)
+}
+
+// checkTools looks for sources, compilers and Python.
+func (p *Plan) checkTools(all *checks) {
+	check := all.add
 	m, r := p.Machine, p.Recipe
 	apple := m.System == "darwin"
 	install := map[bool]string{true: "brew install ", false: "apt-get install "}[apple]
@@ -113,6 +124,11 @@ func (p *Plan) Preflight() []Check {
 		check(len(lacking) == 0, Missing, "Python packages", found, "setup.py",
 			python.Path+" -m pip install -r "+r.RequirementsFile+"; or leave out --no-venv")
 	}
+}
+
+// checkMachine looks at disk, memory and environment.
+func (p *Plan) checkMachine(all *checks) {
+	check, m := all.add, p.Machine
 	disk := int64(diskNeeded)
 	if len(p.Targets) > 0 {
 		disk = sliceNeeded
@@ -129,7 +145,6 @@ func (p *Plan) Preflight() []Check {
 		check(false, Advice, "environment left out", strings.Join(p.LeftOut, ", "), "they would change the build, and are not passed on",
 			"--set NAME=VALUE passes one on")
 	}
-	return all
 }
 
 // cmpOr is text when it holds something, else the usual word.

@@ -118,24 +118,7 @@ func (k *Kit) CheckOverlay(o *Overlay, checkout string) (checked []string, err e
 		return nil, err
 	}
 	k.checkCopies(image.code(data), o, refuse)
-	for _, name := range o.Exports {
-		if _, found := image.Defined[name]; !found {
-			refuse("it does not export %s", name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(image.Defined)) {
-		if _, found := slices.BinarySearch(o.Exports, name); !found {
-			refuse("it exports %s, which is not in its list", name)
-		}
-	}
-	torch := k.Libraries[0].symbolNames()
-	for name := range image.symbolNames() {
-		if strings.HasPrefix(name, classPrefix) && torch[name] {
-			refuse("it defines the class %s, which libtorch_cpu does, too", strings.TrimPrefix(name, classPrefix))
-		} else if method := ofCategory.FindStringSubmatch(name); method != nil && !strings.HasPrefix(method[1], ownMethod) {
-			refuse("it changes a class for torch's own copy, too: %s", name)
-		}
-	}
+	k.checkNames(image, o, refuse)
 	selectors, _ := NewAPI([]*Image{image}, k.Libraries[0], table)
 	for _, name := range selectors {
 		refuse("it uses %s, which is neither the wheel's nor in native/apple/api.tsv", name)
@@ -162,6 +145,28 @@ func (k *Kit) CheckOverlay(o *Overlay, checkout string) (checked []string, err e
 		fmt.Sprintf("%d selectors, all the wheel's or in Apple's table", len(image.Selectors)),
 		fmt.Sprintf("signed ad hoc, for macOS %s, as the wheel is; initializers held back; no path of this machine in it", k.Minimum),
 	}, nil
+}
+
+// checkNames compares what it exports with its list, and its classes with libtorch_cpu's.
+func (k *Kit) checkNames(image *Image, o *Overlay, refuse func(format string, args ...any)) {
+	for _, name := range o.Exports {
+		if _, found := image.Defined[name]; !found {
+			refuse("it does not export %s", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(image.Defined)) {
+		if _, found := slices.BinarySearch(o.Exports, name); !found {
+			refuse("it exports %s, which is not in its list", name)
+		}
+	}
+	torch := k.Libraries[0].symbolNames()
+	for name := range image.symbolNames() {
+		if strings.HasPrefix(name, classPrefix) && torch[name] {
+			refuse("it defines the class %s, which libtorch_cpu does, too", strings.TrimPrefix(name, classPrefix))
+		} else if method := ofCategory.FindStringSubmatch(name); method != nil && !strings.HasPrefix(method[1], ownMethod) {
+			refuse("it changes a class for torch's own copy, too: %s", name)
+		}
+	}
 }
 
 // checkCopies looks at what the two copies have of each other although all symbol pointers are led.

@@ -46,6 +46,48 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	r := pytests.Runner{Env: env, Stage: report, Step: stage.StepName(report.Name)}
+	jobs := jobsOf(r, all, patched, stock, names, counts, iterations)
+	if len(jobs) == 0 {
+		return stage.Skipf("no test of this stage matches %q", env.Python.Only)
+	}
+	found, err := r.RunAll(ctx, jobs)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(names, []string{"processes", "batching", scaleTest, "cpu-cost"}, stepTests) {
+		for _, s := range []*pytests.Subject{patched, stock} {
+			of := pytests.JobsWhere(found, func(o pytests.Job) bool { return o.Test.Name == name && o.Subject == s })
+			if len(of) == 0 {
+				continue
+			}
+			if err := r.Judge(of[0].Test, of); err != nil {
+				return err
+			}
+		}
+	}
+	note := "Operations a second, median; efficiency is that of one thread times their number. No bound is checked."
+	if !env.Machine.MetalRan {
+		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
+	}
+	report.Tables = append(report.Tables, scalingTable(found, names, note), batchingTable(found, note))
+	for _, table := range []reports.Table{stepsTable(found, patched, stock, note), scaleTable(found, note), cpuTable(found)} {
+		if len(table.Rows) > 0 {
+			report.Tables = append(report.Tables, table)
+		}
+	}
+	report.Plots = append(report.Plots, scalingPlots(found, names)...)
+	report.Plots = append(report.Plots, scalePlots(found)...)
+	if plot := batchingPlot(found); len(plot.Bars) > 0 {
+		report.Plots = append(report.Plots, plot)
+	}
+	if table := pytests.ProcessTable(found, patched); len(table.Rows) > 0 {
+		report.Tables = append(report.Tables, table)
+	}
+	return pytests.HarnessOnly(patched, report)
+}
+
+// jobsOf are the processes to run: tests by their names with the counts of threads, and those that are no matter of threads.
+func jobsOf(r pytests.Runner, all []pytests.Test, patched, stock *pytests.Subject, names []string, counts []int, iterations int) []pytests.Job {
 	var jobs []pytests.Job
 	add := func(name string, counts []int, iterations int) {
 		i := slices.IndexFunc(all, func(t pytests.Test) bool { return t.Name == name })
@@ -84,43 +126,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 			jobs = append(jobs, job)
 		}
 	}
-	if len(jobs) == 0 {
-		return stage.Skipf("no test of this stage matches %q", env.Python.Only)
-	}
-	found, err := r.RunAll(ctx, jobs)
-	if err != nil {
-		return err
-	}
-	for _, name := range slices.Concat(names, []string{"processes", "batching", scaleTest, "cpu-cost"}, stepTests) {
-		for _, s := range []*pytests.Subject{patched, stock} {
-			of := pytests.JobsWhere(found, func(o pytests.Job) bool { return o.Test.Name == name && o.Subject == s })
-			if len(of) == 0 {
-				continue
-			}
-			if err := r.Judge(of[0].Test, of); err != nil {
-				return err
-			}
-		}
-	}
-	note := "Operations a second, median; efficiency is that of one thread times their number. No bound is checked."
-	if !env.Machine.MetalRan {
-		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
-	}
-	report.Tables = append(report.Tables, scalingTable(found, names, note), batchingTable(found, note))
-	for _, table := range []reports.Table{stepsTable(found, patched, stock, note), scaleTable(found, note), cpuTable(found)} {
-		if len(table.Rows) > 0 {
-			report.Tables = append(report.Tables, table)
-		}
-	}
-	report.Plots = append(report.Plots, scalingPlots(found, names)...)
-	report.Plots = append(report.Plots, scalePlots(found)...)
-	if plot := batchingPlot(found); len(plot.Bars) > 0 {
-		report.Plots = append(report.Plots, plot)
-	}
-	if table := pytests.ProcessTable(found, patched); len(table.Rows) > 0 {
-		report.Tables = append(report.Tables, table)
-	}
-	return pytests.HarnessOnly(patched, report)
+	return jobs
 }
 
 func scalingTable(all []pytests.Job, names []string, note string) reports.Table {
