@@ -55,6 +55,19 @@ func (h hostRun) notRun(kernel string) string {
 	return fmt.Sprintf("aten::%s has no kernel here; sources that are not in the checkout: %s", kernel, strings.Join(absent, ", "))
 }
 
+// errNotCore is of a scenario that would fail in any build of some sources, whatever the patches on them: no ablation may count that.
+var errNotCore = errors.New("the scenario needs a kernel that builds of the core lack; name its source file among the core in " +
+	"patches/VERSION/host.json")
+
+// noStub is what libtorch says where no source that is compiled registers the kernel.
+const noStub = "DispatchStub: missing kernel for mps"
+
+// lacksCore says whether the error is of a kernel whose source the build was not asked to compile.
+func (h hostRun) lacksCore(text string) bool {
+	some := slices.ContainsFunc(h.built.Excluded, func(e host.Excluded) bool { return e.Reason == host.NotNeeded })
+	return some && (noKernel.MatchString(text) || strings.Contains(text, noStub))
+}
+
 // hostRun is one process to start.
 type hostRun struct {
 	built      *host.Build
@@ -135,6 +148,9 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 		end.Kind, end.Problem = reports.OutcomeFailed, fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0])
 		if match := noKernel.FindStringSubmatch(r.Errors[0]); match != nil && slices.Contains(h.built.Dropped, match[1]) {
 			end.Skipped = h.notRun(match[1])
+		}
+		if end.Skipped == "" && h.lacksCore(r.Errors[0]) {
+			return end, r, fmt.Errorf("%w: %s: %s", errNotCore, command, r.Errors[0])
 		}
 	case r.Wrong > 0:
 		end.Kind, end.Problem = reports.OutcomeWrongValues, fmt.Sprintf("wrong values: %d of %d, the first: %s", r.Wrong, r.Checked, r.FirstWrong)

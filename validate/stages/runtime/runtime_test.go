@@ -121,6 +121,23 @@ func TestMissingKernelIsExcusedOnlyByAMissingSource(t *testing.T) {
 	}
 }
 
+// Without a kernel that only whole builds have, a scenario fails whichever patch is left out: that proves nothing.
+func TestKernelThatTheCoreLacksIsNoProof(t *testing.T) {
+	core := hostRun{built: &host.Build{Excluded: []host.Excluded{{Path: "SpecialOps.mm", Reason: host.NotNeeded}}}}
+	for text, want := range map[string]bool{
+		"thread 0: INTERNAL ASSERT FAILED ... DispatchStub: missing kernel for mps":           true,
+		"The operator 'aten::i0.out' is not currently implemented for the MPS device. If you": true,
+		"thread 0: another error": false,
+	} {
+		if core.lacksCore(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+		if (hostRun{built: &host.Build{}}).lacksCore(text) {
+			t.Errorf("%q: of a build of all sources", text)
+		}
+	}
+}
+
 func TestFirstRaceNamesPyTorchsLines(t *testing.T) {
 	report := `WARNING: ThreadSanitizer: data race (pid=1)
   Write of size 8 at 0x1 by thread T2:

@@ -21,8 +21,8 @@ import (
 type scenario struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
-	// Patches are those without which it must fail; where the series has not all of them yet, the scenario waits. The
-	// first is the one whose trailer may name it.
+	// Patches are those that it needs; where the series has not all of them yet, the scenario waits. The first is the one
+	// whose trailer names it if it fails without that patch.
 	Patches []string `json:"patches"`
 	// Stock says what unpatched sources do.
 	Stock process.Stock `json:"stock"`
