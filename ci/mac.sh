@@ -3,7 +3,7 @@
 set -eu
 mkdir -p mac-report && python3 -m venv mac-python && mac-python/bin/pip install --quiet torch==2.9.1 numpy
 if mac-python/bin/python ci/probe.py > mac-report/probe.json && make build; then
-  [ $# = 0 ] || { mac-python/bin/pip install "$1" && mac-python/bin/python -m mpsforge_overlay && mac-python/bin/python fork/macos/overlay/testdata/threads.py 8 20; } > mac-report/overlay.txt 2>&1 || true
+  [ $# = 0 ] || { mac-python/bin/pip install "$1" && mac-python/bin/python -m mpsforge_overlay && mac-python/bin/python -m mpsforge_overlay --selftest --output mac-report/selftest.json; } > mac-report/overlay.txt 2>&1 || true
   build/mpsforge doctor > mac-report/doctor.txt || true
   build/mpsforge verify --stages device --report mac-report/device.json || true
   build/mpsforge run --baseline v2.9.1 --checkout pytorch --quick --report mac-report/report.json || true

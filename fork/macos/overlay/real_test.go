@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"mpsforge/fork/macos/overlay"
 	"mpsforge/internal/events"
 	"mpsforge/native"
+	"mpsforge/patches"
 )
 
 // python is the stock host build's Python, which plays the torch that pip has installed, with the wheel unpacked in a folder.
@@ -39,14 +41,25 @@ type installed struct {
 	root         *host.Root
 }
 
-// install makes the wheel of the series, or of the patches before one of it, and unpacks it.
-func install(t *testing.T, before string) installed {
+// maker makes host builds of 2.6.0, and wheels of them.
+type maker struct {
+	root         *host.Root
+	torch        *host.Torch
+	checkout     *fork.Checkout
+	series       *patches.Series
+	cache        string
+	options      host.Options
+	overlayFiles fs.FS
+}
+
+func newMaker(t *testing.T) maker {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIP overlay: it goes over a host build, which is made on Linux")
 	}
-	root, torch, checkout, series, cache := hosttest.Inputs(t)
-	facts, err := series.HostFacts()
+	var m maker
+	m.root, m.torch, m.checkout, m.series, m.cache = hosttest.Inputs(t)
+	facts, err := m.series.HostFacts()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,41 +67,58 @@ func install(t *testing.T, before string) installed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources, err := native.OverlaySources()
+	if m.overlayFiles, err = native.OverlaySources(); err != nil {
+		t.Fatal(err)
+	}
+	m.options = host.Options{Facts: facts, Root: m.root, Torch: m.torch, Flavour: builds.Plain, Cache: m.cache, Native: own, Glue: glue}
+	return m
+}
+
+// build builds as a stage does: what is the same is in the same folder of the cache.
+func (m maker) build(t *testing.T, source *fork.Snapshot, err error) *host.Build {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := func(source *fork.Snapshot, err error) *host.Build {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		// As a stage's builds have it, which makes the same: they are in the same folder of the cache.
-		o := host.Options{Checkout: source.Dir, Facts: facts, Root: root, Torch: torch, Flavour: builds.Plain, Cache: cache, Native: own, Glue: glue,
-			Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}}
-		if len(source.Patches) > 0 {
-			part := *series
-			part.Patches = series.Patches[:len(source.Patches)]
-			o.Overlay, o.Identity.Series = sources, part.Digest()
-		}
-		built, err := host.Make(t.Context(), o, events.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return built
+	o := m.options
+	o.Checkout = source.Dir
+	o.Identity = builds.Stamp{Baseline: m.series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
+	if len(source.Patches) > 0 {
+		part := *m.series
+		part.Patches = m.series.Patches[:len(source.Patches)]
+		o.Overlay, o.Identity.Series = m.overlayFiles, part.Digest()
 	}
-	patched, err := checkout.Before(t.Context(), series, before, cache)
+	built, err := host.Make(t.Context(), o, events.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stock := build(checkout.Stock(t.Context(), cache))
+	return built
+}
+
+// install makes the wheel of the series, or of the patches before one of it, and unpacks it.
+func install(t *testing.T, before string) installed {
+	t.Helper()
+	m := newMaker(t)
+	patched, err := m.checkout.Before(t.Context(), m.series, before, m.cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.install(t, patched)
+}
+
+// install makes the wheel of a source, and unpacks it.
+func (m maker) install(t *testing.T, patched *fork.Snapshot) installed {
+	t.Helper()
+	source, err := m.checkout.Stock(t.Context(), m.cache)
+	stock := m.build(t, source, err)
 	if stock.Python == "" {
 		t.Skipf("SKIP overlay: the host build has no Python: %s", stock.NoPython)
 	}
-	p := installed{python: python{stock.Python, t.TempDir()}, stockLibrary: stock.Library, root: root, cache: cache}
-	over := build(patched, nil)
+	p := installed{python: python{stock.Python, t.TempDir()}, stockLibrary: stock.Library, root: m.root, cache: m.cache}
+	over := m.build(t, patched, nil)
 	p.other = over.Python
-	wheel, stamp, err := overlay.Write(overlay.Options{Patched: over, Stock: stock, TorchVersion: torch.VersionFile(), Checkout: patched.Dir, Dir: t.TempDir()})
+	wheel, stamp, err := overlay.Write(overlay.Options{Patched: over, Stock: stock, TorchVersion: m.torch.VersionFile(), Checkout: patched.Dir,
+		Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,6 +219,8 @@ func TestOverlayOverAHostBuild(t *testing.T) {
 	})
 	t.Run("an extension built with stock headers runs, with all of stock trapped",
 		func(t *testing.T) { p.trapped.must(t, "wrong: []", "testdata/extension.py") })
+	t.Run("the selftest finds no fault", p.selftestPasses)
+	t.Run("the selftest finds a wheel that is not whole", p.selftestFindsWheels)
 	t.Run("children have the overlay", func(t *testing.T) { p.must(t, "ok", "testdata/processes.py") })
 	t.Run("a late import is refused", func(t *testing.T) {
 		output, err := p.run(t, []string{"TORCH_DEVICE_BACKEND_AUTOLOAD=0"}, "-c", "import torch, mpsforge_overlay; mpsforge_overlay.load()")

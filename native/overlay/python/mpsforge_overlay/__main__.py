@@ -1,8 +1,14 @@
-"""Prints which MPS backend a process of this Python uses, as one JSON object. The exit code is 0 if it is the overlay's."""
+"""Prints which MPS backend a process of this Python uses, as one JSON object. The exit code is 0 if it is the overlay's.
+
+With --selftest it runs small programs by threads for half a minute, prints what it found, and writes it to a file; the exit code is 0 if
+it found no fault.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import pathlib
 import sys
 
 import torch
@@ -49,7 +55,24 @@ def status() -> dict:
     return facts
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m mpsforge_overlay", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--selftest", action="store_true", help="run programs by threads, and compare their values")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each of the seven checks (default: %(default)s)")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("mpsforge-selftest.json"), metavar="FILE", help="what --selftest writes (default: %(default)s)")
+    parser.add_argument("--check", help=argparse.SUPPRESS)  # one check in this process, as --selftest starts it
+    given = parser.parse_args()
+    if not given.selftest:
+        found = status()
+        print(json.dumps(found, indent=1))
+        return 0 if found["active"] else 1
+    from . import _selftest
+
+    if given.check:
+        _selftest.child(given.check, given.seconds)
+        return 0
+    return _selftest.main(status(), given.seconds, given.output)
+
+
 if __name__ == "__main__":
-    found = status()
-    print(json.dumps(found, indent=1))
-    sys.exit(0 if found["active"] else 1)
+    sys.exit(main())

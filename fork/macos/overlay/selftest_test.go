@@ -1,0 +1,170 @@
+package overlay_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mpsforge/fork"
+	"mpsforge/fork/macos/overlay"
+)
+
+// selfTested is what python -m mpsforge_overlay --selftest wrote.
+type selfTested struct {
+	Faults []string `json:"faults"`
+	Checks []struct {
+		Check    string `json:"check"`
+		Compared int    `json:"compared"`
+		Fault    string `json:"fault"`
+	} `json:"checks"`
+	Status map[string]any `json:"status"`
+}
+
+// selftest runs it. The exit code, the last lines and the file must agree.
+func (p python) selftest(t *testing.T) selfTested {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "selftest.json")
+	output, err := p.run(t, nil, "-W", "ignore", "-m", overlay.Module, "--selftest", "--seconds", "1", "--output", file)
+	text, unreadable := os.ReadFile(file)
+	var found selfTested
+	if unreadable == nil {
+		unreadable = json.Unmarshal(text, &found)
+	}
+	if unreadable != nil {
+		t.Fatalf("%v: %v\n%s", err, unreadable, output)
+	}
+	said := "no fault found in "
+	if len(found.Faults) > 0 {
+		said = "please send " + file
+	}
+	if (err != nil) != (len(found.Faults) > 0) || !strings.Contains(output, said) {
+		t.Errorf("%v, faults %q, and it printed:\n%s", err, found.Faults, output)
+	}
+	t.Log(output)
+	return found
+}
+
+func (p installed) selftestPasses(t *testing.T) {
+	found := p.selftest(t)
+	if len(found.Faults) > 0 || len(found.Checks) != 8 {
+		t.Errorf("%+v", found)
+	}
+	for _, check := range found.Checks {
+		if check.Compared == 0 {
+			t.Errorf("%s compared nothing", check.Check)
+		}
+	}
+}
+
+// What is wrong with the wheel itself is found before anything is run.
+func (p installed) selftestFindsWheels(t *testing.T) {
+	library := filepath.Join(p.site, overlay.Module, "libmpsforge_overlay.so")
+	whole, err := os.ReadFile(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		plant func(t *testing.T)
+		fault string
+	}{
+		"a stale stamp": {func(t *testing.T) {
+			p.withStamp(t, func(stamp map[string]string) {
+				stamp["stamp"] = strings.Replace(stamp["stamp"], "cpu-copies", "cpu-copied", 1)
+			})
+		}, "has another stamp than its stamp.json"},
+		"another library": {func(t *testing.T) {
+			if err := os.WriteFile(library, whole[:len(whole)-1], 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.WriteFile(library, whole, 0o755) })
+		}, "is damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.plant(t)
+			if found := p.selftest(t); len(found.Faults) != 1 || !strings.Contains(found.Faults[0], c.fault) {
+				t.Errorf("%q", found.Faults)
+			}
+		})
+	}
+}
+
+// plant is a fault in the sources of the overlay. One of checks finds it.
+type plant struct {
+	file, old, new string
+	checks         []string
+}
+
+var plants = map[string]plant{
+	"no order in hand-over": {"aten/src/ATen/mps/MPSOpGuard.mm", "isOrdered), needed.end());\n  if (needed.empty()) {",
+		"isOrdered), needed.end());\n  if (true) {", []string{"hand-over", "models in threads", "memory", "backward"}},
+	"no lease": {"aten/src/ATen/mps/MPSStreamPool.mm", "return thread.lease && !mpsThread.shares_stream ? thread.stream() : getDefaultMPSStream();",
+		"return getDefaultMPSStream();", []string{"streams"}},
+	"a graph lent to two threads": {"aten/src/ATen/native/mps/OperationUtils.mm", "if (entry->key != key || (entry->user != user && entry->uses > 0)) {",
+		"if (entry->key != key) {", []string{"models in threads", "backward"}},
+	"a copy that keeps its source": {"aten/src/ATen/native/mps/operations/Copy.mm", "  // Typecast to dst_ if needed and expand, which is a no-op\n",
+		"  static auto& kept = *new std::vector<at::Tensor>;\n  kept.push_back(src_);\n", []string{"copies"}},
+	"an allocator that reuses at once": {"aten/src/ATen/mps/MPSAllocator.mm", "  const bool own = buffer_block->stream == params.stream;\n  if (!own &&",
+		"  const bool own = buffer_block->stream == params.stream;\n  return true;\n  if (!own &&", []string{"hand-over", "models in threads", "memory", "backward"}},
+	"a leak": {"aten/src/ATen/mps/MPSAllocator.mm", "void MPSHeapAllocatorImpl::free_buffer(BufferBlock* buffer_block) {\n",
+		"void MPSHeapAllocatorImpl::free_buffer(BufferBlock* buffer_block) {\n  static int count = 0;\n  if (++count % 16 == 0) {\n    return;\n  }\n",
+		[]string{"memory"}},
+	"a slow path": {"aten/src/ATen/mps/MPSOpGuard.mm", "  outermost_ = !outer_;\n",
+		"  outermost_ = !outer_;\n  for (volatile int i = 0; i < 400000; i = i + 1) {\n  }\n", []string{"one thread against torch's own backend"}},
+	// The patch itself is missing: the wheel has those before it.
+	"a missing patch": {checks: []string{"copies"}},
+}
+
+// Each is a backend that is compiled with the fault. Half a minute of programs must see it.
+func TestSelftestFindsPlantedFaults(t *testing.T) {
+	if os.Getenv("MPSFORGE_SELFTEST_PLANTED") == "" {
+		t.Skip("SKIP planted faults of the selftest: compiles the backend eight times, for minutes each; asked for by MPSFORGE_SELFTEST_PLANTED=1")
+	}
+	m := newMaker(t)
+	for name, c := range plants {
+		t.Run(name, func(t *testing.T) {
+			before := ""
+			if c.file == "" {
+				before = "cpu-copies"
+			}
+			source, err := m.checkout.Before(t.Context(), m.series, before, m.cache)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.file != "" {
+				source = planted(t, source, c)
+			}
+			found := m.install(t, source).selftest(t)
+			by := slices.IndexFunc(found.Faults, func(fault string) bool {
+				return slices.ContainsFunc(c.checks, func(check string) bool { return strings.HasPrefix(fault, check+": ") })
+			})
+			if by < 0 {
+				t.Errorf("none of %q finds it: %q", c.checks, found.Faults)
+			}
+		})
+	}
+}
+
+// planted is a copy of the source with the fault.
+func planted(t *testing.T, source *fork.Snapshot, c plant) *fork.Snapshot {
+	t.Helper()
+	planted := *source
+	planted.Dir = t.TempDir()
+	if err := os.CopyFS(planted.Dir, os.DirFS(source.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(planted.Dir, c.file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), c.old); n != 1 {
+		t.Fatalf("%s has the line %d times", c.file, n)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), c.old, c.new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &planted
+}
