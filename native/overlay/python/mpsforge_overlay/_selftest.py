@@ -308,11 +308,11 @@ def run(name: str, budget: float, own: bool = True) -> dict[str, Any]:
     result["seconds"] = round(time.monotonic() - began, 1)
     lines = ended.stdout.splitlines()
     if ended.returncode != 0 or not lines:
-        said = ended.stderr.strip().splitlines()
+        last = ended.stderr.strip().splitlines()[-1:] or ["no message"]
         how = f"exit code {ended.returncode}"
         if ended.returncode < 0:
             how = f"died by {signal.Signals(-ended.returncode).name}"
-        return result | {"fault": f"{how}: {said[-1] if said else 'no message'}", "stderr": ended.stderr[-4000:]}
+        return result | {"fault": f"{how}: {last[0]}", "stderr": ended.stderr[-4000:]}
     result |= json.loads(lines[-1])
     if result["wrong"]:
         result["fault"] = result["wrong"][0]
@@ -324,7 +324,8 @@ def run(name: str, budget: float, own: bool = True) -> dict[str, Any]:
 def against_stock(budget: float) -> dict[str, Any]:
     """One thread under both backends, in turn: processor time and memory."""
     result: dict[str, Any] = {"check": "one thread against torch's own backend"}
-    ours, theirs = [], []
+    ours: list[dict[str, float]] = []
+    theirs: list[dict[str, float]] = []
     for _ in range(3):
         for own, facts in ((True, ours), (False, theirs)):
             one = run("one thread", budget, own)
@@ -342,11 +343,15 @@ def against_stock(budget: float) -> dict[str, Any]:
 
 
 def machine() -> dict[str, str]:
+    chip = platform.processor() or platform.machine()
+    if sys.platform == "darwin":  # such as Apple M4 Max
+        asked = subprocess.run(["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False)
+        chip = asked.stdout.strip() or chip
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "system": platform.platform(),
         "macos": platform.mac_ver()[0],
-        "processor": platform.processor() or platform.machine(),
+        "processor": chip,
         "python": sys.version.split()[0],
     }
 
