@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,7 @@ type building struct {
 type flags struct {
 	torch   []string // PyTorch's sources: the checkout, and libtorch's headers
 	backend []string // ours that are part of the backend: the same, with our warnings
+	asking  []string // the same, for sources that ask by __has_include which headers the series has added
 	glue    []string // ours: libtorch's headers and no checkout, so that they are compiled once for all
 	own     []string // the software Metal: nothing of PyTorch's
 }
@@ -124,6 +126,13 @@ func include(folders ...string) []string {
 	return flags
 }
 
+// headersFlag tells ccache which of the backend's headers there are. It gives an object again where the files that were included are the
+// same, and does not see that one which __has_include asked for has come since: a folder that does not exist, named by them, does.
+func headersFlag(checkout string) ([]string, error) {
+	headers, err := fs.Glob(os.DirFS(filepath.Join(checkout, "aten/src/ATen/mps")), "*.h")
+	return []string{"-I/nowhere/" + builds.Digest(headers...)[:16]}, err
+}
+
 // list precompiles what nearly all sources include, and lists the sources with their flags.
 func (b *building) list(ctx context.Context) error {
 	ownHeaders := []string{b.native, filepath.Join(b.native, "objc/include"), b.generated.include}
@@ -133,20 +142,25 @@ func (b *building) list(ctx context.Context) error {
 	ours := slices.Concat(objcFlags, commonFlags, b.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include("."), include(ownHeaders...))
 	b.flags.glue = slices.Concat(ours, include(b.Torch.include...))
 	b.flags.backend = slices.Concat(ours, include(filepath.Join(b.Checkout, "aten/src")), include(b.Torch.include...))
+	headers, err := headersFlag(b.Checkout)
+	if err != nil {
+		return err
+	}
+	b.flags.asking = slices.Concat(b.flags.backend, headers)
 	b.flags.own = slices.Concat(commonFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"}, include(".", "objc/include"))
 	if err := b.listMetal(); err != nil {
 		return err
 	}
 	glueHeader := filepath.Join(b.glue, "prefix_glue.h")
-	headers := []header{
+	precompiled := []header{
 		{"header", filepath.Join(b.glue, "prefix.h"), b.Checkout, b.flags.torch, false},
 		{"header-backend", glueHeader, b.glue, b.flags.backend, false},
 		{"header-glue", glueHeader, b.glue, b.flags.glue, false},
 	}
 	if b.Flavour == builds.Thread { // else it is the one before
-		headers = append(headers, header{"header-glue-bare", glueHeader, b.glue, b.flags.glue, true})
+		precompiled = append(precompiled, header{"header-glue-bare", glueHeader, b.glue, b.flags.glue, true})
 	}
-	prefixes, err := b.compiler.precompile(ctx, headers)
+	prefixes, err := b.compiler.precompile(ctx, precompiled)
 	if err != nil {
 		return err
 	}
@@ -199,7 +213,7 @@ func (b *building) listGlue(path string, backend, glue, bare []string) {
 	switch folder, _, _ := strings.Cut(path, "/"); folder {
 	case "scenarios":
 		if slices.Contains(seriesDrivers, filepath.Base(path)) {
-			u.flags, u.prefix = b.flags.backend, backend
+			u.flags, u.prefix = b.flags.asking, backend
 		}
 		if b.Extent == First && !slices.Contains(firstDrivers, filepath.Base(path)) {
 			return
@@ -214,7 +228,7 @@ func (b *building) listGlue(path string, backend, glue, bare []string) {
 		u.flags, u.prefix = slices.Concat(b.flags.glue, []string{"-x", "c++"}), nil
 		b.units.backend = append(b.units.backend, u)
 	case "backend":
-		u.flags, u.prefix = b.flags.backend, backend
+		u.flags, u.prefix = b.flags.asking, backend
 		b.units.backend = append(b.units.backend, u)
 	default:
 		// What runs on the threads of the software GPU is checked by its own checker.
@@ -251,7 +265,9 @@ func (b *building) compile(ctx context.Context) error {
 	}
 	if b.built.NoPython == "" {
 		headers := slices.Concat(include(filepath.Join(b.native, "objc/include"), b.generated.include, "aten/src"), include(b.Torch.include...))
-		b.units.python = b.pythonUnits(b.python, b.glue, b.objects, headers)
+		if b.units.python, err = b.pythonUnits(b.python, b.glue, b.objects, headers); err != nil {
+			return err
+		}
 	}
 	// The largest first: it takes as long as many others together.
 	u := b.units
@@ -300,7 +316,7 @@ func (b *building) link(ctx context.Context) error {
 	var err error
 	if b.Overlay != nil {
 		link := slices.Concat(wraps, libraries)
-		if built.Overlay, err = b.overlay(ctx, dir, built.Stamp, backend, b.flags.torch, b.flags.backend, link); err != nil {
+		if built.Overlay, err = b.overlay(ctx, dir, built.Stamp, backend, b.flags.torch, b.flags.asking, link); err != nil {
 			return err
 		}
 	}

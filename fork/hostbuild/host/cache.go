@@ -55,14 +55,19 @@ const keptBuilds = 64
 
 // makeAndDropOld makes a folder, such as a build's, and removes those beside it that have not been made for longest, but for kept.
 func makeAndDropOld(dir string, kept int) error {
+	if err := makeMarked(dir); err != nil {
+		return err
+	}
+	return dropOld(filepath.Dir(dir), kept)
+}
+
+// makeMarked makes a folder, unless it is there, and marks it as used now.
+func makeMarked(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	now := time.Now()
-	if err := os.Chtimes(dir, now, now); err != nil {
-		return err
-	}
-	return dropOld(filepath.Dir(dir), kept)
+	return os.Chtimes(dir, now, now)
 }
 
 // dropOld removes what has not been made, or marked as used, for longest in a folder, but for kept.

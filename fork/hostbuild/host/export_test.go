@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,4 +82,18 @@ func (r *Root) Loader() string { return r.loader() }
 // FetchLibtorch gives the folder of the first wheel that can be had.
 func FetchLibtorch(ctx context.Context, choices []patches.Wheel, cache string) (string, error) {
 	return fetchLibtorch(ctx, choices, cache, events.Discard)
+}
+
+// HeadersFlag is what tells ccache which headers there are.
+var HeadersFlag = headersFlag
+
+// PrecompileAtOnce precompiles a header with so many sets of flags.
+func PrecompileAtOnce(ctx context.Context, root *Root, cache, checkout, path string, count int) error {
+	c := compiler{root: root, cache: cache, jobs: 2, sink: events.Discard}
+	var headers []header
+	for i := range count {
+		headers = append(headers, header{fmt.Sprint("header-", i), path, checkout, []string{"-x", "objective-c++", fmt.Sprint("-DNUMBER=", i)}, false})
+	}
+	_, err := c.precompile(ctx, headers)
+	return err
 }

@@ -46,7 +46,11 @@ func (c *compiler) precompile(ctx context.Context, headers []header) ([][]string
 			return err
 		})
 	}
-	return prefixes, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	// Not by each of them: one that has looked already would remove an old folder that another has just come back to.
+	return prefixes, dropOld(filepath.Join(c.cache, "headers"), keptHeaders)
 }
 
 func (c *compiler) precompileOne(ctx context.Context, h header) ([]string, error) {
@@ -65,7 +69,7 @@ func (c *compiler) precompileOne(ctx context.Context, h header) ([]string, error
 	}
 	sum := builds.Digest(append(flags, string(text.Stdout))...)
 	dir := filepath.Join(c.cache, "headers", builds.Digest(sum, h.folder)[:24])
-	if err := makeAndDropOld(dir, keptHeaders); err != nil {
+	if err := makeMarked(dir); err != nil {
 		return nil, err
 	}
 	if made := filepath.Join(dir, "prefix.pch"); !builds.Exists(made) {

@@ -1,6 +1,9 @@
 package host_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
@@ -96,5 +100,75 @@ func TestObjectsComeFromARemoteCache(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A header that a patch adds, and that a source asks for by __has_include, is seen in a checkout that was compiled without it.
+func TestHeaderThatHasComeIsSeen(t *testing.T) {
+	root, _ := hosttest.Root(t)
+	cache, checkout := t.TempDir(), t.TempDir()
+	headers := filepath.Join(checkout, "aten/src/ATen/mps")
+	if err := os.MkdirAll(headers, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{"prefix.h": "#include <stddef.h>\n",
+		"source.cc": "#if __has_include(<ATen/mps/New.h>)\nextern const char answer[];\nconst char answer[] = \"it has come\";\n#endif\nint other() { return 1; }\n"} {
+		if err := os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func() bool {
+		t.Helper()
+		flag, err := host.HeadersFlag(checkout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
+			append([]string{"-x", "objective-c++", "-O0", "-Iaten/src"}, flag...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(text, []byte("it has come"))
+	}
+	if has() {
+		t.Fatal("it is there before it has come")
+	}
+	if err := os.WriteFile(filepath.Join(headers, "New.h"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if !has() {
+		t.Error("ccache gives the object of the checkout without the header")
+	}
+}
+
+// Headers that are precompiled at once come back to folders that are the oldest ones, where many more are kept than may be.
+func TestPrecompiledHeadersOfOldFoldersStay(t *testing.T) {
+	root, _ := hosttest.Root(t)
+	cache, checkout := t.TempDir(), t.TempDir()
+	header := filepath.Join(checkout, "prefix.h")
+	if err := os.WriteFile(header, []byte("#include <stddef.h>\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	folders := filepath.Join(cache, "headers")
+	for try := range 8 {
+		old := time.Now().Add(-time.Hour)
+		if err := host.PrecompileAtOnce(t.Context(), root, cache, checkout, header, 8); err != nil {
+			t.Fatalf("try %d: %v", try, err)
+		}
+		made, err := os.ReadDir(folders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range made {
+			dir := filepath.Join(folders, one.Name())
+			if err := errors.Join(os.RemoveAll(filepath.Join(dir, "prefix.pch")), os.Chtimes(dir, old, old)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 100 { // newer ones, so that those are too many
+			if err := os.MkdirAll(filepath.Join(folders, fmt.Sprintf("other-%d-%d", try, i)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
