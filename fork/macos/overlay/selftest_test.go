@@ -2,6 +2,7 @@ package overlay_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,8 +101,9 @@ type plant struct {
 var plants = map[string]plant{
 	"no order in hand-over": {"aten/src/ATen/mps/MPSOpGuard.mm", "isOrdered), needed.end());\n  if (needed.empty()) {",
 		"isOrdered), needed.end());\n  if (true) {", []string{"hand-over", "models in threads", "memory", "backward"}},
-	"no lease": {"aten/src/ATen/mps/MPSStreamPool.mm", "return thread.lease && !mpsThread.shares_stream ? thread.stream() : getDefaultMPSStream();",
-		"return getDefaultMPSStream();", []string{"streams"}},
+	"no lease": {"aten/src/ATen/mps/MPSStreamPool.mm", "  if (mpsThread.shares_stream) {\n    const bool may_change",
+		"  mpsThread.shares_stream = true;\n  return getDefaultMPSStream();\n  if (mpsThread.shares_stream) {\n    const bool may_change",
+		[]string{"streams"}},
 	"a graph lent to two threads": {"aten/src/ATen/native/mps/OperationUtils.mm", "if (entry->key != key || (entry->user != user && entry->uses > 0)) {",
 		"if (entry->key != key) {", []string{"models in threads", "backward"}},
 	"a copy that keeps its source": {"aten/src/ATen/native/mps/operations/Copy.mm", "  // Typecast to dst_ if needed and expand, which is a no-op\n",
@@ -114,8 +116,7 @@ var plants = map[string]plant{
 		[]string{"memory"}},
 	"a slow path": {"aten/src/ATen/mps/MPSOpGuard.mm", "  outermost_ = !outer_;\n",
 		"  outermost_ = !outer_;\n  for (volatile int i = 0; i < 400000; i = i + 1) {\n  }\n", []string{"one thread against torch's own backend"}},
-	// The patch itself is missing: the wheel has those before it.
-	"a missing patch": {checks: []string{"copies"}},
+	"a file without the patch cpu-copies": {file: "aten/src/ATen/native/mps/operations/Copy.mm", checks: []string{"copies"}},
 }
 
 // Each is a backend that is compiled with the fault. Half a minute of programs must see it.
@@ -126,17 +127,15 @@ func TestSelftestFindsPlantedFaults(t *testing.T) {
 	m := newMaker(t)
 	for name, c := range plants {
 		t.Run(name, func(t *testing.T) {
-			before := ""
-			if c.file == "" {
-				before = "cpu-copies"
-			}
-			source, err := m.checkout.Before(t.Context(), m.series, before, m.cache)
+			source, err := m.checkout.Patched(t.Context(), m.series, m.cache)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.file != "" {
-				source = planted(t, source, c)
+			stock, err := m.checkout.Stock(t.Context(), m.cache)
+			if err != nil {
+				t.Fatal(err)
 			}
+			source = planted(t, source, stock, c)
 			found := m.install(t, source).selftest(t)
 			by := slices.IndexFunc(found.Faults, func(fault string) bool {
 				return slices.ContainsFunc(c.checks, func(check string) bool { return strings.HasPrefix(fault, check+": ") })
@@ -148,8 +147,8 @@ func TestSelftestFindsPlantedFaults(t *testing.T) {
 	}
 }
 
-// planted is a copy of the source with the fault.
-func planted(t *testing.T, source *fork.Snapshot, c plant) *fork.Snapshot {
+// planted is a copy of the source with the fault, or with stock's file.
+func planted(t *testing.T, source, stock *fork.Snapshot, c plant) *fork.Snapshot {
 	t.Helper()
 	planted := *source
 	planted.Dir = t.TempDir()
@@ -161,10 +160,14 @@ func planted(t *testing.T, source *fork.Snapshot, c plant) *fork.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(text), c.old); n != 1 {
+	changed := strings.Replace(string(text), c.old, c.new, 1)
+	if c.old == "" {
+		text, err = os.ReadFile(filepath.Join(stock.Dir, c.file))
+		changed = string(text)
+	} else if n := strings.Count(string(text), c.old); n != 1 {
 		t.Fatalf("%s has the line %d times", c.file, n)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), c.old, c.new, 1)), 0o644); err != nil {
+	if err := errors.Join(err, os.WriteFile(file, []byte(changed), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	return &planted

@@ -28,6 +28,7 @@ import torch
 from . import SWITCH
 
 THREADS = 8
+ROWS = 24  # of the largest batch
 BUDGET = 3.0  # seconds that a check goes on for, after its first round
 LIMIT = 120  # seconds after which a process hangs
 SLOWEST = 1.5  # times the processor time of torch's own backend, one thread
@@ -94,20 +95,20 @@ def on_mps(of: torch.nn.Module) -> torch.nn.Module:
 
 
 def models_in_threads(budget: float, c: Comparison) -> None:
-    """Small models, one for all threads and one for each, against the CPU and against one thread."""
-    inputs = [torch.randn(3, 16) for _ in range(THREADS)]
+    """Small models, one for all threads and one for each, against the CPU. Of each size of a batch all threads are the first."""
+    inputs = [torch.randn(ROWS, 16) for _ in range(THREADS)]
     shared, own = model(1), [model(2 + number) for number in range(THREADS)]
     wanted = [[of(inputs[number]).detach() for of in (shared, own[number])] for number in range(THREADS)]
     there, theirs = on_mps(shared), [on_mps(of) for of in own]
-    for number in range(THREADS):
-        c.close("one thread", there(inputs[number].to(mps)), wanted[number][0])
     going = until_over(budget)
 
     def work(number: int) -> None:
+        rows = 0
         while True:
-            x = inputs[number].to(mps)
-            c.close(f"the shared model in thread {number}", there(x), wanted[number][0])
-            c.close(f"the model of thread {number}", theirs[number](x), wanted[number][1])
+            rows = rows % ROWS + 1
+            x = inputs[number][:rows].to(mps)
+            c.close(f"the shared model in thread {number}", there(x), wanted[number][0][:rows])
+            c.close(f"the model of thread {number}", theirs[number](x), wanted[number][1][:rows])
             if not going():
                 return
 
