@@ -236,7 +236,10 @@ def memory(budget: float, c: Comparison) -> None:
         rounds += 1
         if not going():
             break
-    after = settle()
+    after, settled = settle(), until_over(5)
+    while after[0] > before[0] and settled():  # handlers of command buffers, which run after the wait, give memory back
+        time.sleep(0.05)
+        after = settle()
     c.expect(after[0] <= before[0], f"{after[0] - before[0]} bytes of tensors more after {rounds} rounds of {THREADS} threads")
     c.expect(after[1] <= before[1] + MEMORY[1], f"{after[1] - before[1]} bytes of the driver's more after {rounds} rounds of {THREADS} threads")
 
