@@ -126,7 +126,7 @@ func include(folders ...string) []string {
 	return flags
 }
 
-// headersFlag tells ccache which of the backend's headers there are. It gives an object again where the files that were included are the
+// headersFlag shows ccache which of the backend's headers there are. It gives an object again where the files that were included are the
 // same, and does not see that one which __has_include asked for has come since: a folder that does not exist, named by them, does.
 func headersFlag(checkout string) ([]string, error) {
 	headers, err := fs.Glob(os.DirFS(filepath.Join(checkout, "aten/src/ATen/mps")), "*.h")

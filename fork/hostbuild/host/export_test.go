@@ -84,7 +84,7 @@ func FetchLibtorch(ctx context.Context, choices []patches.Wheel, cache string) (
 	return fetchLibtorch(ctx, choices, cache, events.Discard)
 }
 
-// HeadersFlag is what tells ccache which headers there are.
+// HeadersFlag shows ccache which headers there are.
 var HeadersFlag = headersFlag
 
 // PrecompileAtOnce precompiles a header with so many sets of flags.

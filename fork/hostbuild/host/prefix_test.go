@@ -112,7 +112,8 @@ func TestHeaderThatHasComeIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, text := range map[string]string{"prefix.h": "#include <stddef.h>\n",
-		"source.cc": "#if __has_include(<ATen/mps/New.h>)\nextern const char answer[];\nconst char answer[] = \"it has come\";\n#endif\nint other() { return 1; }\n"} {
+		"source.cc": "#if __has_include(<ATen/mps/New.h>)\nextern const char answer[];\nconst char answer[] = \"it has come\";\n" +
+			"#endif\nint other() { return 1; }\n"} {
 		if err := os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
