@@ -23,7 +23,7 @@ type builder struct {
 type building struct {
 	*builder
 	built                 *Build
-	native, glue, objects string // folders: our sources, those that stand in for PyTorch, and what is compiled
+	native, glue, objects string // folders: our sources, those that replace parts of PyTorch, and what is compiled
 	generated             *generated
 	shaders               *shaders.Built // nil: PyTorch's own kernels do not run
 	flags                 flags
@@ -33,9 +33,11 @@ type building struct {
 
 // flags are the compiler's, by what a source sees.
 type flags struct {
-	torch   []string // PyTorch's sources: the checkout, and libtorch's headers
+	headers []string // the folders that PyTorch's sources include from: ours, the checkout's and libtorch's
+	series  []string // which of its headers the series has added, for sources that ask by __has_include
+	torch   []string // PyTorch's sources
 	backend []string // ours that are part of the backend: the same, with our warnings
-	asking  []string // the same, for sources that ask by __has_include which headers the series has added
+	asking  []string // the same, for sources that ask
 	glue    []string // ours: libtorch's headers and no checkout, so that they are compiled once for all
 	own     []string // the software Metal: nothing of PyTorch's
 }
@@ -52,13 +54,16 @@ func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
 	}
 	defer unlock()
 	b := &building{builder: h}
-	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return b.prepare(ctx, sink) }, b.list, b.compile, b.link} {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
+	if err := b.prepare(ctx, sink); err != nil {
+		return nil, err
 	}
-	return b.built, nil
+	if err := b.list(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.compile(ctx); err != nil {
+		return nil, err
+	}
+	return b.built, b.link(ctx)
 }
 
 // prepare finds what the build is made of, which says where it is.
@@ -136,17 +141,18 @@ func headersFlag(checkout string) ([]string, error) {
 // list precompiles what nearly all sources include, and lists the sources with their flags.
 func (b *building) list(ctx context.Context) error {
 	ownHeaders := []string{b.native, filepath.Join(b.native, "objc/include"), b.generated.include}
+	b.flags.headers = slices.Concat(include(ownHeaders[1:]...), include("aten/src"), include(b.Torch.include...))
 	// Some headers of the old caffe2 are in no libtorch. USE_MPS lets the sources register kernels in dispatch stubs.
 	b.flags.torch = slices.Concat(objcFlags, commonFlags, b.Torch.flags, []string{"-w", "-DAT_PER_OPERATOR_HEADERS", "-DFMT_HEADER_ONLY=1", "-DUSE_MPS",
-		"-include", "mpsforge/integers.h", "-idirafter", "."}, include(ownHeaders[1:]...), include("aten/src"), include(b.Torch.include...))
+		"-include", "mpsforge/integers.h", "-idirafter", "."}, b.flags.headers)
 	ours := slices.Concat(objcFlags, commonFlags, b.Torch.flags, []string{"-Wall", "-DFMT_HEADER_ONLY=1"}, include("."), include(ownHeaders...))
 	b.flags.glue = slices.Concat(ours, include(b.Torch.include...))
 	b.flags.backend = slices.Concat(ours, include(filepath.Join(b.Checkout, "aten/src")), include(b.Torch.include...))
-	headers, err := headersFlag(b.Checkout)
-	if err != nil {
+	var err error
+	if b.flags.series, err = headersFlag(b.Checkout); err != nil {
 		return err
 	}
-	b.flags.asking = slices.Concat(b.flags.backend, headers)
+	b.flags.asking = slices.Concat(b.flags.backend, b.flags.series)
 	b.flags.own = slices.Concat(commonFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"}, include(".", "objc/include"))
 	if err := b.listMetal(); err != nil {
 		return err
@@ -207,7 +213,7 @@ func (b *building) listMetal() error {
 	})
 }
 
-// listGlue puts a source that stands in for PyTorch where it belongs.
+// listGlue adds a source that replaces a part of PyTorch to the library or program that it goes into.
 func (b *building) listGlue(path string, backend, glue, bare []string) {
 	u := unit{dir: b.glue, path: path, flags: b.flags.glue, prefix: glue, object: filepath.Join(b.objects, "hostmps", path+".o")}
 	switch folder, _, _ := strings.Cut(path, "/"); folder {
@@ -264,10 +270,7 @@ func (b *building) compile(ctx context.Context) error {
 		b.built.NoPython = "this build has only what the first scenario needs"
 	}
 	if b.built.NoPython == "" {
-		headers := slices.Concat(include(filepath.Join(b.native, "objc/include"), b.generated.include, "aten/src"), include(b.Torch.include...))
-		if b.units.python, err = b.pythonUnits(b.python, b.glue, b.objects, headers); err != nil {
-			return err
-		}
+		b.units.python = b.pythonUnits(b.python, b.glue, b.objects, b.flags.headers, b.flags.series)
 	}
 	// The largest first: it takes as long as many others together.
 	u := b.units

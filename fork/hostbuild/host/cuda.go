@@ -111,8 +111,8 @@ func (c *compiler) linkStandIns(ctx context.Context, wanted *standIns, sources m
 			return err
 		}
 		if strings.HasSuffix(name, ".cc") {
-			units = append(units, unit{dir: objects, path: name, flags: []string{"-std=c++17", "-O2", "-fPIC", "-Wall"}, object: filepath.Join(objects,
-				name+".o")})
+			units = append(units, unit{dir: objects, path: name, flags: []string{"-std=c++17", "-O2", "-fPIC", "-Wall"},
+				object: filepath.Join(objects, name+".o")})
 		}
 	}
 	if err := c.compile(ctx, units); err != nil {

@@ -83,7 +83,7 @@ func (h *builder) findPython() (p pythonOf, missing string, err error) {
 }
 
 // pythonUnits are the sources of the Python side.
-func (h *builder) pythonUnits(p pythonOf, glue, objects string, include []string) ([]unit, error) {
+func (h *builder) pythonUnits(p pythonOf, glue, objects string, include, series []string) []unit {
 	// Hidden, as libtorch_python has functions of the same names; NDEBUG, as RecordFunction has a member more without it, and
 	// no libtorch that is installed has that.
 	common := slices.Concat([]string{"-fvisibility=hidden"}, commonFlags, h.Torch.flags, p.flags,
@@ -91,14 +91,13 @@ func (h *builder) pythonUnits(p pythonOf, glue, objects string, include []string
 	flags := slices.Concat([]string{"-x", "c++", "-fblocks"}, common)
 	fieldFlags := slices.Concat(objcFlags, []string{"-include", "mpsforge/integers.h"}, common) // the backend's own headers need it
 	// Field programs are compiled with the headers that torch installs, which has none of the series.
-	headers, err := headersFlag(h.Checkout)
-	seriesFlags := slices.Concat([]string{"-Iaten/src"}, fieldFlags, headers)
+	seriesFlags := slices.Concat([]string{"-Iaten/src"}, fieldFlags, series)
 	return []unit{
 		{dir: h.Checkout, path: builds.PythonBindings, flags: flags, object: filepath.Join(objects, builds.PythonBindings+".o")},
 		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
 		{dir: glue, path: "python/field.mm", flags: fieldFlags, object: filepath.Join(objects, "hostmps/python/field.mm.o")},
 		{dir: h.Checkout, path: filepath.Join(glue, "python/interop.mm"), flags: seriesFlags, object: filepath.Join(objects, "hostmps/python/interop.mm.o")},
-	}, err
+	}
 }
 
 // linkPython links the Python side into dir and gives the script that starts it, or the reason why there is none.

@@ -43,11 +43,8 @@ type installed struct {
 
 // maker makes host builds of 2.6.0, and wheels of them.
 type maker struct {
-	root         *host.Root
-	torch        *host.Torch
 	checkout     *fork.Checkout
 	series       *patches.Series
-	cache        string
 	options      host.Options
 	overlayFiles fs.FS
 }
@@ -58,19 +55,19 @@ func newMaker(t *testing.T) maker {
 		t.Skip("SKIP overlay: it goes over a host build, which is made on Linux")
 	}
 	var m maker
-	m.root, m.torch, m.checkout, m.series, m.cache = hosttest.Inputs(t)
-	facts, err := m.series.HostFacts()
-	if err != nil {
+	o := &m.options
+	o.Root, o.Torch, m.checkout, m.series, o.Cache = hosttest.Inputs(t)
+	o.Flavour = builds.Plain
+	var err error
+	if o.Facts, err = m.series.HostFacts(); err != nil {
 		t.Fatal(err)
 	}
-	own, glue, err := native.HostBuildSources()
-	if err != nil {
+	if o.Native, o.Glue, err = native.HostBuildSources(); err != nil {
 		t.Fatal(err)
 	}
 	if m.overlayFiles, err = native.OverlaySources(); err != nil {
 		t.Fatal(err)
 	}
-	m.options = host.Options{Facts: facts, Root: m.root, Torch: m.torch, Flavour: builds.Plain, Cache: m.cache, Native: own, Glue: glue}
 	return m
 }
 
@@ -99,7 +96,7 @@ func (m maker) build(t *testing.T, source *fork.Snapshot, err error) *host.Build
 func install(t *testing.T, before string) installed {
 	t.Helper()
 	m := newMaker(t)
-	patched, err := m.checkout.Before(t.Context(), m.series, before, m.cache)
+	patched, err := m.checkout.Before(t.Context(), m.series, before, m.options.Cache)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,15 +106,15 @@ func install(t *testing.T, before string) installed {
 // install makes the wheel of a source, and unpacks it.
 func (m maker) install(t *testing.T, patched *fork.Snapshot) installed {
 	t.Helper()
-	source, err := m.checkout.Stock(t.Context(), m.cache)
+	source, err := m.checkout.Stock(t.Context(), m.options.Cache)
 	stock := m.build(t, source, err)
 	if stock.Python == "" {
 		t.Skipf("SKIP overlay: the host build has no Python: %s", stock.NoPython)
 	}
-	p := installed{python: python{stock.Python, t.TempDir()}, stockLibrary: stock.Library, root: m.root, cache: m.cache}
+	p := installed{python: python{stock.Python, t.TempDir()}, stockLibrary: stock.Library, root: m.options.Root, cache: m.options.Cache}
 	over := m.build(t, patched, nil)
 	p.other = over.Python
-	wheel, stamp, err := overlay.Write(overlay.Options{Patched: over, Stock: stock, TorchVersion: m.torch.VersionFile(), Checkout: patched.Dir,
+	wheel, stamp, err := overlay.Write(overlay.Options{Patched: over, Stock: stock, TorchVersion: m.options.Torch.VersionFile(), Checkout: patched.Dir,
 		Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

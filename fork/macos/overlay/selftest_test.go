@@ -2,7 +2,6 @@ package overlay_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,18 +123,17 @@ func TestSelftestFindsPlantedFaults(t *testing.T) {
 		t.Skip("SKIP planted faults of the selftest: compiles the backend seven times, for minutes each; asked for by MPSFORGE_SELFTEST_PLANTED=1")
 	}
 	m := newMaker(t)
+	source, err := m.checkout.Patched(t.Context(), m.series, m.options.Cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stock, err := m.checkout.Stock(t.Context(), m.options.Cache)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range plants {
 		t.Run(name, func(t *testing.T) {
-			source, err := m.checkout.Patched(t.Context(), m.series, m.cache)
-			if err != nil {
-				t.Fatal(err)
-			}
-			stock, err := m.checkout.Stock(t.Context(), m.cache)
-			if err != nil {
-				t.Fatal(err)
-			}
-			source = planted(t, source, stock, c)
-			found := m.install(t, source).selftest(t)
+			found := m.install(t, planted(t, source, stock, c)).selftest(t)
 			by := slices.IndexFunc(found.Faults, func(fault string) bool {
 				return slices.ContainsFunc(c.checks, func(check string) bool { return strings.HasPrefix(fault, check+": ") })
 			})
@@ -154,19 +152,19 @@ func planted(t *testing.T, source, stock *fork.Snapshot, c plant) *fork.Snapshot
 	if err := os.CopyFS(planted.Dir, os.DirFS(source.Dir)); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(planted.Dir, c.file)
-	text, err := os.ReadFile(file)
+	from := source
+	if c.old == "" {
+		from = stock
+	}
+	text, err := os.ReadFile(filepath.Join(from.Dir, c.file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.Replace(string(text), c.old, c.new, 1)
-	if c.old == "" {
-		text, err = os.ReadFile(filepath.Join(stock.Dir, c.file))
-		changed = string(text)
-	} else if n := strings.Count(string(text), c.old); n != 1 {
+	if n := strings.Count(string(text), c.old); c.old != "" && n != 1 {
 		t.Fatalf("%s has the line %d times", c.file, n)
 	}
-	if err := errors.Join(err, os.WriteFile(file, []byte(changed), 0o644)); err != nil {
+	changed := strings.Replace(string(text), c.old, c.new, 1)
+	if err := os.WriteFile(filepath.Join(planted.Dir, c.file), []byte(changed), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return &planted

@@ -36,8 +36,8 @@ func HostBuildOfFirst(ctx context.Context, t testing.TB, baseline string) (*host
 }
 
 // hostBuild builds a series; nil is the whole one.
-func hostBuild(ctx context.Context, t testing.TB, baseline string, series *patches.Series, flavour builds.Flavour, stock, tests bool) (*host.Build,
-	*host.Root) {
+func hostBuild(ctx context.Context, t testing.TB, baseline string, series *patches.Series, flavour builds.Flavour,
+	stock, tests bool) (*host.Build, *host.Root) {
 	t.Helper()
 	root, torch, checkout, whole, cache := hosttest.InputsOf(t, baseline)
 	if series == nil {

@@ -68,8 +68,16 @@ func (h hostRun) lacksCore(text string) bool {
 	if !slices.ContainsFunc(h.built.Excluded, func(e host.Excluded) bool { return e.Reason == host.NotNeeded }) {
 		return false
 	}
+	return strings.Contains(text, noStub) || h.dropped(text) != ""
+}
+
+// dropped is the operator that the error says has no kernel, if it was taken out of the build's registration; else it is empty.
+func (h hostRun) dropped(text string) string {
 	match := noKernel.FindStringSubmatch(text)
-	return strings.Contains(text, noStub) || match != nil && slices.Contains(h.built.Dropped, match[1])
+	if match == nil || !slices.Contains(h.built.Dropped, match[1]) {
+		return ""
+	}
+	return match[1]
 }
 
 // hostRun is one process to start.
@@ -150,8 +158,8 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 	switch {
 	case len(r.Errors) > 0:
 		end.Kind, end.Problem = reports.OutcomeFailed, fmt.Sprintf("errors: %d, the first: %s", len(r.Errors), r.Errors[0])
-		if match := noKernel.FindStringSubmatch(r.Errors[0]); match != nil && slices.Contains(h.built.Dropped, match[1]) {
-			end.Skipped = h.notRun(match[1])
+		if kernel := h.dropped(r.Errors[0]); kernel != "" {
+			end.Skipped = h.notRun(kernel)
 		}
 		if end.Skipped == "" && h.lacksCore(r.Errors[0]) {
 			return end, r, fmt.Errorf("%w: %s: %s", errNotCore, command, r.Errors[0])

@@ -89,7 +89,7 @@ func (r *stageRun) run(ctx context.Context) error {
 		if i == 0 {
 			var names []string
 			if r.whole() {
-				if names, err = operations(ctx, builtPatched, r.table); err != nil {
+				if names, err = operationsOf(ctx, builtPatched, r.table); err != nil {
 					return err
 				}
 			}
@@ -173,8 +173,8 @@ func (r *stageRun) flavours() []builds.Flavour {
 // describe puts what a flavour compiles, and what not, into the report.
 func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 	flavour := string(built.Stamp.Flavour)
-	report.Facts = append(report.Facts, reports.Fact{Name: "compiled, " + flavour, Value: fmt.Sprintf("%d sources, which register %d operators",
-		len(built.Compiled), built.Kernels)})
+	report.Facts = append(report.Facts, reports.Fact{Name: "compiled, " + flavour,
+		Value: fmt.Sprintf("%d sources, which register %d operators", len(built.Compiled), built.Kernels)})
 	reasons := map[string][]string{}
 	var order []string
 	for _, excluded := range built.Excluded {
@@ -193,8 +193,8 @@ func (r *stageRun) add(check reports.Check) {
 	defer r.mutex.Unlock()
 	r.done++
 	r.failedOne = r.failedOne || check.Verdict == reports.Failed
-	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Total: r.total, Unit: "checks", Note: check.Name + ", " +
-		check.Subject})
+	r.env.Sink.Emit(events.StepProgress{Step: stage.StepName(r.stage.Name), Done: r.done, Total: r.total, Unit: "checks",
+		Note: check.Name + ", " + check.Subject})
 	r.stage.Add(check)
 }
 

@@ -73,11 +73,11 @@ func TestProgramWithOtherScenariosIsRefused(t *testing.T) {
 	if err := os.WriteFile(driver, []byte("#!/bin/sh\necho '[{\"name\": \"op-fill\", \"operation\": true}, {\"name\": \"new\"}]'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err := operations(t.Context(), &host.Build{Driver: driver}, []scenario{{Name: "old"}})
+	_, err := operationsOf(t.Context(), &host.Build{Driver: driver}, []scenario{{Name: "old"}})
 	if !errors.Is(err, errTable) || !strings.Contains(err.Error(), "new has no row, old has no function") {
 		t.Error(err)
 	}
-	names, err := operations(t.Context(), &host.Build{Driver: driver}, []scenario{{Name: "new"}})
+	names, err := operationsOf(t.Context(), &host.Build{Driver: driver}, []scenario{{Name: "new"}})
 	if err != nil || !slices.Equal(names, []string{"op-fill"}) {
 		t.Error(names, err)
 	}

@@ -136,8 +136,8 @@ func (s scenario) threads(quick bool) []int {
 // errTable is of a program that has other scenarios than the table.
 var errTable = errors.New("the program and native/torch/scenarios/scenarios.json differ")
 
-// operations asks a build's program for what it has: its scenarios must be the table's, its operations are returned.
-func operations(ctx context.Context, built *host.Build, table []scenario) ([]string, error) {
+// operationsOf asks a build's program for what it has: its scenarios must be the table's, its operations are returned.
+func operationsOf(ctx context.Context, built *host.Build, table []scenario) ([]string, error) {
 	found, err := run.Command{Name: built.Driver, Args: []string{"--list"}}.Run(ctx)
 	if err != nil {
 		return nil, err
