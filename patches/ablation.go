@@ -29,6 +29,7 @@ type AblatedPatch struct {
 	Verdict string   `json:"verdict"` // passed: it was noticed; skipped: this stage cannot notice it
 	Detail  string   `json:"detail"`  // the stage's words
 	Noticed []Notice `json:"noticed,omitempty"`
+	Claims  []string `json:"claims,omitempty"` // what its trailers named as failing without it
 	// The run.
 	Date         time.Time `json:"date"`
 	Tool         string    `json:"mpsforge"`
@@ -134,7 +135,7 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 	result.Patches = append(result.Patches, table.Patches...)
 	states := map[string][]string{}
 	for _, p := range series.Patches {
-		state := table.state(p.Name, series.Digest())
+		state := table.state(p, series.Digest())
 		states[state] = append(states[state], p.Name)
 	}
 	again := fmt.Sprintf("mpsforge verify --baseline %s --stages checkout,runtime --ablate all --quick --seed 7 --report FILE.json, then mpsforge "+
@@ -159,13 +160,13 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 }
 
 // state says what the rows of a patch are worth for the series as it is: a failed row counts before one that passed, and one of another
-// series before both.
-func (a Ablation) state(name, series string) string {
+// series, or of other trailers, before both.
+func (a Ablation) state(patch *Patch, series string) string {
 	state := "never"
 	for _, p := range a.Patches {
 		switch {
-		case p.Patch != name:
-		case p.SeriesDigest != series:
+		case p.Patch != patch.Name:
+		case p.SeriesDigest != series || !slices.Equal(p.Claims, patch.Header.Values("Scenario")):
 			return "changed"
 		case p.Verdict == runFailed || state == "never" || state == runSkipped:
 			state = p.Verdict

@@ -32,6 +32,10 @@ func TestLintAblation(t *testing.T) {
 	row := func(stage, verdict, digest string) AblatedPatch {
 		return AblatedPatch{Patch: "p", Stage: stage, Verdict: verdict, SeriesDigest: digest}
 	}
+	claims := func(row AblatedPatch, names ...string) AblatedPatch {
+		row.Claims = names
+		return row
+	}
 	for name, c := range map[string]struct {
 		rows     []AblatedPatch
 		severity Severity
@@ -47,6 +51,8 @@ func TestLintAblation(t *testing.T) {
 			"the series has changed since these patches were left out: p"},
 		"one of two rows of another one": {[]AblatedPatch{row("operators", "passed", now), row("runtime", "passed", "old")}, SeverityWarning,
 			"the series has changed"},
+		"other trailers then": {[]AblatedPatch{claims(row("runtime", "passed", now), "items")}, SeverityWarning,
+			"the series has changed since these patches were left out: p"},
 		"never": {[]AblatedPatch{}, SeverityWarning, "these patches were never left out: p"},
 		"a verdict that no command wrote": {[]AblatedPatch{row("runtime", "fine", now)}, SeverityError,
 			`the verdict "fine" for p; the file is not for editing`},

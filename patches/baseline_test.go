@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -209,7 +210,7 @@ func TestRecordFromPyTorch(t *testing.T) {
 	}
 }
 
-// A series is identified by names, contents and order.
+// A series is identified by the names of its patches, what each changes, and their order; not by what their messages say.
 func TestSeries(t *testing.T) {
 	fsys := fixture(nil, "one", good(created("b", "x\n")), "two", good(created("a", "x\n")))
 	fsys["v1.0.0/series"].Data = []byte("# heading\n\none.patch   # why\ntwo.patch\n")
@@ -223,6 +224,26 @@ func TestSeries(t *testing.T) {
 	slices.Reverse(s.Patches)
 	if forward, err := Load(fsys, "v1.0.0"); err != nil || forward.Digest() == s.Digest() {
 		t.Errorf("the order does not count: %v", err)
+	}
+	digest := func(old, new string) string {
+		planted := maps.Clone(fsys)
+		data := bytes.Replace(fsys["v1.0.0/two.patch"].Data, []byte(old), []byte(new), 1)
+		if bytes.Equal(data, fsys["v1.0.0/two.patch"].Data) {
+			t.Fatalf("nothing was planted for %q in %s", old, data)
+		}
+		planted["v1.0.0/two.patch"] = &fstest.MapFile{Data: data}
+		s, err := Load(planted, "v1.0.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Digest()
+	}
+	slices.Reverse(s.Patches)
+	if digest("Subject: ", "Subject: Now ") != s.Digest() {
+		t.Error("a message counts")
+	}
+	if digest("\n+x\n", "\n+y\n") == s.Digest() {
+		t.Error("a line that is added does not count")
 	}
 }
 

@@ -1,6 +1,7 @@
 package patches
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -18,6 +19,15 @@ type Patch struct {
 	SHA256 string // of Raw, in hex
 	Header Header
 	Files  []*File
+}
+
+// diff is the part of Raw behind the mail's header and message.
+func (p *Patch) diff() []byte {
+	if len(p.Files) == 0 {
+		return nil
+	}
+	lines := bytes.SplitAfter(p.Raw, []byte("\n"))
+	return bytes.Join(lines[p.Files[0].Line-1:], nil)
 }
 
 // Changed counts the lines that the patch adds and removes.

@@ -231,12 +231,13 @@ func baselineDir(fsys fs.FS, baseline string) (fs.FS, error) {
 	return fs.Sub(fsys, baseline)
 }
 
-// Digest identifies the series: the SHA-256, in hex, over a line "name NUL sha256-of-the-patch LF" for each patch in
-// order.
+// Digest identifies what the series does: the SHA-256, in hex, over a line "name NUL sha256-of-the-diff LF" for each patch in order. Of a
+// patch it has the diff alone, from the first "diff --git" line on: a message says another thing about the same tree, and what was run on
+// that tree stays run.
 func (s *Series) Digest() string {
 	h := sha256.New()
 	for _, p := range s.Patches {
-		fmt.Fprintf(h, "%s\x00%s\n", p.Name, p.SHA256)
+		fmt.Fprintf(h, "%s\x00%x\n", p.Name, sha256.Sum256(p.diff()))
 	}
 	return fmt.Sprintf("%x", h.Sum(nil))
 }

@@ -79,7 +79,7 @@ type Tool struct {
 // Identity says what was verified.
 type Identity struct {
 	Baseline     string   `json:"baseline"`
-	SeriesDigest string   `json:"series_digest"` // SHA-256 over the names and digests of the patches, in order
+	SeriesDigest string   `json:"series_digest"` // SHA-256 over the names of the patches and their diffs, in order
 	Patches      []string `json:"patches"`
 	Checkout     string   `json:"checkout,omitempty"` // path, empty when no stage needed a checkout
 	BaseCommit   string   `json:"base_commit,omitempty"`

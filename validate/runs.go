@@ -11,6 +11,7 @@ import (
 	"mpsforge/internal/words"
 	"mpsforge/patches"
 	"mpsforge/reports"
+	runtimestage "mpsforge/validate/stages/runtime"
 )
 
 // ErrReport is returned, wrapped, for a report that cannot be recorded as the last run of a baseline's stages.
@@ -66,8 +67,14 @@ func RecordAblation(table *patches.Ablation, series *patches.Series, exact *fork
 		for _, stage := range report.Stages {
 			for _, check := range stage.Checks {
 				if name, is := strings.CutPrefix(check.Name, "without "); is && check.Subject == "ablation" {
+					claims := claimsOf(series, name)
+					noticed := noticedBy(check)
+					if lost := unnoticed(claims, noticed); check.Verdict == reports.Passed && len(lost) > 0 {
+						return fmt.Errorf("%w: the trailers of %s have changed since: nothing in it notices %s; run mpsforge verify again", ErrReport, name,
+							strings.Join(lost, ", "))
+					}
 					rows = append(rows, patches.AblatedPatch{Patch: name, Stage: stage.Name, Verdict: string(check.Verdict), Detail: check.Detail,
-						Noticed: noticedBy(check), Date: report.Started,
+						Noticed: noticed, Claims: claims, Date: report.Started,
 						Tool: toolOf(report), System: report.Machine.System, SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree,
 						Form: formOf(report), Seed: report.Seed})
 				}
@@ -79,6 +86,23 @@ func RecordAblation(table *patches.Ablation, series *patches.Series, exact *fork
 		table.Add(series, rows...)
 	}
 	return nil
+}
+
+// claimsOf are the values of the Scenario trailers of a patch.
+func claimsOf(series *patches.Series, name string) []string {
+	at := slices.IndexFunc(series.Patches, func(p *patches.Patch) bool { return p.Name == name })
+	if at < 0 {
+		return nil // a row of a patch that the series does not have; the table drops it
+	}
+	return series.Patches[at].Header.Values("Scenario")
+}
+
+// unnoticed are the scenarios of stage runtime that were named, but noticed nothing.
+func unnoticed(claims []string, noticed []patches.Notice) []string {
+	known := runtimestage.ScenarioNames()
+	return slices.DeleteFunc(slices.Clone(claims), func(name string) bool {
+		return !slices.Contains(known, name) || slices.ContainsFunc(noticed, func(n patches.Notice) bool { return n.Scenario == name })
+	})
 }
 
 // noticedBy reads the cells of a patch that was left out: the path is the scenario and the flavour.

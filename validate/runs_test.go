@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"mpsforge/fork"
@@ -89,6 +90,13 @@ func TestRecordedAblation(t *testing.T) {
 		table.Patches[0].Form != "long" || table.Patches[0].Seed != 7 ||
 		table.Patches[0].SeriesDigest != series.Digest() || table.Patches[1].Verdict != "skipped" || table.Patches[1].Stage != "runtime" {
 		t.Errorf("%+v", table)
+	}
+	claimed := *series
+	claimed.Patches = slices.Clone(series.Patches)
+	claimed.Patches[0] = &patches.Patch{Name: "locks", Header: patches.Header{Trailers: []patches.Trailer{{Key: "Scenario", Value: "linear"}}}}
+	if err := RecordAblation(&table, &claimed, exact, []*reports.Report{report}); !errors.Is(err, ErrReport) ||
+		!strings.Contains(err.Error(), "the trailers of locks have changed since: nothing in it notices linear") {
+		t.Errorf("a trailer that came after the run: %v", err)
 	}
 	for name, spoil := range map[string]func(r *reports.Report){
 		"another series":  func(r *reports.Report) { r.Identity.SeriesDigest = "old" },
