@@ -30,7 +30,7 @@ func TestLintAblation(t *testing.T) {
 	}
 	now := series.Digest()
 	row := func(stage, verdict, digest string) AblatedPatch {
-		return AblatedPatch{Patch: "p", Stage: stage, Verdict: verdict, SeriesDigest: digest}
+		return AblatedPatch{Patch: "p", Stage: stage, Verdict: verdict, SeriesDigest: digest, Claims: series.Patches[0].Header.Values("Scenario")}
 	}
 	claims := func(row AblatedPatch, names ...string) AblatedPatch {
 		row.Claims = names
