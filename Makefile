@@ -10,7 +10,7 @@
 # make soak   operators and scenarios by threads for SOAK (60m), with memory, files and threads watched
 # make tidy   clang-tidy over the C++ of native/
 # make vulns  govulncheck: known faults of the Go modules
-# make release VERSION=v1.2.3   binaries and checksums
+# make release VERSION=v1.2.3   binaries, wheels for Macs and checksums
 # make bench  ratios: against git on the real tree, the software Metal against plain loops, slots against a mutex; instructions, locks and calls
 #   for each operator, stock and patched, counted by callgrind
 GO       ?= go
@@ -124,8 +124,9 @@ vulns:
 $(TREE26): build
 	$(MPSFORGE) fetch --baseline v2.6.0 --checkout $@
 
-# Binaries and SHA256SUMS in build/release: this machine's and that for Apple silicon with cgo, the others without.
-TARGETS := native linux/amd64 linux/arm64 darwin/amd64 darwin/arm64+cgo
+# Binaries, the macOS wheels of each baseline and SHA256SUMS in build/release. This machine's binary and that for Apple silicon have cgo, the
+# others have not.
+TARGETS := native linux/amd64 linux/arm64 darwin/amd64 darwin/arm64+cgo wheel/v2.9.1 wheel/v2.6.0
 release:
 	MPSFORGE_CACHE="$(CACHE)" sh ci/release.sh "$(VERSION)" $(BUILD)/release $(TARGETS)
 

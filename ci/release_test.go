@@ -95,6 +95,75 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
+// wheelMaker is in the place of mpsforge: it says what it was asked, and leaves the files that mpsforge would.
+const wheelMaker = `#!/bin/sh
+echo "$@" | sed "s|/[^ ]*/tree|tree|g; s|/[^ ]*/out|out|g" >>"$LOG"
+while [ $# -gt 1 ]; do
+  case $1 in
+  --out) echo wheel >"$2/mpsforge_overlay-2.9.1+mpsforge.$(cat "$LOG" | grep -c build)-py3-none-macosx_11_0_arm64.whl" ;;
+  --report) echo report >"$2"; echo page >"${2%.json}.html" ;;
+  --require) [ -z "$FAIL" ] || exit 4 ;;
+  esac
+  shift
+done
+`
+
+// A release has the wheels of the whole series and of its first part, the report that checked them, and their digests; those of an
+// earlier release are gone. A wheel that stage mac refuses ends it.
+func TestReleaseHasWheels(t *testing.T) {
+	dir := t.TempDir()
+	maker, log, out := filepath.Join(dir, "mpsforge"), filepath.Join(dir, "log"), filepath.Join(dir, "out")
+	if err := errors.Join(os.WriteFile(maker, []byte(wheelMaker), 0o755), os.Mkdir(out, 0o755),
+		os.WriteFile(filepath.Join(out, "mpsforge_overlay-2.9.1+mpsforge.old-py3-none-macosx_11_0_arm64.whl"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("MPSFORGE", maker)
+	t.Setenv("LOG", log)
+	sh(t, dir, "sh", mustAbs(t, "release.sh"), "v0.0.0", "out", "wheel/v2.9.1")
+	asked, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `fetch --baseline v2.9.1 --checkout tree-fixes
+apply --part fixes --checkout tree-fixes
+overlay build --checkout tree-fixes --platform macos --out out
+fetch --baseline v2.9.1 --checkout tree-
+apply --checkout tree-
+overlay build --checkout tree- --platform macos --out out
+verify --checkout tree- --stages checkout,mac --require mac --report out/mpsforge_v0.0.0_mac_v2.9.1.json
+`
+	if string(asked) != want {
+		t.Errorf("asked:\n%s", asked)
+	}
+	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for line := range strings.Lines(string(sums)) {
+		names = append(names, strings.Fields(line)[1])
+	}
+	if got := strings.Join(names, " "); got != "mpsforge_overlay-2.9.1+mpsforge.1-py3-none-macosx_11_0_arm64.whl "+
+		"mpsforge_overlay-2.9.1+mpsforge.2-py3-none-macosx_11_0_arm64.whl mpsforge_v0.0.0_mac_v2.9.1.json" {
+		t.Errorf("SHA256SUMS: %s", got)
+	}
+	t.Setenv("FAIL", "1")
+	refused := exec.Command("sh", mustAbs(t, "release.sh"), "v0.0.0", "out", "wheel/v2.9.1")
+	refused.Dir = dir
+	if output, err := refused.CombinedOutput(); refused.ProcessState.ExitCode() != 4 {
+		t.Errorf("stage mac failed: %v\n%s", err, output)
+	}
+}
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return absolute
+}
+
 // unpacked are the files of a tar.gz, by name.
 func unpacked(t *testing.T, archive []byte) map[string][]byte {
 	t.Helper()

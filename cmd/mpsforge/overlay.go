@@ -16,6 +16,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/patches"
@@ -40,22 +41,30 @@ torch, the one that it was built for, and with any Python; with another torch it
 MPSFORGE_OVERLAY=0 in its environment uses torch's own backend.
 
 A wheel for Linux is for the host build of the stock sources ("mpsforge build --host"). A wheel for macOS is for PyTorch's own wheels
-for Apple silicon, with any Python. It is made on Linux and has not been run on a Mac: its library is linked with PyTorch's, and then
-checked as in the stage mac.
+for Apple silicon, with any Python. On a Mac it is made with Apple's command line tools (xcode-select --install), on Linux with clang,
+zig's headers and lld; what is compiled, how, and what is checked of the library are the same. Neither has been run on a Mac yet.
+
+--dry-run prints the commands of the compiler and the linker. For that it fetches PyTorch's wheel for macOS and runs torchgen, and
+compiles nothing.
 
 The checkout must have the whole series, or its part fixes alone. With that there are no streams: threads are safe and take turns.
 
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist --platform macos
+  mpsforge overlay build --platform macos --dry-run
   mpsforge apply --part fixes --checkout pytorch && mpsforge overlay build --checkout pytorch --out dist`,
 		flags: checkoutFlags(hostFlags(&cli.StringFlag{Name: "out", Value: ".", Usage: "`DIR` for the wheel"},
 			&cli.StringFlag{Name: "platform", Usage: "what the wheel is for, `NAME`: " + strings.Join(overlayPlatforms, " or ") +
-				" (default: this system)"})...),
+				" (default: this system)"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "print the commands for a wheel for macOS, and make none"})...),
 		action: func(ctx context.Context, c call) (result, error) {
 			switch platform := cmp.Or(c.String("platform"), map[string]string{"darwin": "macos"}[runtime.GOOS], "linux"); platform {
 			case "macos":
 				return c.buildOverlayForMac(ctx)
 			case "linux":
+				if c.Bool("dry-run") {
+					return result{}, usagef("--dry-run is for --platform macos")
+				}
 				return c.buildOverlay(ctx)
 			default:
 				return result{}, usagef("--platform %s: use one of %s", platform, strings.Join(overlayPlatforms, ", "))
@@ -71,9 +80,8 @@ func (c call) buildOverlayForMac(ctx context.Context) (result, error) {
 	if c.IsSet("torch") {
 		return result{}, usagef("--torch is for Linux; a wheel for macOS is always for PyTorch's own wheel")
 	}
-	if runtime.GOOS != "linux" {
-		return result{}, fmt.Errorf("%w: the compiler is Debian's, so make the wheel on Linux and bring it here; this is %s", builds.ErrEnvironment,
-			runtime.GOOS)
+	if runtime.GOOS == "darwin" && c.IsSet("root") {
+		return result{}, usagef("--root is for Linux; on a Mac the tools are Apple's")
 	}
 	cache, err := openCache()
 	if err != nil {
@@ -83,11 +91,16 @@ func (c call) buildOverlayForMac(ctx context.Context) (result, error) {
 	if o.Identity, _, o.Series, err = c.identity(ctx); err != nil {
 		return result{}, err
 	}
-	if o.Identity.Series, err = overlayPart(o.Checkout, o.Identity, o.Series); err != nil {
+	if o.Identity.Series, o.Part, err = overlayPart(o.Checkout, o.Identity, o.Series); err != nil {
 		return result{}, err
 	}
-	if o.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
-		return result{}, err
+	if runtime.GOOS != "darwin" {
+		if o.Root, err = host.OpenRoot(ctx, c.String("root"), cache, c.sink); err != nil {
+			return result{}, err
+		}
+	}
+	if c.Bool("dry-run") {
+		return planOverlayForMac(ctx, o, c.sink)
 	}
 	wheel, stamp, checked, err := overlay.WriteMac(ctx, o, c.sink)
 	if err != nil {
@@ -98,9 +111,34 @@ func (c call) buildOverlayForMac(ctx context.Context) (result, error) {
 	return found, err
 }
 
+// planOverlayForMac gives the commands, and runs none.
+func planOverlayForMac(ctx context.Context, o overlay.MacOptions, sink events.Sink) (result, error) {
+	type command struct {
+		Dir  string   `json:"dir"`
+		Argv []string `json:"argv"`
+	}
+	commands := []command{}
+	var lines []string
+	o.Plan = func(planned run.Command) {
+		commands = append(commands, command{planned.Dir, append([]string{planned.Name}, planned.Args...)})
+		lines = append(lines, "cd "+run.Command{Name: planned.Dir}.String()+" && "+planned.String())
+	}
+	if _, _, _, err := overlay.WriteMac(ctx, o, sink); err != nil {
+		return result{}, fmt.Errorf("overlay: %w", err)
+	}
+	value := struct {
+		Commands []command `json:"commands"`
+	}{commands}
+	return result{value: value, message: fmt.Sprintf("commands: %d, run: 0", len(commands)), text: func(w io.Writer) {
+		for _, line := range lines {
+			fmt.Fprintln(w, line)
+		}
+	}}, nil
+}
+
 // overlayPart refuses a checkout whose patches make no overlay, whose own bindings are for the whole series and for its first part, which
-// has no streams, and gives the digest of those that it has.
-func overlayPart(checkout string, identity builds.Stamp, series *patches.Series) (digest string, err error) {
+// has no streams, and gives the digest of those that it has, and the part's name unless it is the whole.
+func overlayPart(checkout string, identity builds.Stamp, series *patches.Series) (digest, name string, err error) {
 	part, name := series.Applied(identity.Patches)
 	var all []string
 	for _, p := range part.Patches {
@@ -111,10 +149,10 @@ func overlayPart(checkout string, identity builds.Stamp, series *patches.Series)
 		if len(series.Parts) > 1 {
 			first = fmt.Sprintf(" or those of the part %s: mpsforge apply --part %[1]s, or", series.Parts[0].Name)
 		}
-		return "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all%s mpsforge apply, puts them on", checkout,
+		return "", "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all%s mpsforge apply, puts them on", checkout,
 			len(identity.Patches), len(series.Patches), cmp.Or(first, ":"))
 	}
-	return part.Digest(), nil
+	return part.Digest(), name, nil
 }
 
 func (c call) buildOverlay(ctx context.Context) (result, error) {
@@ -122,7 +160,8 @@ func (c call) buildOverlay(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if options.Identity.Series, err = overlayPart(options.Checkout, options.Identity, series); err != nil {
+	o := overlay.Options{Checkout: options.Checkout, Dir: c.String("out"), TorchVersion: options.Torch.VersionFile()}
+	if options.Identity.Series, o.Part, err = overlayPart(options.Checkout, options.Identity, series); err != nil {
 		return result{}, err
 	}
 	checkout, _, err := c.openCheckout(ctx)
@@ -141,7 +180,6 @@ func (c call) buildOverlay(ctx context.Context) (result, error) {
 	if options.Overlay, err = native.OverlaySources(); err != nil {
 		return result{}, err
 	}
-	o := overlay.Options{Checkout: options.Checkout, Dir: c.String("out"), TorchVersion: options.Torch.VersionFile()}
 	if o.Stock, err = host.Make(ctx, stock, c.sink); err != nil {
 		return result{}, err
 	}

@@ -70,7 +70,7 @@ func quickerWay(system string) string {
 	if system != "darwin" {
 		return ""
 	}
-	return "a build of PyTorch takes hours; a wheel for pip's torch, made on Linux, takes minutes: mpsforge overlay build --platform macos"
+	return "a build of PyTorch takes hours; a wheel over pip's torch takes minutes: mpsforge overlay build --platform macos"
 }
 
 // needsBuild reports whether to build: where that was asked for, else, on a Mac, when a stage is to run on the result.

@@ -34,6 +34,8 @@ type Toolchain struct {
 	Limit    time.Duration             // of one command; 0: none
 	// Written is given what the compiler wrote of a source that compiled, its warnings; may be nil. Calls overlap.
 	Written func(u Unit, text string)
+	// Plan, unless nil, is given each command in the place of running it, without the launcher and without precompiled headers.
+	Plan func(command run.Command)
 }
 
 // Compile compiles the units. After the first error no further unit is started; it is the error returned. report, if it is not
@@ -84,6 +86,11 @@ feed:
 }
 
 func (t Toolchain) compileOne(ctx context.Context, u Unit) error {
+	args := append(append([]string{}, u.Flags...), "-c", u.Path, "-o", u.Object)
+	if t.Plan != nil {
+		t.Plan(run.Command{Name: t.Compiler, Args: args, Dir: u.Dir})
+		return nil
+	}
 	object := u.Object
 	if !filepath.IsAbs(object) {
 		object = filepath.Join(u.Dir, object)
@@ -91,7 +98,6 @@ func (t Toolchain) compileOne(ctx context.Context, u Unit) error {
 	if err := os.MkdirAll(filepath.Dir(object), 0o755); err != nil {
 		return err
 	}
-	args := append(append([]string{}, u.Flags...), "-c", u.Path, "-o", u.Object)
 	if len(u.Prefix) > 0 {
 		if text, err := t.start(ctx, u.Path, u.Dir, t.Launcher, append(slices.Clone(u.Prefix), args...)); err == nil || ctx.Err() != nil {
 			t.written(u, text)

@@ -40,6 +40,7 @@ type compiler struct {
 	sink    events.Sink
 	step    string
 	written func(u cxx.Unit, text string) // as cxx.Toolchain's
+	plan    func(command run.Command)     // as cxx.Toolchain's
 }
 
 func (c *compiler) sanitizer(bare bool) []string {
@@ -51,7 +52,7 @@ func (c *compiler) sanitizer(bare bool) []string {
 
 // toolchain is the root's clang behind ccache.
 func (c *compiler) toolchain() cxx.Toolchain {
-	return cxx.Toolchain{Compiler: c.root.Tool("clang"), Launcher: c.root.Tool("ccache"), Jobs: c.jobs, Written: c.written, Environ: func(dir string) []string {
+	return cxx.Toolchain{Compiler: c.root.Tool("clang"), Launcher: c.root.Tool("ccache"), Jobs: c.jobs, Written: c.written, Plan: c.plan, Environ: func(dir string) []string {
 		return run.Environment([]string{
 			"CCACHE_DIR=" + filepath.Join(c.cache, "ccache"), "CCACHE_COMPILERTYPE=clang", "CCACHE_COMPILERCHECK=content",
 			"CCACHE_NOHASHDIR=1", "CCACHE_BASEDIR=" + dir, "CCACHE_MAXSIZE=5G", "LC_ALL=C",

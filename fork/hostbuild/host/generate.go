@@ -51,9 +51,11 @@ func isRegistration(name string) bool {
 // Registration gives the sources that torchgen makes of a checkout's operators for the keys of MPS, as they are: of a library that has all
 // kernels nothing is left out.
 func Registration(ctx context.Context, root *Root, checkout, cache string, sink events.Sink) (paths []string, err error) {
-	torch, err := OpenTorch(ctx, root, "", nil, cache, sink) // for what torchgen imports
-	if err != nil {
-		return nil, err
+	torch := &Torch{pythonPath: checkout}
+	if !root.bare {
+		if torch, err = OpenTorch(ctx, root, "", nil, cache, sink); err != nil { // for what torchgen imports
+			return nil, err
+		}
 	}
 	made, err := generate(ctx, root, torch, checkout, cache, events.OrDiscard(sink))
 	if err != nil {

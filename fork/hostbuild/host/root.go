@@ -1,13 +1,16 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -24,8 +27,10 @@ const (
 	DebianBaseline = "v2.6.0"
 )
 
-// clangVersion is the compiler's major version in that suite.
-const clangVersion = "19"
+// ClangMajor is the compiler's major version in that suite.
+const ClangMajor = 19
+
+var clangVersion = strconv.Itoa(ClangMajor)
 
 // rootPackages are unpacked into a root, with all that they depend on.
 var rootPackages = []string{
@@ -41,12 +46,16 @@ var rootPackages = []string{
 type Root struct {
 	dir   string // "/" is this system itself
 	tools string // the folder with the scripts that start its programs
+	bare  bool   // there is no libtorch in it (SystemRoot)
 }
 
 // Dir is the root's top folder.
 func (r *Root) Dir() string { return r.dir }
 
-// Tool is the path of a script that starts a program of the root: clang, ld.lld, ld64.lld, python3, ccache,
+// Has reports whether the root has a file, by its path in it.
+func (r *Root) Has(path string) bool { return builds.Exists(filepath.Join(r.dir, path)) }
+
+// Tool is the path of a script that starts a program of the root: clang, ld.lld, ld64, python3, ccache,
 // llvm-cxxfilt, llvm-link, llvm-nm, llvm-objdump or llvm-symbolizer.
 func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }
 
@@ -263,7 +272,7 @@ func (r *Root) writeTools() error {
 	scripts := map[string]string{
 		"clang":           r.start(filepath.Join(llvm, "bin/clang"), "") + clang,
 		"ld.lld":          r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor gnu",
-		"ld64.lld":        r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor darwin",
+		"ld64":            r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor darwin",
 		"llvm-cxxfilt":    r.start(filepath.Join(llvm, "bin/llvm-cxxfilt"), ""),
 		"llvm-link":       r.start(filepath.Join(llvm, "bin/llvm-link"), ""),
 		"llvm-objdump":    r.start(filepath.Join(llvm, "bin/llvm-objdump"), ""),
@@ -272,14 +281,27 @@ func (r *Root) writeTools() error {
 		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), ""),
 		"python3":         python + r.start(filepath.Join(r.dir, "usr/bin/python3"), ""),
 	}
+	if err := writeScripts(r.tools, scripts); err != nil {
+		return err
+	}
+	for _, file := range []string{filepath.Join(llvm, "bin/clang"), filepath.Join(llvm, "bin/lld"), filepath.Join(r.dir, "usr/bin/ccache")} {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("%w: %s is not there; the root needs the packages %s", builds.ErrEnvironment, file, strings.Join(rootPackages, ", "))
+		}
+	}
+	return nil
+}
+
+// writeScripts writes programs of sh that become another one, by name.
+func writeScripts(dir string, scripts map[string]string) error {
 	toolsWriting.Lock()
 	defer toolsWriting.Unlock()
-	if err := os.MkdirAll(r.tools, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for name, command := range scripts {
 		text := "#!/bin/sh\n" + command + ` "$@"` + "\n"
-		path := filepath.Join(r.tools, name)
+		path := filepath.Join(dir, name)
 		if have, err := os.ReadFile(path); err == nil && string(have) == text {
 			continue
 		}
@@ -288,10 +310,52 @@ func (r *Root) writeTools() error {
 			return err
 		}
 	}
-	for _, file := range []string{filepath.Join(llvm, "bin/clang"), filepath.Join(llvm, "bin/lld"), filepath.Join(r.dir, "usr/bin/ccache")} {
-		if _, err := os.Stat(file); err != nil {
-			return fmt.Errorf("%w: %s is not there; the root needs the packages %s", builds.ErrEnvironment, file, strings.Join(rootPackages, ", "))
+	return nil
+}
+
+// With gives the root with other programs as some of its tools, by name; the scripts that start all of them are in a folder of their own.
+func (r *Root) With(dir string, programs map[string]string) (*Root, error) {
+	entries, err := os.ReadDir(r.tools)
+	if err != nil {
+		return nil, err
+	}
+	scripts := map[string]string{}
+	for _, entry := range entries {
+		scripts[entry.Name()] = "exec '" + cmp.Or(programs[entry.Name()], r.Tool(entry.Name())) + "'"
+	}
+	return &Root{dir: r.dir, tools: dir}, writeScripts(dir, scripts)
+}
+
+// systemModules are what torchgen imports. Their versions are those that PyTorch 2.9.1 was tried with here.
+var systemModules = []string{"pyyaml==6.0.2", "typing-extensions==4.12.2"}
+
+// SystemRoot gives a root of programs that are this system's own, which is a Mac: those given, ccache if there is one, and a Python of its
+// own with what torchgen imports. SDK is the folder whose path must not be in what is made.
+func SystemRoot(ctx context.Context, sdk, cache string, programs map[string]string, sink events.Sink) (*Root, error) {
+	root := &Root{dir: sdk, tools: filepath.Join(cache, "tools"), bare: true}
+	python := filepath.Join(cache, "python-"+builds.Digest(systemModules...)[:12])
+	scripts := map[string]string{"ccache": "exec", "python3": "exec '" + python + "/bin/python3'"}
+	if path, err := exec.LookPath("ccache"); err == nil {
+		scripts["ccache"] = "exec '" + path + "'"
+	}
+	for name, program := range programs {
+		scripts[name] = "exec '" + program + "'"
+	}
+	if err := writeScripts(root.tools, scripts); err != nil {
+		return nil, err
+	}
+	if builds.Exists(filepath.Join(python, "made")) {
+		return root, nil
+	}
+	finish := events.Step(events.OrDiscard(sink), "a Python for torchgen")
+	defer finish(events.Failed, "")
+	for _, command := range []run.Command{{Name: "python3", Args: []string{"-m", "venv", "--clear", python}},
+		{Name: filepath.Join(python, "bin/python3"), Args: append([]string{"-m", "pip", "install", "--quiet"}, systemModules...)}} {
+		command.Dir = cache
+		if _, err := command.Run(ctx); err != nil {
+			return nil, fmt.Errorf("%w: a Python with %s, which torchgen needs: %w", builds.ErrEnvironment, strings.Join(systemModules, " and "), err)
 		}
 	}
-	return nil
+	finish(events.OK, "")
+	return root, os.WriteFile(filepath.Join(python, "made"), nil, 0o644) // it is whole
 }

@@ -249,12 +249,15 @@ func (k *Kit) allSymbols() (stubSymbols, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(k.libSystem())
-	if err != nil {
-		return nil, err
+	for library := range all {
+		if library != compilerLibrary {
+			if err := all.addStub(library, k.Xcode.stub(library)); err != nil {
+				return nil, err
+			}
+		}
 	}
-	for name := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune(" ,'[]\n", r) }) {
-		all.add(libSystemName, name)
+	if err := all.addStub(libSystemName, k.Xcode.stub(libSystemName)); err != nil {
+		return nil, err
 	}
 	for i, library := range k.Libraries {
 		for name := range library.Defined {
@@ -262,4 +265,18 @@ func (k *Kit) allSymbols() (stubSymbols, error) {
 		}
 	}
 	return all, nil
+}
+
+// addStub adds the names in a file of the SDK, in which classes are without what their symbols begin with.
+func (s stubSymbols) addStub(library, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("the SDK's %s: %w", library, err)
+	}
+	for name := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune(" ,'[]\n", r) }) {
+		s.add(library, name)
+		s.add(library, classPrefix+name)
+		s.add(library, "_OBJC_METACLASS_$_"+name)
+	}
+	return nil
 }

@@ -17,26 +17,22 @@ import (
 	"mpsforge/patches"
 )
 
-// commonFlags are those of PyTorch's build for the Mac, as far as they are seen in the code, and libc++'s settings, which zig gives on the
-// command line instead of in a header. Apple's clang, which made the wheel, leaves the type of an unnamed template parameter out of a
-// symbol, as clang did up to 17.
+// commonFlags are those of PyTorch's build for the Mac, as far as they are seen in the code.
 var commonFlags = []string{
-	"-fclang-abi-compat=17",
 	"-std=c++17", "-O1", "-fPIC", "-fvisibility-inlines-hidden", "-fno-sized-deallocation", "-fblocks", "-DUSE_MPS", "-DNDEBUG", "-DFMT_HEADER_ONLY=1",
 	"-DAT_PER_OPERATOR_HEADERS", "-D_USE_EXTERNAL_MZCRC",
-	"-nostdinc", "-nostdinc++", "-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPACE=__1", "-D_LIBCPP_HAS_NO_TIME_ZONE_DATABASE",
-	"-D_LIBCPP_PSTL_BACKEND_SERIAL",
-	"-D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE",
 	"-Wnonnull", "-Wunguarded-availability", "-Wobjc-method-access", "-Wincompatible-pointer-types", "-Wobjc-literal-conversion",
 	"-fno-caret-diagnostics", "-fno-color-diagnostics",
 }
 
-// flags of a language: objective-c++, or c++ with Python's headers.
+// flags of a language: objective-c++ or c++.
 func (k *Kit) flags(language string) []string {
-	flags := []string{"-target", "arm64-apple-macos" + k.Minimum, "-x", language}
-	if language == "c++" { // no Objective-C
-		flags = append(flags, "-isystem", k.python)
-	} else {
+	flags := []string{"-target", "arm64-apple-macos" + k.Minimum, "-isysroot", k.Xcode.SDK, "-x", language}
+	if k.Xcode.Major >= 17 {
+		// Apple's clang that made the wheel leaves the type of an unnamed template parameter out of a symbol, as clang did up to 17.
+		flags = append(flags, "-fclang-abi-compat=17")
+	}
+	if language != "c++" {
 		flags = append(flags, "-fno-objc-arc", "-fobjc-exceptions")
 	}
 	// A header's name in a message must not be that of somebody's folder.
@@ -90,7 +86,7 @@ func (k *Kit) Compile(ctx context.Context, tree Tree, facts patches.MacFacts, jo
 	}
 	job := host.Objects{Root: k.Root, Cache: Folder(k.cache), Jobs: jobs, Sink: events.Under(events.OrDiscard(sink), step), Step: step,
 		Checkout: tree.Dir, Header: header, Flags: objc,
-		Sources: map[string][]string{}, Dir: dir}
+		Sources: map[string][]string{}, Dir: dir, Plan: k.plan()}
 	for _, source := range tree.Sources {
 		if slices.Contains(facts.PythonSources, source) {
 			job.Sources[source] = k.flags("c++")

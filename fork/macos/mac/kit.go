@@ -13,6 +13,7 @@ import (
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/events"
+	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/native/apple"
 	"mpsforge/patches"
@@ -35,19 +36,23 @@ var oldestMacOS = apple.Version{Major: 13, Minor: 0}
 
 // Kit is all that sources are compiled and linked with.
 type Kit struct {
-	Root *host.Root
+	// Root has the tools: on Linux a Debian system, but for its compiler and linker, which are Xcode's.
+	Root  *host.Root
+	Xcode Xcode
 	// Libraries are those of PyTorch's wheel: libtorch_cpu, libtorch_python, libc10.
 	Libraries []*Image
 	// Minimum is the macOS that the wheel is made for, and SDK the one that it was made with.
 	Minimum, SDK string
+	// Plan, unless nil, is given the commands of Overlay and LinkOverlay in the place of running them.
+	Plan func(command run.Command)
 
-	cache, torch, zig string // folders
-	headers           []string
-	python            string
-	files             []string               // the libraries' paths
-	stock             *machineCode           // libtorch_cpu, once wheelCode was asked
-	types             []map[string]*typeInfo // of Libraries, then
-	unlock            func()
+	cache, torch string // folders
+	headers      []string
+	python       string                 // folder of Python's headers; none on a Mac, where nothing compiled needs them
+	files        []string               // the libraries' paths
+	stock        *machineCode           // libtorch_cpu, once wheelCode was asked
+	types        []map[string]*typeInfo // of Libraries, then
+	unlock       func()
 }
 
 // Close lets others use the cache's Folder again.
@@ -65,12 +70,13 @@ func Have(cache string, facts patches.MacFacts) bool {
 	return ziglang.Have(cache, zigParts) && wheels.Wheel(facts.Wheel).Have(cache, wheels.TorchParts)
 }
 
-// Open waits for the lock of the cache's Folder, which the kit holds until Close, gets the wheels and lays out headers.
+// Open waits for the lock of the cache's Folder, which the kit holds until Close, and gets the wheels. Without a root it uses Apple's
+// command line tools, which are on a Mac alone.
 func Open(ctx context.Context, root *host.Root, cache string, facts patches.MacFacts, sink events.Sink) (kit *Kit, err error) {
 	if cache, err = filepath.Abs(cache); err != nil {
 		return nil, err
 	}
-	k := &Kit{Root: root, cache: cache}
+	k := &Kit{cache: cache}
 	if k.unlock, err = host.Lock(ctx, Folder(cache), sink); err != nil {
 		return nil, err
 	}
@@ -79,14 +85,19 @@ func Open(ctx context.Context, root *host.Root, cache string, facts patches.MacF
 			k.Close()
 		}
 	}()
-	if k.zig, err = ziglang.Get(ctx, cache, zigParts, sink); err != nil {
-		return nil, err
-	}
 	if k.torch, err = wheels.Wheel(facts.Wheel).Get(ctx, cache, wheels.TorchParts, sink); err != nil {
 		return nil, err
 	}
-	if err := k.layHeaders(); err != nil {
-		return nil, fmt.Errorf("headers for macOS: %w", err)
+	include := filepath.Join(k.torch, "torch/include")
+	// fmt is PyTorch's submodule where its wheel brings none.
+	k.headers = []string{"-isystem", include, "-isystem", filepath.Join(include, "torch/csrc/api/include"), "-idirafter", "third_party/fmt/include"}
+	if root == nil {
+		k.Root, err = k.openXcode(ctx, sink)
+	} else {
+		k.Root, err = k.takeRoot(ctx, root, sink)
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range []string{"libtorch_cpu", "libtorch_python", "libc10"} {
 		file := filepath.Join(k.torch, "torch/lib", name+".dylib")
@@ -96,48 +107,55 @@ func Open(ctx context.Context, root *host.Root, cache string, facts patches.MacF
 		}
 		k.Libraries, k.files = append(k.Libraries, image), append(k.files, file)
 	}
-	k.Minimum, k.SDK, err = k.Libraries[0].versions()
+	if k.Minimum, k.SDK, err = k.Libraries[0].versions(); err != nil {
+		return nil, err
+	}
+	if root != nil {
+		err = k.layLibraries()
+	}
 	return k, err
 }
 
-// layHeaders writes headers into folders whose paths stay the same, because ccache knows them by these.
-func (k *Kit) layHeaders() error {
-	dir := Folder(k.cache)
-	first, ours, err := layOwnHeaders(dir)
-	if err != nil {
-		return err
+// takeRoot compiles and links with a Debian system's tools.
+func (k *Kit) takeRoot(ctx context.Context, root *host.Root, sink events.Sink) (_ *host.Root, err error) {
+	if k.Xcode, err = k.layXcode(ctx, root, sink); err != nil {
+		return nil, fmt.Errorf("headers for macOS: %w", err)
 	}
-	// Of Debian's folders only what is the same on all systems is to be seen.
-	k.python = filepath.Join(dir, "python")
-	found, err := filepath.Glob(filepath.Join(k.Root.Dir(), "usr/include/python3*/Python.h"))
+	return root.With(filepath.Join(Folder(k.cache), "xcode/tools"), map[string]string{"clang": k.Xcode.Clang, "ld64": k.Xcode.Linker})
+}
+
+// openXcode compiles and links with Apple's tools.
+func (k *Kit) openXcode(ctx context.Context, sink events.Sink) (root *host.Root, err error) {
+	if k.Xcode, err = FindXcode(ctx); err != nil {
+		return nil, err
+	}
+	return host.SystemRoot(ctx, k.Xcode.SDK, Folder(k.cache), map[string]string{"clang": k.Xcode.Clang, "ld64": k.Xcode.Linker}, sink)
+}
+
+// layOthers links those of Debian's headers that are the same on all systems, and no others: fmt's and Python's, the latter for libtorch_python.
+// They are in folders whose paths stay the same, because ccache knows them by these.
+func (k *Kit) layOthers(root *host.Root) (folders []string, err error) {
+	python := filepath.Join(Folder(k.cache), "python")
+	found, err := filepath.Glob(filepath.Join(root.Dir(), "usr/include/python3*/Python.h"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("%w: no headers of Python in %s", builds.ErrEnvironment, k.Root.Dir())
+		return nil, fmt.Errorf("%w: no headers of Python in %s", builds.ErrEnvironment, root.Dir())
 	}
 	entries, err := os.ReadDir(filepath.Dir(found[0]))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, entry := range entries {
 		if entry.Name() != "pyconfig.h" { // native/mac/include has it
-			if err := link(filepath.Join(filepath.Dir(found[0]), entry.Name()), filepath.Join(k.python, entry.Name())); err != nil {
-				return err
+			if err := link(filepath.Join(filepath.Dir(found[0]), entry.Name()), filepath.Join(python, entry.Name())); err != nil {
+				return nil, err
 			}
 		}
 	}
-	others := filepath.Join(dir, "others")
-	if err := link(filepath.Join(k.Root.Dir(), "usr/include/fmt"), filepath.Join(others, "fmt")); err != nil {
-		return err
-	}
-	for _, folder := range []string{first, filepath.Join(k.zig, "ziglang/lib/libcxx/include"), filepath.Join(k.zig, "ziglang/lib/libcxxabi/include"),
-		k.Root.Resources(), filepath.Join(k.zig, "ziglang/lib/libc/include/any-macos-any"), ours} {
-		k.headers = append(k.headers, "-isystem", folder)
-	}
-	include := filepath.Join(k.torch, "torch/include")
-	k.headers = append(k.headers, "-isystem", include, "-isystem", filepath.Join(include, "torch/csrc/api/include"), "-idirafter", others)
-	return nil
+	others := filepath.Join(Folder(k.cache), "others")
+	return []string{others, python}, link(filepath.Join(root.Dir(), "usr/include/fmt"), filepath.Join(others, "fmt"))
 }
 
 // layOwnHeaders writes those that the binary carries: native/mac's, which come first, and native/objc's.

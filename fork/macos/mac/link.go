@@ -41,8 +41,7 @@ var alsoThere = map[string][]string{
 	"/usr/lib/libc++.1.dylib": {"__ZTVNSt3__18ios_baseE", "__ZTVNSt3__119__shared_weak_countE", "__ZTVNSt3__114__shared_countE",
 		"__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEPKcm",
 		"__ZNSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE6__initEmc"},
-	// The compiler's own library, which is linked into each: what @available and __builtin_available call.
-	"libclang_rt.osx": {"___isPlatformVersionAtLeast", "___isOSVersionAtLeast"},
+	compilerLibrary: {"___isPlatformVersionAtLeast", "___isOSVersionAtLeast"},
 }
 
 // frameworks have the classes of the API table, by how their names begin; the longer beginning counts.
@@ -125,26 +124,45 @@ func (k *Kit) systemSymbols() (stubSymbols, error) {
 
 const libSystemName = "/usr/lib/libSystem.B.dylib"
 
-// libSystem is Apple's own stub of it.
-func (k *Kit) libSystem() string {
-	return filepath.Join(k.zig, "ziglang/lib/libc/darwin/libSystem.tbd")
+// layLibraries writes the SDK's libraries, but for libSystem, whose list is Apple's own.
+func (k *Kit) layLibraries() error {
+	symbols, err := k.systemSymbols()
+	if err != nil {
+		return err
+	}
+	for library := range symbols {
+		file := k.Xcode.stub(library)
+		if library == compilerLibrary {
+			file = k.Xcode.System[0]
+		}
+		if err := writeChanged(file, symbols.stub(library)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// stubs writes a stub for each library of the system. Python's functions are in the program that loads libtorch_python.
-func (k *Kit) stubs(dir string, python []string) (files []string, err error) {
+// systemLibraries are the SDK's files that the linker gets, by the libraries' install names, and the compiler's own.
+func (k *Kit) systemLibraries() (files []string, err error) {
 	symbols, err := k.systemSymbols()
 	if err != nil {
 		return nil, err
 	}
-	symbols.addAll(map[string][]string{"@executable_path/python": python})
 	for _, library := range slices.Sorted(maps.Keys(symbols)) {
-		file := filepath.Join(dir, path.Base(library)+".tbd")
-		if err := writeChanged(file, symbols.stub(library)); err != nil {
-			return nil, err
+		if library != compilerLibrary {
+			files = append(files, k.Xcode.stub(library))
 		}
-		files = append(files, file)
 	}
-	return append(files, k.libSystem()), nil
+	return slices.Concat(files, []string{k.Xcode.stub(libSystemName)}, k.Xcode.System), nil
+}
+
+// pythonStub has the functions of Python, which are in the program that loads libtorch_python.
+func pythonStub(dir string, names []string) (file string, err error) {
+	const library = "@executable_path/python"
+	symbols := stubSymbols{}
+	symbols.addAll(map[string][]string{library: names})
+	file = filepath.Join(dir, "python.tbd")
+	return file, writeChanged(file, symbols.stub(library))
 }
 
 // UndefinedError names what no object, no library of the wheel and no stub has.
@@ -171,13 +189,17 @@ func (k *Kit) Link(ctx context.Context, subject string, objects map[string]strin
 			}
 		}
 	}
-	stubs, err := k.stubs(filepath.Join(dir, "stubs"), python)
+	system, err := k.systemLibraries()
+	if err != nil {
+		return nil, err
+	}
+	ofPython, err := pythonStub(dir, python)
 	if err != nil {
 		return nil, err
 	}
 	output := filepath.Join(dir, "libmps.dylib")
 	if err := k.link(ctx, dir, output, slices.Concat([]string{"-install_name", "@rpath/libmps.dylib"}, slices.Sorted(maps.Values(objects)), k.files,
-		stubs)); err != nil {
+		system, []string{ofPython})); err != nil {
 		return nil, err
 	}
 	return OpenImage(output)
@@ -185,8 +207,15 @@ func (k *Kit) Link(ctx context.Context, subject string, objects map[string]strin
 
 // link makes a library.
 func (k *Kit) link(ctx context.Context, dir, output string, more []string) error {
-	args := append([]string{"-arch", "arm64", "-platform_version", "macos", k.Minimum, k.SDK, "-dylib", "--error-limit=0", "-o", output}, more...)
-	if _, err := (run.Command{Name: k.Root.Tool("ld64.lld"), Args: args, Dir: dir}).Run(ctx); err != nil {
+	// No chained fixups: the library's pointers and initializers are read and held back in the older form, which all macOS take.
+	args := append([]string{"-arch", "arm64", "-platform_version", "macos", k.Minimum, k.SDK, "-syslibroot", k.Xcode.SDK, "-dylib", "-no_fixup_chains",
+		"-o", output}, more...)
+	command := run.Command{Name: k.Root.Tool("ld64"), Args: args, Dir: dir}
+	if plan := k.plan(); plan != nil {
+		plan(command)
+		return nil
+	}
+	if _, err := command.Run(ctx); err != nil {
 		if failure := (*run.Error)(nil); errors.As(err, &failure) {
 			undefined := &UndefinedError{}
 			for _, match := range undefinedLine.FindAllStringSubmatch(failure.Stderr, -1) {

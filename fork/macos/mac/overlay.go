@@ -136,6 +136,22 @@ func exported(objects []*Image) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
+// listExports writes the names that a library of the objects is to export into a file for the linker.
+func listExports(list string, objects []string) (exports []string, err error) {
+	var images []*Image
+	for _, object := range objects {
+		image, err := OpenImage(object)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, image)
+	}
+	if exports, err = exported(images); err != nil {
+		return nil, err
+	}
+	return exports, writeChanged(list, []byte(strings.Join(exports, "\n")+"\n"))
+}
+
 // LinkOverlay links an overlay's library of objects.
 func (k *Kit) LinkOverlay(ctx context.Context, subject string, objects map[string]string) (file string, exports []string, err error) {
 	dir := filepath.Join(Folder(k.cache), subject)
@@ -143,22 +159,13 @@ func (k *Kit) LinkOverlay(ctx context.Context, subject string, objects map[strin
 	files := slices.SortedFunc(maps.Values(objects), func(a, b string) int {
 		return strings.Compare(filepath.Base(a)+"\x00"+a, filepath.Base(b)+"\x00"+b)
 	})
-	var images []*Image
-	for _, object := range files {
-		image, err := OpenImage(object)
-		if err != nil {
+	list := filepath.Join(dir, "exports.txt")
+	if k.Plan == nil {
+		if exports, err = listExports(list, files); err != nil {
 			return "", nil, err
 		}
-		images = append(images, image)
 	}
-	if exports, err = exported(images); err != nil {
-		return "", nil, err
-	}
-	list := filepath.Join(dir, "exports.txt")
-	if err := writeChanged(list, []byte(strings.Join(exports, "\n")+"\n")); err != nil {
-		return "", nil, err
-	}
-	stubs, err := k.stubs(filepath.Join(dir, "stubs"), nil)
+	system, err := k.systemLibraries()
 	if err != nil {
 		return "", nil, err
 	}
@@ -167,14 +174,14 @@ func (k *Kit) LinkOverlay(ctx context.Context, subject string, objects map[strin
 	// used is not loaded, and what the wheel can do without, as it is for macOS of before Metal, the overlay can, too.
 	args := []string{"-install_name", "@rpath/" + OverlayLibrary, "-exported_symbols_list", list, "-dead_strip_dylibs"}
 	weak := loadsOf(k.Libraries[0].file, loadWeak)
-	for _, stub := range stubs {
-		if slices.ContainsFunc(weak, func(library string) bool { return path.Base(library)+".tbd" == filepath.Base(stub) }) {
+	for _, file := range system {
+		if slices.ContainsFunc(weak, func(library string) bool { return k.Xcode.stub(library) == file }) {
 			args = append(args, "-weak_library")
 		}
-		args = append(args, stub)
+		args = append(args, file)
 	}
-	if err := k.link(ctx, dir, file, slices.Concat(args, files, k.files)); err != nil {
-		return "", nil, err
+	if err := k.link(ctx, dir, file, slices.Concat(args, files, k.files)); err != nil || k.Plan != nil {
+		return file, nil, err
 	}
 	library, err := os.ReadFile(file)
 	if err != nil {

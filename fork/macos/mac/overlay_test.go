@@ -181,12 +181,12 @@ func typesOf(t *testing.T, kit *Kit, way string) map[string]typeInfo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stubs, err := kit.stubs(filepath.Join(dir, "stubs"), nil)
+	system, err := kit.systemLibraries()
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "types.dylib")
-	if err := kit.link(t.Context(), dir, file, slices.Concat([]string{way}, slices.Collect(maps.Values(built.Objects)), kit.files, stubs)); err != nil {
+	if err := kit.link(t.Context(), dir, file, slices.Concat([]string{way}, slices.Collect(maps.Values(built.Objects)), kit.files, system)); err != nil {
 		t.Fatal(err)
 	}
 	code, err := readCode(file)

@@ -11,6 +11,6 @@ func WheelForMac(facts patches.MacFacts, build builds.Stamp, stock, library, che
 	if err != nil {
 		return "", err
 	}
-	file, _, err = contents{torch, build, library, "macosx_11_0_arm64", notRun, checkout}.write(dir)
+	file, _, err = contents{torch, build, library, "macosx_11_0_arm64", notRun, checkout, ""}.write(dir)
 	return file, err
 }

@@ -12,18 +12,22 @@ import (
 	"mpsforge/fork/macos/mac"
 	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/events"
+	"mpsforge/internal/run"
 	"mpsforge/patches"
 )
 
 // MacOptions say of what a wheel for macOS is made.
 type MacOptions struct {
 	Series   *patches.Series
-	Root     *host.Root
+	Root     *host.Root   // nil on a Mac, whose own tools are used
 	Checkout string       // patched
 	Identity builds.Stamp // as host.Options has it
 	Jobs     int
 	Cache    string
+	Part     string // as Options has it
 	Dir      string // for the wheel
+	// Plan, unless nil, is given each command of a compiler and linker in the place of running it, and there is no wheel.
+	Plan func(command run.Command)
 }
 
 // notRun is in the description of a wheel for macOS.
@@ -48,6 +52,10 @@ func WriteMac(ctx context.Context, o MacOptions, sink events.Sink) (file string,
 		return "", stamp, nil, err
 	}
 	defer kit.Close()
+	if err := kit.CheckFmt(o.Checkout); err != nil {
+		return "", stamp, nil, err
+	}
+	kit.Plan = o.Plan
 	build := o.Identity
 	build.Format, build.Flavour, build.Torch = builds.StampFormat, builds.Plain, wheels.Wheel(facts.Wheel).Name()
 	if build.Sources, err = builds.SourcesDigest(o.Checkout); err != nil {
@@ -57,11 +65,11 @@ func WriteMac(ctx context.Context, o MacOptions, sink events.Sink) (file string,
 	if tree.Sources, err = mac.Sources(o.Checkout, classes, facts); err != nil {
 		return "", stamp, nil, err
 	}
-	if tree.Generated, err = host.Registration(ctx, o.Root, o.Checkout, o.Cache, sink); err != nil {
+	if tree.Generated, err = host.Registration(ctx, kit.Root, o.Checkout, o.Cache, sink); err != nil {
 		return "", stamp, nil, err
 	}
 	library, err := kit.Overlay(ctx, tree, facts, build, o.Jobs, sink)
-	if err != nil {
+	if err != nil || o.Plan != nil {
 		return "", stamp, nil, err
 	}
 	if checked, err = kit.CheckOverlay(library, o.Checkout); err != nil {
@@ -71,7 +79,7 @@ func WriteMac(ctx context.Context, o MacOptions, sink events.Sink) (file string,
 		return "", stamp, nil, err
 	}
 	platform := "macosx_" + strings.ReplaceAll(kit.Minimum, ".", "_") + "_arm64"
-	file, stamp, err = contents{stamp, library.Stamp, library.File, platform, notRun, o.Checkout}.write(o.Dir)
+	file, stamp, err = contents{stamp, library.Stamp, library.File, platform, notRun, o.Checkout, o.Part}.write(o.Dir)
 	return file, stamp, checked, err
 }
 

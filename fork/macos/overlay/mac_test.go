@@ -129,6 +129,35 @@ func TestPipTakesTheWheelForMac(t *testing.T) {
 	})
 }
 
+// The wheel and its torch are pinned together: pip takes both or neither, and never another torch.
+func TestPipResolvesTheWheelForMac(t *testing.T) {
+	root, cache := hosttest.Root(t)
+	w := makeMacWheel(t)
+	const both = "mpsforge-overlay-2.6.0+mpsforge.555555555555"
+	for name, c := range map[string]struct {
+		requirements []string
+		finds        []string
+	}{
+		"with its torch":       {[]string{"torch==2.6.0", w.file}, []string{"Would install", both, "torch-2.6.0"}},
+		"alone":                {[]string{w.file}, []string{"Would install", both, "torch-2.6.0"}},
+		"with another torch":   {[]string{"torch==2.9.1", w.file}, []string{"ResolutionImpossible"}},
+		"with a newer one":     {[]string{"torch>2.6", w.file}, []string{"ResolutionImpossible"}},
+		"with one's own torch": {[]string{"torch", w.file}, []string{"Would install", both, "torch-2.6.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, err := hosttest.ResolveForMac(t, cache, root.Tool("python3"), c.requirements...)
+			if strings.Contains(output, "requirement torch") && strings.Contains(output, "(from versions: none)") {
+				t.Skipf("SKIP resolution for a Mac: PyPI cannot be reached: %s", output)
+			}
+			for _, text := range c.finds {
+				if !strings.Contains(output, text) || (err != nil) != (c.finds[0] == "ResolutionImpossible") {
+					t.Fatalf("no %q: %v\n%s", text, err, output)
+				}
+			}
+		})
+	}
+}
+
 // loadOnMac asks the wheel's Python, on Linux, whether it would load over a torch with the names of macOS.
 const loadOnMac = `
 import sys, types

@@ -1,6 +1,10 @@
 package overlay_test
 
 import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,6 +67,15 @@ func (p installed) pipInEnvironments(t *testing.T) {
 			}
 		})
 	}
+	t.Run("pip puts another series' wheel in its place, and this one back", func(t *testing.T) {
+		for _, wheel := range []string{ofAnotherSeries(t, p.wheel), p.wheel} {
+			run("install", "--no-index", "--no-deps", "--no-cache-dir", wheel)
+			found, err := filepath.Glob(filepath.Join(site, "mpsforge_overlay-*.dist-info"))
+			if err != nil || len(found) != 1 || !strings.Contains(found[0], strings.Split(filepath.Base(wheel), "-")[1]) {
+				t.Errorf("%s: %q, %v", wheel, found, err)
+			}
+		}
+	})
 	t.Run("pip uninstall gives stock back", func(t *testing.T) {
 		run("uninstall", "--yes", "mpsforge-overlay")
 		if left, err := builds.FilesBelow(filepath.Join(site, overlay.Module)); err == nil {
@@ -72,6 +85,46 @@ func (p installed) pipInEnvironments(t *testing.T) {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
+}
+
+// ofAnotherSeries is a wheel with the same files under another version.
+func ofAnotherSeries(t *testing.T, wheel string) string {
+	t.Helper()
+	version := strings.Split(filepath.Base(wheel), "-")[1]
+	public, _, _ := strings.Cut(version, "+")
+	other := public + "+mpsforge.000000000000"
+	from, err := zip.OpenReader(wheel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	var packed bytes.Buffer
+	to := zip.NewWriter(&packed)
+	for _, file := range from.File {
+		reader, err := file.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(file.Name, ".dist-info/") {
+			text = bytes.ReplaceAll(text, []byte(version), []byte(other))
+		}
+		writer, err := to.Create(strings.ReplaceAll(file.Name, version, other))
+		if err == nil {
+			_, err = writer.Write(text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), strings.ReplaceAll(filepath.Base(wheel), version, other))
+	if err := errors.Join(to.Close(), os.WriteFile(path, packed.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // models runs a model of transformers with random weights on threads, and trains it through accelerate, with all of stock trapped.

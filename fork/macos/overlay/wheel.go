@@ -51,6 +51,7 @@ type Options struct {
 	// TorchVersion is the file torch/version.py of that torch.
 	TorchVersion string
 	Checkout     string // with the package torch.mps
+	Part         string // of the series that it has; empty for the whole
 	Dir          string // for the wheel
 }
 
@@ -76,7 +77,7 @@ func Write(o Options) (file string, stamp Stamp, err error) {
 		return "", stamp, fmt.Errorf("the library to go over: %w", err)
 	}
 	stamp.Stock = filepath.Base(o.Stock.Library)
-	return contents{stamp, o.Patched.Overlay.Stamp, o.Patched.Overlay.Library, platform(), "", o.Checkout}.write(o.Dir)
+	return contents{stamp, o.Patched.Overlay.Stamp, o.Patched.Overlay.Library, platform(), "", o.Checkout, o.Part}.write(o.Dir)
 }
 
 // contents are what goes into a wheel.
@@ -87,6 +88,7 @@ type contents struct {
 	platform string // as in a wheel's name
 	note     string // of its description
 	checkout string
+	part     string // as Options has it
 }
 
 // write makes the wheel in a folder.
@@ -119,7 +121,7 @@ func (c contents) write(dir string) (file string, stamp Stamp, err error) {
 	if files[Module+"/stamp.json"], err = json.MarshalIndent(stamp, "", " "); err != nil {
 		return "", stamp, err
 	}
-	version := wheelVersion(stamp)
+	version := wheelVersion(stamp, c.part)
 	information := fmt.Sprintf("%s-%s.dist-info", Module, version)
 	if files[information+"/licenses/mpsforge/LICENSE"], err = native.Overlay.ReadFile("overlay/LICENSE"); err != nil {
 		return "", stamp, err
@@ -153,13 +155,16 @@ Requires-Dist: torch (==%s)
 	return file, stamp, atomicfile.WriteBytes(file, 0o644, packed)
 }
 
-// wheelVersion is the torch's version, with the series as the local part; it sorts with torch's.
-func wheelVersion(s Stamp) string {
+// wheelVersion is the torch's version, with the series, or a part of it and its name, as the local part; it sorts with torch's.
+func wheelVersion(s Stamp, part string) string {
 	public, _, _ := strings.Cut(s.Torch, "+")
 	if s.Series == "" {
 		return public + "+mpsforge.part"
 	}
-	return public + "+mpsforge." + s.Series[:12]
+	if part != "" {
+		part += "."
+	}
+	return public + "+mpsforge." + part + s.Series[:12]
 }
 
 func platform() string {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,28 @@ var pip = wheels.Wheel{
 // Pip runs pip on the Python of a host build.
 func Pip(t testing.TB, cache, interpreter string, args ...string) (output string, err error) {
 	t.Helper()
+	return runPip(t, cache, interpreter, append([]string{"-m", "pip"}, args...))
+}
+
+// likeMac has pip take the conditions of requirements as on a Mac: its --platform changes which wheels it takes, and not these.
+const likeMac = `
+import sys
+from pip._vendor.packaging import markers
+here = markers.default_environment
+markers.default_environment = lambda: {**here(), "platform_system": "Darwin", "sys_platform": "darwin", "platform_machine": "arm64"}
+from pip._internal.cli.main import main
+sys.exit(main(sys.argv[1:]))
+`
+
+// ResolveForMac has pip choose what it would install on a Mac with a CPython 3.12, and install nothing. The names and versions are in the output.
+func ResolveForMac(t testing.TB, cache, interpreter string, requirements ...string) (output string, err error) {
+	t.Helper()
+	return runPip(t, cache, interpreter, slices.Concat([]string{"-c", likeMac, "install", "--dry-run", "--ignore-installed", "--only-binary=:all:",
+		"--platform", "macosx_11_0_arm64", "--python-version", "3.12", "--target", t.TempDir()}, requirements))
+}
+
+func runPip(t testing.TB, cache, interpreter string, args []string) (output string, err error) {
+	t.Helper()
 	folder, err := pip.Get(t.Context(), cache, []string{"pip/"}, events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP pip: %v", err)
@@ -30,8 +53,8 @@ func Pip(t testing.TB, cache, interpreter string, args ...string) (output string
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := run.Command{Name: interpreter, Args: append([]string{"-m", "pip", "--disable-pip-version-check"}, args...),
-		Env: run.Environment([]string{"PYTHONPATH=" + folder}, nil)}.Run(t.Context())
+	result, err := run.Command{Name: interpreter, Args: args,
+		Env: run.Environment([]string{"PYTHONPATH=" + folder, "PIP_DISABLE_PIP_VERSION_CHECK=1"}, nil)}.Run(t.Context())
 	return string(result.Stdout) + string(result.Stderr), err
 }
 
