@@ -26,9 +26,10 @@ func overlayCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name: "overlay", Usage: "give an installed torch the patched MPS backend", HideHelpCommand: true,
 		Description: `  mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist
-  mpsforge overlay status --python venv/bin/python3`,
+  mpsforge overlay status --python venv/bin/python3
+  mpsforge overlay compare mpsforge-selftest.json`,
 		Action:      showGroup,
-		Subcommands: []*cli.Command{overlayBuild(std), overlayStatus(std)},
+		Subcommands: []*cli.Command{overlayBuild(std), overlayStatus(std), overlayCompare(std)},
 	}
 }
 
