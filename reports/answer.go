@@ -59,34 +59,46 @@ func (r *Report) Answer() []string {
 	return lines
 }
 
-// sides says how stock ended and how the patched sources did; empty for a stage that compares nothing.
-func (s *Stage) sides() string {
-	rows := s.comparisons()
-	if len(rows) == 0 {
-		return ""
+// Place says on what the report's stages ran: over the software Metal, or on a Mac.
+func (r *Report) Place() string {
+	switch {
+	case r.Machine.MetalRan:
+		return "on the GPU of a Mac"
+	case strings.HasPrefix(r.Machine.System, "darwin/"):
+		return "over the software Metal on a Mac; not run on its GPU"
 	}
-	stock, of, ends, crashed := 0, 0, map[Outcome]int{}, true
-	for _, row := range rows {
+	return "over the software Metal on Linux; not run on a Mac"
+}
+
+// sides says how stock ended and how the patched sources did where stock is the control, and in how many others they passed; empty for a
+// stage that compares nothing.
+func (s *Stage) sides() string {
+	stock, of, patched, compared, ends := 0, 0, 0, map[*Check]bool{}, map[Outcome]int{}
+	for _, row := range s.comparisons() {
 		outcome, _ := row.Stock.ended()
 		if outcome == OutcomeSkipped || outcome == "" {
 			continue
 		}
 		of++
+		compared[row.Patched] = true
+		if row.Patched.Verdict == Passed {
+			patched++
+		}
 		if outcome != OutcomePassed {
 			stock++
 			ends[outcome]++
-			crashed = crashed && outcome == OutcomeCrashed
 		}
 	}
 	if of == 0 {
 		return ""
 	}
-	patched, ofPatched := 0, 0
-	for _, check := range s.Checks {
-		if check.side() == "patched" && check.Verdict != Skipped && len(check.Cells) > 0 {
-			ofPatched++
+	others, passed := 0, 0
+	for i := range s.Checks {
+		check := &s.Checks[i]
+		if check.side() == "patched" && check.Verdict != Skipped && len(check.Cells) > 0 && !compared[check] {
+			others++
 			if check.Verdict == Passed {
-				patched++
+				passed++
 			}
 		}
 	}
@@ -100,7 +112,7 @@ func (s *Stage) sides() string {
 	switch {
 	case stock == 0:
 		text = fmt.Sprintf("stock passed %d of %d %s", of, of, checks)
-	case !crashed:
+	case ends[OutcomeCrashed] < stock:
 		var parts []string
 		for _, outcome := range outcomeLegend {
 			if ends[outcome] > 0 {
@@ -109,7 +121,11 @@ func (s *Stage) sides() string {
 		}
 		text = fmt.Sprintf("stock failed in %d of %d %s (%s)", stock, of, checks, strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf("%s; patched passed %d of %d.", text, patched, ofPatched)
+	text += fmt.Sprintf("; patched passed %d of these", patched)
+	if others > 0 {
+		text += fmt.Sprintf(", and %d of %d that stock does not run", passed, others)
+	}
+	return text + "."
 }
 
 // didNotRun lists the stages without a verdict, those with the same reason together.

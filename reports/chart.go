@@ -54,9 +54,9 @@ func (p Plot) bars() []PlotBar {
 	return bars
 }
 
-// writeBars draws the plot as text, which every reader of a report can show, a terminal too.
-func (p Plot) writeBars(b *strings.Builder) {
-	const longest = 50 // characters, each of which has eight parts
+// writeBars draws the plot as text, which every reader of a report can show, a terminal too. Lines have at most width characters if names
+// leave room for bars.
+func (p Plot) writeBars(b *strings.Builder, width int) {
 	parts := []rune(" ▏▎▍▌▋▊▉█")
 	bars := p.bars()
 	var most float64
@@ -70,6 +70,8 @@ func (p Plot) writeBars(b *strings.Builder) {
 	if most <= 0 {
 		return
 	}
+	const least, value = 8, 8                                // characters of a bar and of its number
+	longest := min(50, max(least, width-group-name-value-4)) // each of which has eight parts
 	before := ""
 	for _, bar := range bars {
 		label := bar.Group
@@ -77,7 +79,7 @@ func (p Plot) writeBars(b *strings.Builder) {
 			label = ""
 		}
 		before = bar.Group
-		eighths := int(bar.Value / most * longest * 8)
+		eighths := int(bar.Value / most * float64(longest) * 8)
 		line := strings.Repeat("█", eighths/8)
 		if rest := eighths % 8; rest > 0 {
 			line += string(parts[rest])

@@ -35,7 +35,7 @@ func formats() []format {
 		{"markdown", ".md", (*Report).WriteMarkdown},
 		{"html", ".html", (*Report).WriteHTML},
 		{"junit", ".junit.xml", (*Report).WriteJUnit},
-		{"text", ".txt", func(r *Report, w io.Writer) error { return r.WriteText(w, words.Palette{}) }},
+		{"text", ".txt", func(r *Report, w io.Writer) error { return r.WriteText(w, words.Palette{}, PipeWidth) }},
 	}
 }
 

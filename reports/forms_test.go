@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"mpsforge/internal/words"
 	"mpsforge/reports"
@@ -73,7 +74,7 @@ func TestText(t *testing.T) {
 	for _, want := range []string{
 		"mpsforge: ✗ failed", "required but not run: device",
 		"  Failed: python: linear: wrong numbers\n",
-		"  python: stock crashed in 1 of 1 Python tests; patched passed 0 of 2.\n",
+		"  python: stock crashed in 1 of 1 Python tests; patched passed 0 of these,",
 		"  Not run: device (no Metal | device).\n",
 		"\nFailed\n", "✗ python: linear, patched",
 		"python: stock against patched",
@@ -103,7 +104,7 @@ func TestText(t *testing.T) {
 // A summary is what the whole text begins with, without tables.
 func TestSummary(t *testing.T) {
 	var summary strings.Builder
-	if err := grown().WriteSummary(&summary, words.Palette{}); err != nil {
+	if err := grown().WriteSummary(&summary, words.Palette{}, reports.PipeWidth); err != nil {
 		t.Fatal(err)
 	}
 	if whole := rendered(t, grown(), "text"); !strings.HasPrefix(whole, summary.String()) || strings.Contains(summary.String(), "thread grid") {
@@ -134,24 +135,24 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	check("Stock failed in 2 of 3 Python tests (crashed 1, hung 1); patched passed 3 of 3. Verification passed 2 of 3 stages",
+	check("Stock failed in 2 of 3 Python tests (crashed 1, hung 1); patched passed 3 of these. Verification passed 2 of 3 stages",
 		"Passed: series.", "Not run: mac (no wheel).")
 	report.Stages[0].Verdict, report.Stages[0].Reason = reports.Failed, "a patch does not apply"
 	check("verification failed, passed 1 of 3 stages", "Failed: series: a patch does not apply",
-		"python: stock failed in 2 of 3 Python tests (crashed 1, hung 1); patched passed 3 of 3.", "Not run: mac (no wheel).")
+		"python: stock failed in 2 of 3 Python tests (crashed 1, hung 1); patched passed 3 of these.", "Not run: mac (no wheel).")
 	for i := range python.Checks {
 		python.Checks[i].Cells = cells(reports.OutcomePassed)
 	}
 	python.Add(reports.Check{Name: "d", Subject: "stock", Verdict: reports.Skipped, Cells: []reports.Cell{{Threads: 4, Outcome: reports.OutcomeSkipped}}})
 	python.Add(reports.Check{Name: "d", Subject: "patched", Verdict: reports.Passed, Cells: cells(reports.OutcomePassed)})
 	report.Stages = []reports.Stage{python}
-	check("Stock passed 3 of 3 Python tests; patched passed 4 of 4. Verification passed")
+	check("Stock passed 3 of 3 Python tests; patched passed 3 of these, and 1 of 1 that stock does not run. Verification passed")
 }
 
 // Colour comes only when it is asked for, and changes nothing else.
 func TestTextInColour(t *testing.T) {
 	var coloured strings.Builder
-	if err := grown().WriteText(&coloured, words.Palette{Bold: "1", Good: "32", Bad: "31", Odd: "33"}); err != nil {
+	if err := grown().WriteText(&coloured, words.Palette{Bold: "1", Good: "32", Bad: "31", Odd: "33"}, reports.PipeWidth); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(coloured.String(), "\x1b[31m✗ failed \x1b[0m") {
@@ -277,6 +278,32 @@ func TestGridOfManyThreadCountsStaysNarrow(t *testing.T) {
 		text := rendered(t, report, form)
 		if len(text) > 2_000_000 || !strings.Contains(text, "1000 threads") {
 			t.Errorf("%s has %d bytes, or lacks a check", form, len(text))
+		}
+	}
+}
+
+// Text breaks between words where its terminal ends, and says in its first lines what the report was run on.
+func TestTextFitsItsTerminal(t *testing.T) {
+	for _, width := range []int{80, 100, 200} {
+		var text strings.Builder
+		if err := grown().WriteText(&text, words.Palette{}, width); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(text.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("at %d characters a line has %d: %s", width, n, line)
+			}
+		}
+	}
+}
+
+// Every form says where it ran before anything that could be taken for more.
+func TestFormsSayWhereTheyRan(t *testing.T) {
+	const place = "over the software Metal on Linux; not run on a Mac"
+	for form, before := range map[string]string{"text": "Stages", "markdown": "#### Stages", "html": `<section id="stages">`, "junit": "<testsuite "} {
+		text := rendered(t, grown(), form)
+		if at, end := strings.Index(text, place), strings.Index(text, before); at < 0 || end < 0 || at > end {
+			t.Errorf("%s has %q at %d, and %q at %d", form, place, at, before, end)
 		}
 	}
 }

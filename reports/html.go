@@ -20,6 +20,7 @@ type page struct {
 	Style    template.CSS
 	Mark     string
 	Headline string
+	Place    string // what it ran on
 	Found    []string
 	About    []Fact
 	Failures []failure
@@ -55,11 +56,13 @@ type failure struct {
 
 type compared struct {
 	Stage string
+	Open  bool
 	Rows  []comparison
 }
 
 type stageGrid struct {
 	Stage, Signatures string
+	Open              bool
 	grid
 }
 
@@ -126,8 +129,9 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 func (r *Report) page() page {
-	p := page{Report: r, Style: template.CSS(pageStyle + lineStyle), Mark: marks[r.Verdict], Headline: r.headline(), Found: r.Answer(),
+	p := page{Report: r, Style: template.CSS(pageStyle + lineStyle), Mark: marks[r.Verdict], Found: r.Answer(),
 		About: r.identity(), Legend: legend()}
+	p.Headline, p.Place = r.headline()
 	for i := range r.Stages {
 		stage := &r.Stages[i]
 		s := section{Stage: stage, Mark: marks[stage.Verdict], Counts: checkCounts(stage.Checks), Ran: ran(stage), Open: stage.Verdict == Failed}
@@ -157,11 +161,11 @@ func (r *Report) page() page {
 		s.Shown, s.Passed = firstRows(&p, s.Shown), firstRows(&p, s.Passed)
 		p.Sections = append(p.Sections, s)
 		if rows := stage.comparisons(); len(rows) > 0 {
-			p.Compared = append(p.Compared, compared{stage.Name, firstRows(&p, rows)})
+			p.Compared = append(p.Compared, compared{stage.Name, s.Open, firstRows(&p, rows)})
 		}
 		if g := stage.threadGrid(); len(g.Rows)+len(g.Wide) > 0 {
 			g.Rows, g.Wide = firstRows(&p, g.Rows), firstRows(&p, g.Wide)
-			p.Grids = append(p.Grids, stageGrid{stage.Name, g.signatures(), g})
+			p.Grids = append(p.Grids, stageGrid{stage.Name, g.signatures(), s.Open, g})
 		}
 	}
 	p.AllWanted = len(p.Wanted)

@@ -56,12 +56,12 @@ type junitMessage struct {
 // WriteJUnit renders the report for CI systems: a suite for each stage, a case for each check. A stage that has no
 // checks, because it did not run or broke down, is a case of its own, so that it cannot be overlooked.
 func (r *Report) WriteJUnit(w io.Writer) error {
-	all := junitSuites{Name: "mpsforge " + r.Identity.Baseline, Time: junitTime(r.Seconds)}
+	all := junitSuites{Name: "mpsforge " + r.Identity.Baseline + ", " + r.Place(), Time: junitTime(r.Seconds)}
 	for i := range r.Stages {
 		suite := r.Stages[i].junit(r)
 		suite.Timestamp = r.Started.UTC().Format(time.RFC3339)
 		if len(all.Suites) == 0 {
-			suite.Properties = &junitProperties{All: []junitProperty{{"result", r.Conclusion()}}}
+			suite.Properties = &junitProperties{All: []junitProperty{{"result", r.Conclusion()}, {"ran", r.Place()}}}
 			for _, row := range r.identity() {
 				suite.Properties.All = append(suite.Properties.All, junitProperty(row))
 			}

@@ -15,7 +15,8 @@ var marks = map[Verdict]string{Passed: "✓", Failed: "✗", Skipped: "○", Not
 // WriteMarkdown renders the report for people. Headings start at the third level, as a GitHub step summary wants them.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n", marks[r.Verdict], r.headline())
+	verdict, place := r.headline()
+	fmt.Fprintf(&b, "### mpsforge: %s %s\n\n%s\n\n", marks[r.Verdict], verdict, place)
 	for _, line := range r.Answer() {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
@@ -41,10 +42,14 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// headline is the report in one line.
-func (r *Report) headline() string {
-	return fmt.Sprintf("%s (%s, patches: %d, %.1f s%s)", strings.TrimPrefix(r.Verification(), "verification "), r.Identity.Baseline,
-		len(r.Identity.Patches), r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
+// headline is the report in one line, and what it was run on in another.
+func (r *Report) headline() (verdict, place string) {
+	known := ""
+	if r.Identity.BaseProof != "" {
+		known = "; of the tree, " + strings.TrimSuffix(cut(r.Identity.BaseProof), ".")
+	}
+	return strings.TrimPrefix(r.Verification(), "verification "), fmt.Sprintf("Run %s. PyTorch %s, patches: %d%s. %.1f s%s.", r.Place(),
+		r.Identity.Baseline, len(r.Identity.Patches), known, r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
 }
 
 // identity lists what was verified, with what and where, as names and values; without those that are not known.
@@ -157,7 +162,7 @@ func (t Table) write(b *strings.Builder) {
 
 func (p Plot) write(b *strings.Builder) {
 	fmt.Fprintf(b, "\n**%s** (%s)\n\n```\n", p.Title, p.Unit)
-	p.writeBars(b)
+	p.writeBars(b, PipeWidth)
 	b.WriteString("```\n")
 }
 

@@ -13,6 +13,7 @@ import (
 type textPage struct {
 	strings.Builder
 	colours words.Palette
+	width   int // of a line, in characters; tables of many columns may need more
 }
 
 func (t *textPage) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
@@ -36,23 +37,31 @@ func (t *textPage) verdict(verdict Verdict) string {
 	return t.paint(verdict, fmt.Sprintf("%s %-7s", marks[verdict], verdict))
 }
 
-// WriteSummary renders the report's answer for a terminal: about one screen, and the failures.
-func (r *Report) WriteSummary(w io.Writer, colours words.Palette) error {
-	t := &textPage{colours: colours}
+// PipeWidth is the width of text for a reader whose width is not known, in characters.
+const PipeWidth = 100
+
+// WriteSummary renders the report's answer for a terminal: about one screen, and the failures. Lines have at most width characters, unless a
+// word is longer.
+func (r *Report) WriteSummary(w io.Writer, colours words.Palette, width int) error {
+	t := &textPage{colours: colours, width: width}
 	t.summary(r)
 	return t.writeTo(w)
 }
 
 // summary is the answer, the stages that ran, and what failed.
 func (t *textPage) summary(r *Report) {
-	t.line("%s", t.paint(r.Verdict, "mpsforge: "+marks[r.Verdict]+" "+r.headline()))
+	verdict, place := r.headline()
+	for _, line := range words.Wrap("mpsforge: "+marks[r.Verdict]+" "+printable(verdict), t.width) {
+		t.line("%s", t.paint(r.Verdict, line))
+	}
+	t.paragraph("", place)
 	for _, line := range r.Answer() {
 		t.paragraph("  ", line)
 	}
 	t.head("Stages")
 	for i := range r.Stages {
 		if stage := &r.Stages[i]; ran(stage) {
-			t.line("  %-12s %s %7.1f s  %s", stage.Name, t.verdict(stage.Verdict), stage.Seconds, printable(counts(stage.Counts)))
+			t.line("  %-12s %s %7.1f s  checks: %d", stage.Name, t.verdict(stage.Verdict), stage.Seconds, len(stage.Checks))
 		}
 	}
 	t.checks("Failed", r, Failed)
@@ -60,15 +69,21 @@ func (t *textPage) summary(r *Report) {
 
 // WriteText renders all of the report for a terminal: the summary, stock against patched, the
 // thread grid, the charts, what was skipped, and at the end what was verified with what.
-func (r *Report) WriteText(w io.Writer, colours words.Palette) error {
-	t := &textPage{colours: colours}
+func (r *Report) WriteText(w io.Writer, colours words.Palette, width int) error {
+	t := &textPage{colours: colours, width: width}
 	t.summary(r)
+	t.head("Counted")
+	for i := range r.Stages {
+		if text := counts(r.Stages[i].Counts); text != "" {
+			t.paragraph("  "+r.Stages[i].Name+": ", text)
+		}
+	}
 	for i := range r.Stages {
 		t.stage(&r.Stages[i])
 	}
 	for _, plot := range r.plots() {
 		var bars strings.Builder
-		if plot.writeBars(&bars); bars.Len() > 0 {
+		if plot.writeBars(&bars, t.width); bars.Len() > 0 {
 			t.head(plot.Title + " (" + plot.Unit + ")")
 			t.WriteString(bars.String())
 		}
@@ -80,7 +95,7 @@ func (r *Report) WriteText(w io.Writer, colours words.Palette) error {
 	}
 	t.head("What was verified, with what and where")
 	for _, row := range r.identity() {
-		t.line("  %-16s %s", row.Name, printable(row.Value))
+		t.paragraph(fmt.Sprintf("  %-16s ", row.Name), row.Value)
 	}
 	return t.writeTo(w)
 }
@@ -176,12 +191,8 @@ func (c *Check) shown() string {
 	return mark + " " + text
 }
 
-// widest is a text column's width at most; longer texts go on below.
-const widest = 44
-
-// table aligns cells in columns.
-func (t *textPage) table(rows [][]string) {
-	var widths []int
+// columns are the widths of a table's columns where longer texts than widest go on below.
+func columns(rows [][]string, widest int) (widths []int, total int) {
 	for _, row := range rows {
 		for i, text := range row {
 			if i == len(widths) {
@@ -191,6 +202,23 @@ func (t *textPage) table(rows [][]string) {
 				widths[i] = max(widths[i], utf8.RuneCountInString(line))
 			}
 		}
+	}
+	for _, width := range widths {
+		total += width + 2
+	}
+	return widths, total
+}
+
+// A column's width: at most, and at least where the table does not fit.
+const widestColumn, narrowestColumn = 44, 10
+
+// table aligns cells in columns.
+func (t *textPage) table(rows [][]string) {
+	widest := widestColumn
+	widths, total := columns(rows, widest)
+	for total > t.width && widest > narrowestColumn {
+		widest--
+		widths, total = columns(rows, widest)
 	}
 	for i, row := range rows {
 		var cells [][]string
@@ -211,10 +239,6 @@ func (t *textPage) table(rows [][]string) {
 			t.line("%s", strings.TrimRight(line, " "))
 		}
 		if i == 0 {
-			total := 0
-			for _, width := range widths {
-				total += width + 2
-			}
 			t.line("  %s", strings.Repeat("─", max(0, total-2)))
 		}
 	}
@@ -225,7 +249,7 @@ func (t *textPage) paragraph(indent, text string) {
 	if text == "" {
 		return
 	}
-	for i, line := range words.Wrap(printable(text), 110) {
+	for i, line := range words.Wrap(printable(text), t.width-utf8.RuneCountInString(indent)) {
 		if i > 0 {
 			indent = strings.Repeat(" ", utf8.RuneCountInString(indent))
 		}

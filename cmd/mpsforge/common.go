@@ -177,6 +177,9 @@ func (s spec) act(ctx context.Context, c call) (found result, err error) {
 			err = fmt.Errorf("panic: %v; this is a bug in mpsforge\n%s", reason, debug.Stack())
 		}
 	}()
+	for _, warning := range mistypedVariables(c.App.Commands, os.Environ()) {
+		c.sink.Emit(events.Message{Level: events.Warning, Text: warning})
+	}
 	if c.fromFile, err = applySettings(c.Context, c.sink); err != nil {
 		return result{}, err
 	}
@@ -228,7 +231,7 @@ func checkArguments(c *cli.Context, s spec) error {
 		if i >= most {
 			return usagef("%s takes no argument %q%s", name, arg, meant)
 		}
-		if isFile && arg != "-" {
+		if isFile {
 			if err := checkInput(name, arg); err != nil {
 				return usagef("%v%s", err, meant)
 			}

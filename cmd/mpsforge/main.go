@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,9 +49,18 @@ func main() { os.Exit(Main()) }
 // Main runs the program on the process's arguments and streams and gives its exit code.
 func Main() int {
 	collectRarely()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it: the work is to go on
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	std := streams{out: os.Stdout, err: os.Stderr, outIsTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
+	if std.outIsTerminal {
+		if columns, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+			std.outWidth = max(columns, helpWidth/2)
+		}
+	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		std.errTerminal = os.Stderr
 	}
@@ -61,9 +71,13 @@ func Main() int {
 type streams struct {
 	out, err      io.Writer
 	outIsTerminal bool
+	outWidth      int      // of out in characters, if it is a terminal
 	errTerminal   *os.File // err, if it is a terminal
 	args          []string // the command line
 }
+
+// width is that of a line of out.
+func (s streams) width() int { return cmp.Or(s.outWidth, reports.PipeWidth) }
 
 // colours are those of out.
 func (s streams) colours() words.Palette {
@@ -114,7 +128,7 @@ func exitCode(err error) int {
 		patches.ErrNoFirst, patches.ErrNoPart, validate.ErrUnknownStage, crash.ErrUnknownSignature, msl.ErrRequest, pytests.ErrTestPattern,
 		repro.ErrNone, ci.ErrOptions, reports.ErrUnwritable):
 		return exitUsage
-	case errors.As(err, &conflict), is(fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign,
+	case errors.As(err, &conflict), is(errMoreApplied, fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign,
 		fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotResolved, fork.ErrBranch):
 		return exitConflict
@@ -138,8 +152,19 @@ type jsonResult struct {
 	Result   any    `json:"result"`
 }
 
-// execute runs one command line.
+// execute runs one command line. What did not reach standard output is a failure, unless there is another one.
 func execute(ctx context.Context, args []string, std streams) int {
+	out := &checkedWriter{Writer: std.out}
+	std.out = out
+	code := executeOn(ctx, args, std)
+	if out.err != nil {
+		printError(std.err, "", fmt.Errorf("write to standard output: %w", out.err))
+		code = max(code, exitFailed)
+	}
+	return code
+}
+
+func executeOn(ctx context.Context, args []string, std streams) int {
 	typed := args // wrong use is looked for in these, as arrange may lose words then
 	args = arrange(newApp(std), args)
 	std.args = args
@@ -190,7 +215,7 @@ func printJSON(w io.Writer, value any) {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // standard output is gone: there is nobody left to report to
+	_ = encoder.Encode(value) // execute says what did not arrive
 }
 
 // printError says why a command failed; of wrong use also where its help is.

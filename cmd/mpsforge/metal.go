@@ -76,6 +76,7 @@ func printSignatures(w io.Writer, all []*crash.Signature) {
 var toDo = map[crash.Class]string{
 	crash.ThreadClass: "Until your torch has the patches below, let only one thread use the device, or give each worker a process of its own. " +
 		"mpsforge run makes a patched torch.",
+	crash.UnknownClass:   "Find out where it was, as above: what to do depends on it.",
 	crash.NotThreadClass: "Threads are not the cause, so the patches do not help: report it to PyTorch.",
 }
 

@@ -21,7 +21,7 @@ func overlayCompare(std streams) *cli.Command {
 		Signature string `json:"signature,omitempty"` // of the crash, if it is known
 	}
 	return newCommand(std, spec{
-		parent: "overlay", name: "compare", usage: "compare a selftest on a Mac with what is right on Linux", argument: "FILE",
+		parent: "overlay", name: "compare", usage: "compare a selftest on a Mac with Linux", argument: "FILE",
 		about: `FILE is mpsforge-selftest.json, which "python -m mpsforge_overlay --selftest" writes, or - for standard input. Says in which
 checks it differs from what they find on Linux, over the software Metal, what to try first, and what a known crash is; exit code 4 if
 one differs. docs/first-mac-run.md says what each check is for.
@@ -31,19 +31,12 @@ one differs. docs/first-mac-run.md says what each check is for.
 		flags: []cli.Flag{patchesFlag()},
 		action: func(_ context.Context, c call) (result, error) {
 			path := c.Args().First()
-			var from io.Reader = os.Stdin
-			if path != "-" {
-				if err := checkInput("", path); err != nil {
-					return result{}, err
-				}
-				file, err := os.Open(path)
-				if err != nil {
-					return result{}, err
-				}
-				defer file.Close()
-				from = file
+			file, err := os.Open(path)
+			if err != nil {
+				return result{}, err
 			}
-			found, err := overlay.ReadSelftest(from)
+			defer file.Close()
+			found, err := overlay.ReadSelftest(file)
 			if err != nil {
 				return result{}, fmt.Errorf("%s: %w", path, err)
 			}

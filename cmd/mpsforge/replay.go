@@ -45,16 +45,12 @@ func replay(ctx context.Context, c call) (result, error) {
 		}
 	}
 	name := c.Args().First()
-	input := io.Reader(os.Stdin)
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return result{}, fmt.Errorf("replay: %w", err)
-		}
-		defer file.Close()
-		input = file
+	file, err := os.Open(name)
+	if err != nil {
+		return result{}, fmt.Errorf("replay: %w", err)
 	}
-	played, err := c.play(ctx, events.NewReader(input), speed)
+	defer file.Close()
+	played, err := c.play(ctx, events.NewReader(file), speed)
 	if errors.Is(context.Cause(ctx), errQuit) {
 		return result{message: fmt.Sprintf("events played: %d", played)}, nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/atomicfile"
 	"mpsforge/internal/suggest"
 	"mpsforge/reports"
 )
@@ -124,10 +125,10 @@ func (c call) showReport(path string) (result, error) {
 	var text strings.Builder
 	switch {
 	case brief:
-		err = report.WriteSummary(&text, c.std.colours())
+		err = report.WriteSummary(&text, c.std.colours(), c.std.width())
 		fmt.Fprintf(&text, "\nall of it: mpsforge report --full %s\n", path)
 	case format == "text" && output == "":
-		err = report.WriteText(&text, c.std.colours())
+		err = report.WriteText(&text, c.std.colours(), c.std.width())
 	default:
 		err = report.Write(&text, format)
 	}
@@ -173,13 +174,46 @@ func cachedReports() ([]string, error) {
 	return found, nil
 }
 
-// latestReport is empty where the cache has none.
+// notedReport is the file in the cache's folder of reports with the path of the last one that was written elsewhere.
+const notedReport = "elsewhere"
+
+// noteReport has mpsforge report know of a report that was written elsewhere. It is not worth a failure.
+func noteReport(path string) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return
+	}
+	if dir, err := reportsDir(); err == nil && os.MkdirAll(dir, 0o755) == nil {
+		_ = atomicfile.WriteBytes(filepath.Join(dir, notedReport), 0o644, []byte(path+"\n"))
+	}
+}
+
+// latestReport is the last one in the cache, or one that was written elsewhere since; it is empty where there is none.
 func latestReport() (string, error) {
 	found, err := cachedReports()
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return "", err
 	}
-	return found[0], nil
+	latest, newest := "", time.Time{}
+	if len(found) > 0 {
+		latest = found[0]
+		if info, err := os.Stat(latest); err == nil {
+			newest = info.ModTime()
+		}
+	}
+	dir, err := reportsDir()
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, notedReport))
+	if err != nil {
+		return latest, nil // none was
+	}
+	noted := strings.TrimSpace(string(text))
+	if info, err := os.Stat(noted); err == nil && info.ModTime().After(newest) {
+		latest = noted
+	}
+	return latest, nil
 }
 
 // listedReport is a line of report --list.

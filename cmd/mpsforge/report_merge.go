@@ -67,7 +67,7 @@ func (c call) mergeReports() (result, error) {
 		return result{}, err
 	}
 	found := result{value: merged, message: fmt.Sprintf("%s; shards: %d; report: %s", merged.Verification(), merged.Merged, output), text: func(w io.Writer) {
-		_ = merged.WriteSummary(w, c.std.colours()) // standard output is gone: there is nobody left to read it
+		_ = merged.WriteSummary(w, c.std.colours(), c.std.width()) // execute says what did not arrive
 		fmt.Fprintf(w, "\nall of it: mpsforge report --full %s\n", output)
 	}}
 	switch merged.Verdict {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -32,6 +33,9 @@ type settings struct {
 // names, but for the bell, which changes nothing that a report shows. A PyTorch tree's own file is not read: who wrote the tree
 // does not decide what is verified.
 func applySettings(c *cli.Context, sink events.Sink) (map[string]string, error) {
+	if !slices.ContainsFunc([]string{"checkout", "baseline", "stages", "bell"}, func(name string) bool { return flagNamed(c.Command, name) != nil }) {
+		return nil, nil // a file that is broken stops nothing that does not need it
+	}
 	info, err := os.Lstat(settingsFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

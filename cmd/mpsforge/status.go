@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -77,7 +78,7 @@ var conditions = map[fork.Condition]string{
 
 func printStatus(w io.Writer, std streams, status *fork.Status, series *patches.Series) {
 	colours := std.colours()
-	patched := fmt.Sprintf("%s (%s), patches: %d of %d", status.Condition, status.Baseline, len(status.Applied()), len(status.Patches))
+	patched := fmt.Sprintf("%s%s (%s), patches: %d of %d", status.Condition, drifted(status), status.Baseline, len(status.Applied()), len(status.Patches))
 	if _, part := series.Applied(status.Applied()); part != "" {
 		patched += ", the part " + part
 	}
@@ -90,24 +91,36 @@ func printStatus(w io.Writer, std streams, status *fork.Status, series *patches.
 		patched = words.Paint(colours.Odd, patched)
 	}
 	fmt.Fprintf(w, "%s: %s\n", status.Checkout, patched)
+	for _, drift := range status.Drift {
+		fmt.Fprintf(w, "  %s %s\n", words.Paint(colours.Bad, "drift"), drift)
+	}
 	if status.Base != "" {
 		fmt.Fprintf(w, "  base  %s\n        %s\n        from %s\n", status.Base, status.Proof, status.Source)
 	}
 	fmt.Fprintf(w, "  head  %s\n", status.Head)
-	for _, patch := range status.Patches {
-		state := patch.State
-		switch state {
-		case fork.PatchApplied:
-			state = words.Paint(colours.Good, state)
-		case fork.PatchChanged, fork.PatchLeft:
-			state = words.Paint(colours.Bad, state)
-		}
-		fmt.Fprintf(w, "  patch %-28s %s\n", patch.Name, state)
-	}
-	for _, drift := range status.Drift {
-		fmt.Fprintf(w, "  %s %s\n", words.Paint(colours.Bad, "drift"), drift)
-	}
+	printPatches(w, colours, status.Patches)
 	for _, note := range status.Notes {
 		fmt.Fprintf(w, "  note: %s\n", note)
+	}
+}
+
+// printPatches lists patches with their states, or says in one line that all have the same.
+func printPatches(w io.Writer, colours words.Palette, all []fork.PatchStatus) {
+	state := func(state string) string {
+		switch state {
+		case fork.PatchApplied:
+			return words.Paint(colours.Good, state)
+		case fork.PatchChanged, fork.PatchLeft:
+			return words.Paint(colours.Bad, state)
+		}
+		return state
+	}
+	others := slices.ContainsFunc(all, func(p fork.PatchStatus) bool { return p.State != all[0].State })
+	if len(all) > 1 && !others {
+		fmt.Fprintf(w, "  patches, from %s to %s: all %s\n", all[0].Name, all[len(all)-1].Name, state(all[0].State))
+		return
+	}
+	for _, patch := range all {
+		fmt.Fprintf(w, "  patch %-28s %s\n", patch.Name, state(patch.State))
 	}
 }

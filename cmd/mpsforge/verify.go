@@ -64,7 +64,7 @@ func verifyFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "stages", Usage: "run only these stages, `LIST` separated by commas; exit code 5 unless all of them ran"},
 		&cli.BoolFlag{Name: "quick", Usage: "run the short form of each stage"},
-		&cli.StringFlag{Name: "report", Usage: "write the report to `FILE.json` (default: reports/ in the cache folder)"},
+		&cli.StringFlag{Name: "report", Usage: "write the report to `FILE.json`, or with - as JSON to standard output, too (default: reports/ in the cache folder)"},
 		&cli.StringFlag{Name: "require", Usage: "exit with code 5 unless the stages in `LIST` ran"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages even if one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to seed all random choices (default: from the clock)"},
@@ -217,7 +217,7 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 			return options, err
 		}
 	}
-	if path := c.String("report"); path != "" {
+	if path := c.String("report"); path != "" && path != "-" {
 		if err := reports.TryFiles(path); err != nil {
 			return options, fmt.Errorf("--report %s: %w", path, err)
 		}
@@ -316,7 +316,7 @@ func (c call) verify(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	path := c.String("report")
-	if path == "" {
+	if path == "" || path == "-" {
 		dir, err := reportsDir()
 		if err != nil {
 			return result{}, err
@@ -335,7 +335,14 @@ func (c call) verify(ctx context.Context) (result, error) {
 	if err := report.WriteFiles(path); err != nil {
 		return result{}, err
 	}
-	return c.verdict(report, path)
+	if c.String("report") != "" {
+		noteReport(path)
+	}
+	found, err := c.verdict(report, path)
+	if c.String("report") == "-" {
+		found.text = func(w io.Writer) { _ = report.WriteJSON(w) } // execute says what did not arrive
+	}
+	return found, err
 }
 
 // verified puts into the options what is verified: the checkout, if there is one, and the series. The function
@@ -379,7 +386,7 @@ func (c call) verdict(report *reports.Report, path string) (result, error) {
 	}
 	message := fmt.Sprintf("%s; report: %s", report.Verification(), path)
 	found := result{value: report, message: message, report: page, text: func(w io.Writer) {
-		_ = report.WriteSummary(w, c.std.colours()) // standard output is gone: there is nobody left to read it
+		_ = report.WriteSummary(w, c.std.colours(), c.std.width()) // execute says what did not arrive
 		fmt.Fprintf(w, "\nall of it: mpsforge report --full %s, or as a page: %s\n", path, reports.PathOf(path, "html"))
 	}}
 	switch report.Verdict {

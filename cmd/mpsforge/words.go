@@ -51,6 +51,7 @@ func arrange(app *cli.App, args []string) []string {
 			arguments = append(arguments, word)
 		}
 	}
+	arguments = streamArguments(at, arguments)
 	if len(arguments) > 0 && strings.HasPrefix(arguments[0], "-") {
 		flags = append(flags, "--")
 	}

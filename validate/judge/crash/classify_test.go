@@ -241,7 +241,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("explain %q: %+v, %v; want %s", query, got, err, want)
 		}
 	}
-	for _, query := range []string{"", "0", "19", "-1", "nothing of the kind", "0x981234", "\x00\xff", strings.Repeat("x", 1<<20)} {
+	for _, query := range []string{"", "0", "19", "-1", "nothing of the kind", "abortive", "hanger", "0x981234", "\x00\xff", strings.Repeat("x", 1<<20)} {
 		if got, err := Explain(query, series); !errors.Is(err, ErrUnknownSignature) || len(err.Error()) > 2000 {
 			t.Errorf("explain of %d bytes: %+v, %v", len(query), got, err)
 		}
@@ -249,6 +249,40 @@ func TestExplain(t *testing.T) {
 	got, err := Explain("4", series)
 	if err != nil || !slices.Equal(got.InSeries, []string{"stream-discipline"}) {
 		t.Errorf("in the series: %+v, %v", got, err)
+	}
+}
+
+// Lines as people paste them: the first ten as ../shared/facts quotes them (metal.md, users.md, review-3.md), then what shells and systems
+// print where no message is left, with frames of the MPS backend or without.
+func TestExplainKnowsWhatPeoplePaste(t *testing.T) {
+	for query, want := range map[string]string{
+		"commit an already committed command buffer":                                                               "double-commit",
+		"commit command buffer with uncommitted encoder":                                                           "commit-with-open-encoder",
+		"A command encoder is already encoding to this command buffer":                                             "second-encoder",
+		"Completed handler provided after commit call":                                                             "completed-handler-after-commit",
+		"Command encoder released without endEncoding":                                                             "encoder-lost",
+		"Invalid KernelDAG, Number of core ops should be 1":                                                        "invalid-kernel-dag",
+		"BUG IN LIBMALLOC: asking for start of chunk…":                                                             "shader-cache-corrupted",
+		"MPS backend out of memory (MPS allocated: 0 bytes ... max allowed: 7.93 GB). Tried to allocate 256 bytes": "out-of-memory",
+		"Segmentation fault: 11":                                                                                   "segmentation-fault",
+		"zsh: abort":                                                                                               "abort",
+
+		"MPS backend out of memory":                                                                 "out-of-memory",
+		"zsh: segmentation fault  python3 train.py":                                                 "segmentation-fault",
+		"Segmentation fault: 11\n3 libtorch_cpu.dylib at::mps::MPSStream::commit()":                 "segmentation-fault-in-mps",
+		"MetalPerformanceShadersGraph -[MPSGraph encodeToCommandBuffer:]\nEXC_BAD_ACCESS (SIGSEGV)": "segmentation-fault-in-mps",
+		"Abort trap: 6":                     "abort",
+		"Abort trap: 6 in MTLReportFailure": "abort-in-mps",
+		"Fatal Python error: Aborted":       "abort",
+		"my program hangs":                  "hangs",
+		"stuck in waitUntilCompleted":       "hang",
+		"python is not responding":          "hangs",
+		"RuntimeError: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)": "out-of-memory",
+	} {
+		got, err := Explain(query, &patches.Series{})
+		if err != nil || got.Slug != want {
+			t.Errorf("explain %q: %+v, %v; want %s", query, got, err, want)
+		}
 	}
 }
 

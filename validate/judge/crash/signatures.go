@@ -261,6 +261,62 @@ var signatures = []*Signature{
 		Remains: "Without it: copy without non_blocking, or keep the source until a synchronise.",
 		Sources: pytorch(189690),
 	},
+	{
+		Slug: "segmentation-fault-in-mps", Class: ThreadClass,
+		Stacks:  []string{"Segmentation fault: 11, with frames of MPSStream, MPSGraph, MetalPerformanceShaders or AGX"},
+		Meaning: "The process used memory that was not its own, inside PyTorch's MPS backend or Apple's frameworks below it.",
+		Cause: "With more than one thread on mps, mostly that: an encoder, a graph or a kernel that two threads had at once. With one thread it is something " +
+			"else. The top frames say which; mpsforge metal classify FILE reads them out of a crash report.",
+		Patches: []string{"stream-discipline", "kernel-locks", "graph-and-kernel-cache"},
+		Remains: "A crash of a program with one thread.",
+		Sources: append(pytorch(197836), github("huggingface/transformers", 48196)...),
+	},
+	{
+		Slug: "segmentation-fault", Class: UnknownClass,
+		Stacks:  []string{"Segmentation fault: 11, zsh: segmentation fault, EXC_BAD_ACCESS or SIGSEGV, and nothing else"},
+		Meaning: "The process used memory that was not its own. The shell's line does not say where.",
+		Cause: "Threads in the MPS backend are one of many. macOS has written a report: give ~/Library/Logs/DiagnosticReports/python3*.ips to mpsforge metal " +
+			"classify, or run the program with python3 -X faulthandler.",
+		Remains: "Whether the patches help is known once the frames are.",
+		Sources: []string{"the shell's words for the signals 11 and 10"},
+	},
+	{
+		Slug: "abort-in-mps", Class: ThreadClass,
+		Stacks:  []string{"Abort trap: 6, with frames of MPSStream, MPSGraph, MetalPerformanceShaders or Metal"},
+		Meaning: "Apple's frameworks or PyTorch ended the process on purpose, after a check failed inside the MPS backend.",
+		Cause: "With more than one thread on mps, mostly that. The line before says which check: look for \"failed assertion\" and give that line to mpsforge metal " +
+			"explain.",
+		Patches: []string{"stream-discipline", "graph-and-kernel-cache"},
+		Remains: "Checks that fail on one thread too.",
+		Sources: pytorch(197836),
+	},
+	{
+		Slug: "abort", Class: UnknownClass,
+		Stacks:  []string{"zsh: abort, Abort trap: 6 or SIGABRT, and nothing else"},
+		Meaning: "A check inside the process failed, and it ended itself. The shell's line does not say which.",
+		Cause: "The line before says it, often with \"failed assertion\" or \"libc++abi\": give that line to mpsforge metal explain, or the whole log, or the report in " +
+			"~/Library/Logs/DiagnosticReports, to mpsforge metal classify.",
+		Remains: "Whether the patches help is known once the line is.",
+		Sources: []string{"the shell's words for the signal 6"},
+	},
+	{
+		Slug: "out-of-memory", Class: NotThreadClass,
+		Stacks:  []string{"RuntimeError: MPS backend out of memory (MPS allocated: ..., max allowed: ...)"},
+		Meaning: "An allocation would go over the limit of the MPS allocator, or Metal had none left. It is an exception: the process can go on.",
+		Cause: "Live tensors, cached blocks and compiled graphs; more threads at once need more of each. torch.mps.empty_cache() gives back what is cached, smaller " +
+			"batches need less. PYTORCH_MPS_HIGH_WATERMARK_RATIO moves the limit; 0 takes it away, and then macOS may end the process or other programs.",
+		Remains: "No patch of the series makes memory; blocks that are free on other streams are used before it is raised.",
+		Sources: append(github("actions/runner-images", 9918), "docs of torch.mps, PYTORCH_MPS_HIGH_WATERMARK_RATIO"),
+	},
+	{
+		Slug: "hangs", Class: UnknownClass,
+		Stacks:  []string{"it hangs, it is stuck, or it does not respond"},
+		Meaning: "A thread waits for something that does not come; or it waits for long work on the GPU, or for a first compilation.",
+		Cause: "sample PID 5 on the Mac shows where each thread is: waitUntilCompleted, dispatch_sync and __DISPATCH_WAIT_FOR_QUEUE__ are signature 17. mpsforge metal " +
+			"classify reads what sample writes.",
+		Remains: "Whether the patches help is known once the frames are.",
+		Sources: pytorch(144634),
+	},
 }
 
 // Signatures gives the whole table.
@@ -296,17 +352,15 @@ func Find(query string) (*Signature, error) {
 			}
 		}
 	}
-	for _, signature := range signatures {
-		if strings.EqualFold(signature.Slug, query) {
-			return signature, nil
-		}
+	if signature := slugged(query); signature != nil {
+		return signature, nil
 	}
 	if signature, _ := signatureIn(query); signature != nil {
 		return signature, nil
 	}
-	for _, signature := range signatures {
-		if stack := stackTexts[signature.Number]; stack != nil && stack.MatchString(query) {
-			return signature, nil
+	for _, stack := range stackTexts {
+		if stack.text.MatchString(query) {
+			return slugged(stack.slug), nil
 		}
 	}
 	var slugs []string
@@ -317,13 +371,35 @@ func Find(query string) (*Signature, error) {
 		"whole log or crash report", ErrUnknownSignature, Shorten(query), suggest.Meant(query, slugs))
 }
 
-// stackTexts are words of a stack or a report by which Explain knows a signature that has no message. They are too weak
-// alone for Classify.
-var stackTexts = map[int]*regexp.Regexp{
-	13: regexp.MustCompile(`__emplace_unique_key_args`),
-	14: regexp.MustCompile(`AGX.*ComputeContext|(?i)\b0x0*(98|184|5c8|5f4)\b`),
-	15: regexp.MustCompile(`objc_msgSend|objc_retain|pointer authentication failure`),
-	17: regexp.MustCompile(`waitUntilCompleted|dispatch_sync|__DISPATCH_WAIT_FOR_QUEUE__`),
+// inMPS are words of frames of the MPS backend and of Apple's frameworks below it.
+const inMPS = `(MPSStream|MPSGraph|MetalPerformanceShaders|at::(native::)?mps|AGX|MTL\w+|IOGPU)`
+
+// stackTexts are words of a stack, a report or a shell by which Explain knows a signature that has no message, in this order. They are
+// too weak alone for Classify.
+var stackTexts = []struct {
+	slug string
+	text *regexp.Regexp
+}{
+	{"shader-cache-corrupted", regexp.MustCompile(`__emplace_unique_key_args`)},
+	{"encoder-gone", regexp.MustCompile(`AGX.*ComputeContext|(?i)\b0x0*(98|184|5c8|5f4)\b`)},
+	{"released-object", regexp.MustCompile(`objc_msgSend|objc_retain|pointer authentication failure`)},
+	{"hang", regexp.MustCompile(`waitUntilCompleted|dispatch_sync|__DISPATCH_WAIT_FOR_QUEUE__`)},
+	{"out-of-memory", regexp.MustCompile(`(?i)\bout of memory\b|Insufficient Memory|\bOOM\b`)},
+	{"segmentation-fault-in-mps", regexp.MustCompile(`(?is)(segmentation fault|EXC_BAD_ACCESS|SIGSEGV|SIGBUS).*` + inMPS + `|` + inMPS +
+		`.*(segmentation fault|EXC_BAD_ACCESS|SIGSEGV|SIGBUS)`)},
+	{"segmentation-fault", regexp.MustCompile(`(?i)segmentation fault|segfault|EXC_BAD_ACCESS|SIGSEGV|SIGBUS|bus error`)},
+	{"abort-in-mps", regexp.MustCompile(`(?is)(\babort|SIGABRT|EXC_CRASH).*` + inMPS + `|` + inMPS + `.*(\babort|SIGABRT|EXC_CRASH)`)},
+	{"abort", regexp.MustCompile(`(?i)\babort(ed)?\b|SIGABRT|EXC_CRASH|SIGTRAP|trace trap`)},
+	{"hangs", regexp.MustCompile(`(?i)\b(hangs?|hung|stuck|freezes?|frozen|deadlock(ed)?|(does not|doesn't|not) respond(ing)?)\b`)},
+}
+
+// slugged is nil for a slug that the table does not have.
+func slugged(slug string) *Signature {
+	at := slices.IndexFunc(signatures, func(s *Signature) bool { return strings.EqualFold(s.Slug, slug) })
+	if at < 0 {
+		return nil
+	}
+	return signatures[at]
 }
 
 // signatureIn finds the first signature of the table with a phrase in the text, and that phrase.

@@ -13,7 +13,7 @@ func TestTroubleshootingHasTheSignatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, class := range []Class{ThreadClass, NotThreadClass} {
+	for _, class := range []Class{ThreadClass, NotThreadClass, UnknownClass} {
 		var table strings.Builder
 		table.WriteString("| what you see | what it is | `mpsforge metal explain` |\n| --- | --- | --- |\n")
 		for _, s := range signatures {
