@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/suggest"
 	"mpsforge/internal/words"
 )
 
@@ -14,20 +15,29 @@ import (
 func commandGroups() []commandGroup {
 	return []commandGroup{
 		{"Start here", "run doctor"},
-		{"Patch a checkout", "fetch apply status unapply recover"},
-		{"Build and use it", "overlay build shell"},
-		{"Verify and diagnose", "verify report metal repro"},
-		{"Change the series", "lint export port baseline pr"},
-		{"mpsforge itself", "cache version completion docs replay help"},
+		{"Patch a checkout", "fetch apply status unapply"},
+		{"Build and use it", "build overlay"},
+		{"Verify", "verify report"},
+		{"Upstream, and everything else", "pr dev help"},
+	}
+}
+
+// devGroups are those of mpsforge dev: what few need, and what works without the word dev, too.
+func devGroups() []commandGroup {
+	return []commandGroup{
+		{"A checkout", "recover shell"},
+		{"Crashes, and what was run", "metal repro replay"},
+		{"Change the series", "lint export port baseline"},
+		{"mpsforge itself", "cache version completion docs"},
 	}
 }
 
 type commandGroup struct{ title, commands string }
 
-// appHelp is the template of the program's help: urfave/cli's own, with the commands in our groups.
-func appHelp(commands []*cli.Command) string {
+// listed are the commands of groups with their use.
+func listed(groups []commandGroup, commands []*cli.Command) string {
 	var text strings.Builder
-	for _, group := range commandGroups() {
+	for _, group := range groups {
 		fmt.Fprintf(&text, "\n   %s:\n", group.title)
 		for name := range strings.FieldsSeq(group.commands) {
 			for _, command := range commands {
@@ -37,8 +47,34 @@ func appHelp(commands []*cli.Command) string {
 			}
 		}
 	}
-	return strings.Replace(cli.AppHelpTemplate, `{{template "visibleCommandCategoryTemplate" .}}`, text.String(), 1)
+	return text.String()
 }
+
+// appHelp is the template of the program's help: urfave/cli's own, with the commands in our groups.
+func appHelp(commands []*cli.Command) string {
+	return strings.Replace(cli.AppHelpTemplate, `{{template "visibleCommandCategoryTemplate" .}}`, listed(commandGroups(), commands), 1)
+}
+
+// devCommand lists the commands that the program's help leaves out; arrange takes the word off before one of them.
+func devCommand() *cli.Command {
+	return &cli.Command{
+		Name: devWord, Usage: "lint, metal explain, export, caches: the other commands", ArgsUsage: "[COMMAND]", UsageText: "mpsforge dev [COMMAND]",
+		HideHelpCommand: true,
+		Description: `The commands that few need. Each works without the word dev, too: mpsforge dev lint is mpsforge lint.
+
+  mpsforge dev
+  mpsforge dev metal explain "commit an already committed command buffer"`,
+		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); name != "" {
+				return usagef("there is no command %q%s", name, suggest.Meant(name, commandNames(c.App.Commands)))
+			}
+			_, err := fmt.Fprintf(c.App.Writer, "mpsforge dev COMMAND, or mpsforge COMMAND\n%s", listed(devGroups(), c.App.Commands))
+			return err
+		},
+	}
+}
+
+const devWord = "dev"
 
 // helpWidth is that of the narrowest terminal that is common.
 const helpWidth = 80

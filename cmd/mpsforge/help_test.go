@@ -10,10 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Each command that is not hidden is in one group of the program's help.
+// Each command that is not hidden is in one group of the program's help, or of mpsforge dev.
 func TestEveryCommandIsInOneGroup(t *testing.T) {
 	var grouped []string
-	for _, group := range commandGroups() {
+	for _, group := range slices.Concat(commandGroups(), devGroups()) {
 		grouped = append(grouped, strings.Fields(group.commands)...)
 	}
 	var visible []string
@@ -26,6 +26,31 @@ func TestEveryCommandIsInOneGroup(t *testing.T) {
 	slices.Sort(visible)
 	if !slices.Equal(grouped, visible) {
 		t.Errorf("in groups: %v\ncommands: %v", grouped, visible)
+	}
+}
+
+// The program's help has a dozen commands; the word dev before one of the others changes nothing.
+func TestHelpIsShort(t *testing.T) {
+	run := func(args ...string) (string, int) {
+		var out strings.Builder
+		code := execute(t.Context(), append([]string{"mpsforge"}, args...), streams{out: &out, err: &out})
+		return out.String(), code
+	}
+	help, _ := run("--help")
+	if n := strings.Count(help, "\n     "); n > 20 || strings.Contains(help, "baseline  ") || !strings.Contains(help, "\n     dev ") {
+		t.Errorf("%d lines of commands:\n%s", n, help)
+	}
+	if list, code := run("dev"); code != exitOK || !strings.Contains(list, "\n     baseline ") {
+		t.Errorf("dev: %d: %s", code, list)
+	}
+	for _, line := range [][]string{{"metal", "explain", "4"}, {"lint", "--help"}, {"baseline", "runs", "--nothing"}, {"version", "--json"}} {
+		plain, code := run(line...)
+		if dev, devCode := run(append([]string{"dev"}, line...)...); dev != plain || devCode != code {
+			t.Errorf("dev %v: %d: %s", line, devCode, dev)
+		}
+	}
+	if said, code := run("dev", "nothing"); code != exitUsage || !strings.Contains(said, `there is no command "nothing"`) {
+		t.Errorf("dev nothing: %d: %s", code, said)
 	}
 }
 

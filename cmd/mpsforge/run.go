@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/fork"
+	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/macos/build"
 	"mpsforge/internal/events"
+	"mpsforge/internal/words"
 	"mpsforge/validate"
 	"mpsforge/validate/stage"
 )
@@ -25,16 +29,21 @@ is given; elsewhere it is built only with --build.
 
   mpsforge run                                         PyTorch v2.9.1 in ./pytorch; Debian's 2.6.0 if GitHub cannot be reached
   mpsforge run --baseline v2.6.0 --checkout pt26       Debian's 2.6.0
+  mpsforge run --dry-run                               the steps, where the source comes from, time and disk; does nothing
   mpsforge run --quick                                 run the short form of each stage
   mpsforge run --build                                 on Linux, too: build PyTorch, for the CPU`,
 		flags: checkoutFlags(slices.Concat(fetchFlags(), verifyFlags(), settingFlags(), []cli.Flag{
-			&cli.BoolFlag{Name: "build", Value: runtime.GOOS == "darwin", Usage: "build PyTorch before it is verified"}})...),
+			&cli.BoolFlag{Name: "build", Value: runtime.GOOS == "darwin", Usage: "build PyTorch before it is verified"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "say what would be done, with time and disk, and do nothing"}})...),
 		action: func(ctx context.Context, c call) (result, error) {
 			if c.IsSet("build") && c.Bool("build") && c.String("python") != "" {
 				return result{}, usagef("--build makes an environment, and --python names another")
 			}
 			if _, err := c.verifyOptions(ctx); err != nil { // before a fetch and a build
 				return result{}, err
+			}
+			if c.Bool("dry-run") {
+				return c.planRun()
 			}
 			steps := []string{"apply"}
 			if c.needsBuild() {
@@ -124,4 +133,58 @@ func (c call) ensureCheckout(ctx context.Context) error {
 	}
 	_, err = c.fetch(ctx)
 	return err
+}
+
+// planRun says what run would do. Times are those that README has: of two cores, without downloads.
+func (c call) planRun() (result, error) {
+	type step struct {
+		Name string `json:"name"`
+		What string `json:"what"`
+	}
+	there := false
+	switch checkout, err := fork.Open(c.Context.Context, c.String("checkout"), nil); {
+	case err == nil:
+		there = checkout.Ready()
+		if err := checkout.Close(); err != nil {
+			return result{}, err
+		}
+	case !isMissing(err) && !errors.Is(err, fork.ErrInterrupted):
+		return result{}, err
+	}
+	fetch := "PyTorch's repository at GitHub; where that cannot be reached, Debian's source package of 2.6.0, 30 MB"
+	switch {
+	case there:
+		fetch = c.String("checkout") + " is there: left out"
+	case c.String("from") != "":
+		fetch = "from " + c.String("from")
+	case c.String("baseline") == host.DebianBaseline:
+		fetch = "Debian's source package, 30 MB"
+	}
+	steps := []step{{"fetch", fetch}, {"apply", "the series onto " + c.String("checkout") + ", in seconds; nothing if it is there"}}
+	if c.needsBuild() {
+		steps = append(steps, step{"build", "PyTorch, for hours and tens of GB of disk (not measured)"})
+	}
+	stages := strings.ReplaceAll(strings.Join(validate.Steps(list(c.String("stages"))), ", "), "verify ", "")
+	verify := "20 minutes on two cores in the short form, 5 GB in the cache; 330 MB of Debian's packages the first time"
+	if !c.Bool("quick") {
+		verify = "hours on two cores in the long form (--quick is 20 minutes), 5 GB in the cache; 330 MB of Debian's packages the first time"
+	}
+	if runtime.GOOS == "darwin" {
+		verify = "the stages that a Mac can run (not measured)"
+	}
+	steps = append(steps, step{"verify", stages + ": " + verify})
+	value := struct {
+		Steps []step `json:"steps"`
+	}{steps}
+	return result{value: value, message: fmt.Sprintf("steps: %d, done: 0", len(steps)), text: func(w io.Writer) {
+		for _, one := range steps {
+			for i, line := range words.Wrap(one.What, c.std.width()-9) {
+				name := ""
+				if i == 0 {
+					name = one.Name
+				}
+				fmt.Fprintf(w, "%-8s %s\n", name, line)
+			}
+		}
+	}}, nil
 }
