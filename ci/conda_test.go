@@ -17,7 +17,8 @@ func rattler(t *testing.T) (python string) {
 	}
 	dir := t.TempDir()
 	python = filepath.Join(dir, "bin", "python3")
-	for _, args := range [][]string{{"python3", "-m", "venv", dir}, {python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "py-rattler-build==0.73.0"}} {
+	for _, args := range [][]string{{"python3", "-m", "venv", dir},
+		{python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "py-rattler-build==0.73.0"}} {
 		if output, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Skipf("SKIP conda's recipes: %q: %v: %s", args, err, output)
 		}

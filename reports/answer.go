@@ -30,6 +30,9 @@ func (r *Report) opening() *Stage {
 	return nil
 }
 
+// runAgain is before the command that runs the same again.
+const runAgain = "Run it again: "
+
 // Answer is what Verification leaves out, in a few lines: what failed, how stock and the patched sources ended in other stages, what
 // else passed, what did not run and why, and the command that runs the same again.
 func (r *Report) Answer() []string {
@@ -54,20 +57,26 @@ func (r *Report) Answer() []string {
 	}
 	lines = append(lines, r.didNotRun()...)
 	if r.Command != "" {
-		lines = append(lines, "Run it again: "+r.Command)
+		lines = append(lines, runAgain+r.Command)
 	}
 	return lines
 }
 
+// readers are the stages that compile and run nothing.
+var readers = []string{"series", "checkout"}
+
 // Place says on what the report's stages ran: over the software Metal, or on a Mac.
 func (r *Report) Place() string {
+	reads := !slices.ContainsFunc(r.Stages, func(s Stage) bool { return ran(&s) && !slices.Contains(readers, s.Name) })
 	switch {
+	case reads:
+		return "nothing of PyTorch was compiled or run; not run on a Mac"
 	case r.Machine.MetalRan:
-		return "on the GPU of a Mac"
+		return "run on the GPU of a Mac"
 	case strings.HasPrefix(r.Machine.System, "darwin/"):
-		return "over the software Metal on a Mac; not run on its GPU"
+		return "run over the software Metal on a Mac; not run on its GPU"
 	}
-	return "over the software Metal on Linux; not run on a Mac"
+	return "run over the software Metal on Linux; not run on a Mac"
 }
 
 // sides says how stock ended and how the patched sources did where stock is the control, and in how many others they passed; empty for a

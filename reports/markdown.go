@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"mpsforge/internal/words"
 )
 
 // marks are before verdicts, so that a table can be read at a glance without colour.
@@ -46,9 +48,9 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 func (r *Report) headline() (verdict, place string) {
 	known := ""
 	if r.Identity.BaseProof != "" {
-		known = "; of the tree, " + strings.TrimSuffix(cut(r.Identity.BaseProof), ".")
+		known = "; base: " + strings.TrimSuffix(cut(r.Identity.BaseProof), ".")
 	}
-	return strings.TrimPrefix(r.Verification(), "verification "), fmt.Sprintf("Run %s. PyTorch %s, patches: %d%s. %.1f s%s.", r.Place(),
+	return strings.TrimPrefix(r.Verification(), "verification "), fmt.Sprintf("%s. PyTorch %s, patches: %d%s. %.1f s%s.", words.Sentence(r.Place()),
 		r.Identity.Baseline, len(r.Identity.Patches), known, r.Seconds, map[bool]string{true: ", quick form"}[r.Quick])
 }
 

@@ -143,7 +143,7 @@ func TestMarkdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"### mpsforge: ✗ failed, passed 0 of 2 stages\n\nRun over the software Metal on Linux; not run on a Mac. PyTorch v2.9.1, patches: 1. 1.5 s.\n",
+		"### mpsforge: ✗ failed, passed 0 of 2 stages\n\nNothing of PyTorch was compiled or run; not run on a Mac. PyTorch v2.9.1, patches: 1. 1.5 s.\n",
 		"| series | ✗ failed | 0.0 | hunks: 2, patches: 1 | lint: line break |",
 		`| device | ○ skipped | 0.0 |  | no Metal \| device |`,
 		"- digest: `d1`",

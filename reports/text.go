@@ -56,6 +56,10 @@ func (t *textPage) summary(r *Report) {
 	}
 	t.paragraph("", place)
 	for _, line := range r.Answer() {
+		if strings.HasPrefix(line, runAgain) { // which is copied, so that no line breaks are in it
+			t.line("  %s", printable(line))
+			continue
+		}
 		t.paragraph("  ", line)
 	}
 	t.head("Stages")

@@ -261,7 +261,8 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict,
 			buildCommand(std), overlayCommand(std), shellCommand(std),
 			verifyCommand(std), reportCommand(std), metalCommand(std), reproCommand(std), lintCommand(std), exportCommand(std), portCommand(std),
 			baselineCommand(std), prCommand(std),
-			cacheCommand(std), versionCommand(std), completionCommand(std), completeCommand(std), docsCommand(std), replayCommand(std), devCommand(), helpCommand(),
+			cacheCommand(std), versionCommand(std), completionCommand(std), completeCommand(std), docsCommand(std), replayCommand(std), devCommand(),
+			helpCommand(),
 		},
 	}
 	app.CustomAppHelpTemplate = appHelp(app.Commands)

@@ -64,7 +64,8 @@ func verifyFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "stages", Usage: "run only these stages, `LIST` separated by commas; exit code 5 unless all of them ran"},
 		&cli.BoolFlag{Name: "quick", Usage: "run the short form of each stage"},
-		&cli.StringFlag{Name: "report", Usage: "write the report to `FILE.json`, or with - as JSON to standard output, too (default: reports/ in the cache folder)"},
+		&cli.StringFlag{Name: "report",
+			Usage: "write the report to `FILE.json`, or with - as JSON to standard output, too (default: reports/ in the cache folder)"},
 		&cli.StringFlag{Name: "require", Usage: "exit with code 5 unless the stages in `LIST` ran"},
 		&cli.BoolFlag{Name: "keep-going", Usage: "run later stages even if one failed"},
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to seed all random choices (default: from the clock)"},

@@ -40,7 +40,8 @@ func arrange(app *cli.App, args []string) []string {
 				i++
 				flags = append(flags, words[i])
 			}
-		case len(path) == 1 && word == devWord && i+1 < len(words) && words[i+1] != devWord && at.Command(words[i+1]) != nil: // mpsforge dev lint is mpsforge lint
+		// mpsforge dev lint is mpsforge lint
+		case len(path) == 1 && word == devWord && i+1 < len(words) && words[i+1] != devWord && at.Command(words[i+1]) != nil:
 		case len(arguments) == 0 && at.Command(word) != nil:
 			path, at = append(path, word), at.Command(word)
 			if at.SkipFlagParsing {

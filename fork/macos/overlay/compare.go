@@ -55,17 +55,20 @@ func ReadSelftest(from io.Reader) (*Selftest, error) {
 // linuxChecks are the checks of the selftest, with what is right on Linux, over the software Metal, and what to try where it is not.
 // docs/first-mac-run.md has the same advice with its reasons.
 var linuxChecks = []struct{ name, right, try string }{
-	{"identity", "the overlay answers for every part of the backend", "pip uninstall mpsforge-overlay, and stop there: a part of torch's own backend is in use"},
+	{"identity", "the overlay answers for every part of the backend",
+		"pip uninstall mpsforge-overlay, and stop there: a part of torch's own backend is in use"},
 	{"models in threads", "all values are those of the CPU", oneStream},
 	{"hand-over", "all values are those of the CPU", oneStream},
 	{"backward", "all values are those of the CPU", oneStream},
-	{"copies", "all values are right, and what was copied is freed", "run it with MPSFORGE_OVERLAY=0: torch's own copies are right where ours are not, or wrong, too"},
+	{"copies", "all values are right, and what was copied is freed",
+		"run it with MPSFORGE_OVERLAY=0: torch's own copies are right where ours are not, or wrong, too"},
 	{"memory", "threads that come and go leave none behind", "run it with MPSFORGE_OVERLAY=0, by one thread: the allocator keeps what it should reuse"},
 	{"streams", "each thread has a stream of its own", "nothing: slower, and not wrong"},
 	{"one thread against torch's own backend", "no more than 1.5 times the processor time and 1.25 times the memory", "nothing: one thread pays for threads"},
 }
 
-const oneStream = "run it with PYTORCH_MPS_STREAM_PER_THREAD=0, and then over an overlay of the part fixes: where it is right, the order between streams is at fault"
+const oneStream = "run it with PYTORCH_MPS_STREAM_PER_THREAD=0, and then over an overlay of the part fixes: where it is right, the order between " +
+	"streams is at fault"
 
 // Difference is one between what a selftest found and what it finds on Linux.
 type Difference struct {
@@ -102,7 +105,8 @@ func CompareSelftest(found *Selftest, series *patches.Series) []Difference {
 	}
 	for _, check := range found.Checks {
 		if !slices.ContainsFunc(linuxChecks, func(one struct{ name, right, try string }) bool { return one.name == check.Check }) {
-			all = append(all, Difference{Check: check.Check, Found: strings.Join(append([]string{"a check that this mpsforge does not know"}, check.Wrong...), ": "),
+			all = append(all, Difference{Check: check.Check, Found: strings.Join(append([]string{"a check that this mpsforge does not know"},
+				check.Wrong...), ": "),
 				Linux: "unknown", Try: "compare it with the mpsforge that made the wheel"})
 		}
 	}

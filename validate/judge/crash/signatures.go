@@ -284,8 +284,8 @@ var signatures = []*Signature{
 		Slug: "abort-in-mps", Class: ThreadClass,
 		Stacks:  []string{"Abort trap: 6, with frames of MPSStream, MPSGraph, MetalPerformanceShaders or Metal"},
 		Meaning: "Apple's frameworks or PyTorch ended the process on purpose, after a check failed inside the MPS backend.",
-		Cause: "With more than one thread on mps, mostly that. The line before says which check: look for \"failed assertion\" and give that line to mpsforge metal " +
-			"explain.",
+		Cause: "With more than one thread on mps, mostly that. The line before says which check: look for \"failed assertion\" and give that line to " +
+			"mpsforge metal explain.",
 		Patches: []string{"stream-discipline", "graph-and-kernel-cache"},
 		Remains: "Checks that fail on one thread too.",
 		Sources: pytorch(197836),
@@ -294,8 +294,8 @@ var signatures = []*Signature{
 		Slug: "abort", Class: UnknownClass,
 		Stacks:  []string{"zsh: abort, Abort trap: 6 or SIGABRT, and nothing else"},
 		Meaning: "A check inside the process failed, and it ended itself. The shell's line does not say which.",
-		Cause: "The line before says it, often with \"failed assertion\" or \"libc++abi\": give that line to mpsforge metal explain, or the whole log, or the report in " +
-			"~/Library/Logs/DiagnosticReports, to mpsforge metal classify.",
+		Cause: "The line before says it, often with \"failed assertion\" or \"libc++abi\": give that line to mpsforge metal explain, or the whole log, " +
+			"or the report in ~/Library/Logs/DiagnosticReports, to mpsforge metal classify.",
 		Remains: "Whether the patches help is known once the line is.",
 		Sources: []string{"the shell's words for the signal 6"},
 	},
@@ -303,8 +303,9 @@ var signatures = []*Signature{
 		Slug: "out-of-memory", Class: NotThreadClass,
 		Stacks:  []string{"RuntimeError: MPS backend out of memory (MPS allocated: ..., max allowed: ...)"},
 		Meaning: "An allocation would go over the limit of the MPS allocator, or Metal had none left. It is an exception: the process can go on.",
-		Cause: "Live tensors, cached blocks and compiled graphs; more threads at once need more of each. torch.mps.empty_cache() gives back what is cached, smaller " +
-			"batches need less. PYTORCH_MPS_HIGH_WATERMARK_RATIO moves the limit; 0 takes it away, and then macOS may end the process or other programs.",
+		Cause: "Live tensors, cached blocks and compiled graphs; more threads at once need more of each. torch.mps.empty_cache() gives back what is cached, " +
+			"smaller batches need less. PYTORCH_MPS_HIGH_WATERMARK_RATIO moves the limit; 0 takes it away, and then macOS may end the process or " +
+			"other programs.",
 		Remains: "No patch of the series makes memory; blocks that are free on other streams are used before it is raised.",
 		Sources: append(github("actions/runner-images", 9918), "docs of torch.mps, PYTORCH_MPS_HIGH_WATERMARK_RATIO"),
 	},
@@ -312,8 +313,8 @@ var signatures = []*Signature{
 		Slug: "hangs", Class: UnknownClass,
 		Stacks:  []string{"it hangs, it is stuck, or it does not respond"},
 		Meaning: "A thread waits for something that does not come; or it waits for long work on the GPU, or for a first compilation.",
-		Cause: "sample PID 5 on the Mac shows where each thread is: waitUntilCompleted, dispatch_sync and __DISPATCH_WAIT_FOR_QUEUE__ are signature 17. mpsforge metal " +
-			"classify reads what sample writes.",
+		Cause: "sample PID 5 on the Mac shows where each thread is: waitUntilCompleted, dispatch_sync and __DISPATCH_WAIT_FOR_QUEUE__ are signature 17. " +
+			"mpsforge metal classify reads what sample writes.",
 		Remains: "Whether the patches help is known once the frames are.",
 		Sources: pytorch(144634),
 	},
