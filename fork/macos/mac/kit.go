@@ -48,7 +48,6 @@ type Kit struct {
 
 	cache, torch string // folders
 	headers      []string
-	python       string                 // folder of Python's headers; none on a Mac, where nothing compiled needs them
 	files        []string               // the libraries' paths
 	stock        *machineCode           // libtorch_cpu, once wheelCode was asked
 	types        []map[string]*typeInfo // of Libraries, then
