@@ -127,7 +127,7 @@ func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Ser
 		return nil, err
 	}
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
-		if c.state.Port.Series != series.Digest() {
+		if c.state.Port.Series != series.FilesDigest() {
 			return nil, fmt.Errorf("%w: the series is not the one that the port to %s began with; name the same --patches, or begin again: "+
 				"mpsforge port --abort", ErrSeriesChanged, options.To)
 		}
@@ -176,7 +176,7 @@ func (c *Checkout) lockedPort(ctx context.Context, series, target *patches.Serie
 	if err != nil {
 		return nil, err
 	}
-	p.To, p.Dir, p.Only, p.Drop, p.Series = options.To, options.Dir, options.Only, options.Drop, series.Digest()
+	p.To, p.Dir, p.Only, p.Drop, p.Series = options.To, options.Dir, options.Only, options.Drop, series.FilesDigest()
 	p.checkout, p.source, p.own, p.check = c, series, target, options.Check
 	result, err := p.run(ctx, sink)
 	switch {

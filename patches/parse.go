@@ -26,8 +26,11 @@ func (p *Patch) diff() []byte {
 	if len(p.Files) == 0 {
 		return nil
 	}
-	lines := bytes.SplitAfter(p.Raw, []byte("\n"))
-	return bytes.Join(lines[p.Files[0].Line-1:], nil)
+	diff := p.Raw
+	for range p.Files[0].Line - 1 {
+		diff = diff[bytes.IndexByte(diff, '\n')+1:]
+	}
+	return diff
 }
 
 // Changed counts the lines that the patch adds and removes.

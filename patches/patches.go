@@ -242,6 +242,15 @@ func (s *Series) Digest() string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
+// FilesDigest identifies the patch files, messages and all, as Digest does the diffs.
+func (s *Series) FilesDigest() string {
+	h := sha256.New()
+	for _, p := range s.Patches {
+		fmt.Fprintf(h, "%s\x00%s\n", p.Name, p.SHA256)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
 // TouchedPaths lists the paths that the series adds, changes, renames (both names) or deletes, sorted.
 func (s *Series) TouchedPaths() []string {
 	var paths []string

@@ -52,9 +52,6 @@ type Root struct {
 // Dir is the root's top folder.
 func (r *Root) Dir() string { return r.dir }
 
-// Has reports whether the root has a file, by its path in it.
-func (r *Root) Has(path string) bool { return builds.Exists(filepath.Join(r.dir, path)) }
-
 // Tool is the path of a script that starts a program of the root: clang, ld.lld, ld64, python3, ccache,
 // llvm-cxxfilt, llvm-link, llvm-nm, llvm-objdump or llvm-symbolizer.
 func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }

@@ -137,13 +137,14 @@ func (k *Kit) plan() func(command run.Command) {
 	}
 }
 
-// CheckFmt refuses a checkout without fmt's headers where neither PyTorch's wheel nor a Debian system has them.
-func (k *Kit) CheckFmt(checkout string) error {
-	const header = "fmt/format.h"
-	if k.Root.Has("usr/include/"+header) || builds.Exists(filepath.Join(k.torch, "torch/include", header)) ||
-		builds.Exists(filepath.Join(checkout, "third_party/fmt/include", header)) {
-		return nil
+// CheckFmt refuses a checkout without fmt's headers where neither PyTorch's wheel nor the tools have them.
+func (k *Kit) CheckFmt(ctx context.Context, checkout string) error {
+	found := run.Command{Name: k.Root.Tool("clang"), Args: append(k.flags("objective-c++"), "-E", "-o", "/dev/null", "-"), Dir: checkout,
+		Stdin: strings.NewReader("#if !__has_include(<fmt/format.h>)\n#error none\n#endif\n")}
+	_, err := found.Run(ctx)
+	if failed := (*run.Error)(nil); errors.As(err, &failed) && strings.Contains(failed.Stderr, "#error none") {
+		return fmt.Errorf("%w: %s has no third_party/fmt, whose headers PyTorch's include: git -C %[2]s submodule update --init third_party/fmt",
+			builds.ErrEnvironment, checkout)
 	}
-	return fmt.Errorf("%w: %s has no third_party/fmt, whose headers PyTorch's include: git -C %[2]s submodule update --init third_party/fmt",
-		builds.ErrEnvironment, checkout)
+	return err
 }

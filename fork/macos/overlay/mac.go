@@ -52,7 +52,7 @@ func WriteMac(ctx context.Context, o MacOptions, sink events.Sink) (file string,
 		return "", stamp, nil, err
 	}
 	defer kit.Close()
-	if err := kit.CheckFmt(o.Checkout); err != nil {
+	if err := kit.CheckFmt(ctx, o.Checkout); err != nil {
 		return "", stamp, nil, err
 	}
 	kit.Plan = o.Plan

@@ -252,7 +252,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Lines as people paste them: the first ten as ../shared/facts quotes them (metal.md, users.md, review-3.md), then what shells and systems
+// Lines as people paste them: the first ten as this project's field notes quote them, then what shells and systems
 // print where no message is left, with frames of the MPS backend or without.
 func TestExplainKnowsWhatPeoplePaste(t *testing.T) {
 	for query, want := range map[string]string{
