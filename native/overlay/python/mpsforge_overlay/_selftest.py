@@ -303,7 +303,7 @@ def run(name: str, budget: float, own: bool = True) -> dict[str, Any]:
     environment = dict(os.environ) | ({} if own else {SWITCH: "0"})
     command = [sys.executable, "-m", "mpsforge_overlay", "--selftest", "--check", name, "--seconds", str(budget)]
     began = time.monotonic()
-    result: dict[str, Any] = {"check": name, "backend": "overlay" if own else "torch's own"}
+    result: dict[str, Any] = {"check": name, "backend": "the overlay" if own else "torch's own"}
     try:
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired as error:
@@ -334,7 +334,7 @@ def against_stock(budget: float) -> dict[str, Any]:
         for own, facts in ((True, ours), (False, theirs)):
             one = run("one thread", budget, own)
             if "fault" in one:
-                return result | one
+                return one | result | {"fault": f"over {one['backend']}: {one['fault']}"}
             facts.append(one["facts"])
     ratio = statistics.median(one["seconds"] for one in ours) / statistics.median(one["seconds"] for one in theirs)
     most = [max(int(one["memory"]) for one in facts) for facts in (ours, theirs)]
