@@ -38,7 +38,9 @@ wheels() {
     "$mpsforge" overlay build --checkout "$tree" --platform macos --out "$folder"
   done
   "$mpsforge" verify --checkout "$tree" --stages checkout,mac --require mac --report "$folder/mpsforge_${version}_mac_$1.json"
-  rm -f "$folder/mpsforge_${version}_mac_$1".[!j]* # the report's other forms
+  for form in md html junit.xml; do # the report's other forms
+    rm -f "$folder/mpsforge_${version}_mac_$1.$form"
+  done
 }
 
 for target; do

@@ -101,7 +101,7 @@ echo "$@" | sed "s|/[^ ]*/tree|tree|g; s|/[^ ]*/out|out|g" >>"$LOG"
 while [ $# -gt 1 ]; do
   case $1 in
   --out) echo wheel >"$2/mpsforge_overlay-2.9.1+mpsforge.$(cat "$LOG" | grep -c build)-py3-none-macosx_11_0_arm64.whl" ;;
-  --report) echo report >"$2"; echo page >"${2%.json}.html" ;;
+  --report) echo report >"$2"; echo page >"${2%.json}.html"; echo cases >"${2%.json}.junit.xml" ;;
   --require) [ -z "$FAIL" ] || exit 4 ;;
   esac
   shift
