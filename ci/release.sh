@@ -2,9 +2,10 @@
 # release.sh VERSION FOLDER TARGET...: binaries of a release, each also in an archive with what belongs to it, wheels, and SHA256SUMS.
 # A target is a system as Go names it, such as linux/arm64, built without cgo; native, which is this machine with cgo; one such as
 # darwin/arm64+cgo, macOS with cgo from Linux, by zig's compiler from PyPI, which the folder MPSFORGE_CACHE keeps; or one such as
-# wheel/v2.9.1: the macOS wheels over that torch, of the whole series, which stage mac has passed, and of its first part. The same commit gives the same bytes with the same
-# Go, and with cgo the same C++ compiler, in whatever folder. A release is refused unless every stage passed on its series, which
-# mpsforge baseline runs says; v0.0.0 is a rehearsal, of which nothing is released, and is not held to that.
+# wheel/v2.9.1: the macOS wheels over that torch, of the whole series, which stage mac has passed, and of its first part. The same
+# commit gives the same bytes with the same Go, and with cgo the same C++ compiler, in whatever folder. A release is refused unless
+# every stage passed on its series, which mpsforge baseline runs says; v0.0.0 is a rehearsal, of which nothing is released, and is
+# not held to that.
 set -eu
 version=$1
 folder=$2

@@ -39,7 +39,7 @@ type Change struct {
 }
 
 // Apply puts the series on the checkout, each patch as one commit, all or nothing. Patches that are on it already are
-// left alone; when all are, nothing happens and the change lists no patches.
+// left alone; when all are, nothing happens and the change lists no patches. Where there are more than Until asks for, it is ErrMoreApplied.
 func (c *Checkout) Apply(ctx context.Context, series *patches.Series, options Options, sink events.Sink) (*Change, error) {
 	sink = events.OrDiscard(sink)
 	return c.change(ctx, "apply", series, options, sink, func() (string, []Applied, []string, error) {
@@ -51,10 +51,14 @@ func (c *Checkout) Apply(ctx context.Context, series *patches.Series, options Op
 		if err != nil {
 			return "", nil, nil, err
 		}
+		if count > target {
+			return "", nil, nil, fmt.Errorf("%w: %d behind %s, from %s on; apply takes none off: mpsforge unapply --until %[4]s --checkout %s does",
+				ErrMoreApplied, count-target, series.Patches[target-1].Name, series.Patches[target].Name, c.Dir())
+		}
 		applied := c.state.Applied[:count:count]
 		var names []string
 		head := c.repository.Head
-		sink.Emit(events.PartsPlanned{Step: "apply", Names: namesOf(series.Patches[min(count, target):target])})
+		sink.Emit(events.PartsPlanned{Step: "apply", Names: namesOf(series.Patches[count:target])})
 		for i := count; i < target; i++ {
 			sink.Emit(events.StepProgress{Step: "apply", Done: int64(i - count), Total: int64(target - count), Unit: "patches", Note: series.Patches[i].Name})
 			head, err = c.commitWithEvents(ctx, head, series.Patches[i], sink)

@@ -31,6 +31,7 @@ var (
 	ErrDirty         = errors.New("touched files have changes that are not from the series")
 	ErrBusy          = errors.New("a git operation is in progress")
 	ErrForeign       = errors.New("HEAD is not where mpsforge left it")
+	ErrMoreApplied   = errors.New("the checkout has more patches than that")
 	ErrSeriesChanged = errors.New("the applied patches are not those of the series")
 	ErrInterrupted   = errors.New("an earlier run was interrupted")
 )

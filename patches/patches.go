@@ -235,18 +235,18 @@ func baselineDir(fsys fs.FS, baseline string) (fs.FS, error) {
 // patch it has the diff alone, from the first "diff --git" line on: a message says another thing about the same tree, and what was run on
 // that tree stays run.
 func (s *Series) Digest() string {
-	h := sha256.New()
-	for _, p := range s.Patches {
-		fmt.Fprintf(h, "%s\x00%x\n", p.Name, sha256.Sum256(p.diff()))
-	}
-	return fmt.Sprintf("%x", h.Sum(nil))
+	return s.digest(func(p *Patch) string { return fmt.Sprintf("%x", sha256.Sum256(p.diff())) })
 }
 
 // FilesDigest identifies the patch files, messages and all, as Digest does the diffs.
 func (s *Series) FilesDigest() string {
+	return s.digest(func(p *Patch) string { return p.SHA256 })
+}
+
+func (s *Series) digest(of func(p *Patch) string) string {
 	h := sha256.New()
 	for _, p := range s.Patches {
-		fmt.Fprintf(h, "%s\x00%s\n", p.Name, p.SHA256)
+		fmt.Fprintf(h, "%s\x00%s\n", p.Name, of(p))
 	}
 	return fmt.Sprintf("%x", h.Sum(nil))
 }

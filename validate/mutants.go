@@ -68,7 +68,7 @@ func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 	var named []string
 	for _, p := range series.Patches {
 		if p.Name == m.Patch {
-			named = slices.DeleteFunc(p.Header.Values("Scenario"), func(name string) bool { return !slices.Contains(runtimestage.ScenarioNames(), name) })
+			named = scenariosAmong(p.Header.Values("Scenario"))
 		}
 	}
 	scenarios := func(o *Options) {

@@ -99,10 +99,15 @@ func claimsOf(series *patches.Series, name string) []string {
 
 // unnoticed are the scenarios of stage runtime that were named, but noticed nothing.
 func unnoticed(claims []string, noticed []patches.Notice) []string {
-	known := runtimestage.ScenarioNames()
-	return slices.DeleteFunc(slices.Clone(claims), func(name string) bool {
-		return !slices.Contains(known, name) || slices.ContainsFunc(noticed, func(n patches.Notice) bool { return n.Scenario == name })
+	return slices.DeleteFunc(scenariosAmong(claims), func(name string) bool {
+		return slices.ContainsFunc(noticed, func(n patches.Notice) bool { return n.Scenario == name })
 	})
+}
+
+// scenariosAmong are those of a patch's claims that are scenarios of stage runtime, and not the tests of another one.
+func scenariosAmong(claims []string) []string {
+	known := runtimestage.ScenarioNames()
+	return slices.DeleteFunc(slices.Clone(claims), func(name string) bool { return !slices.Contains(known, name) })
 }
 
 // noticedBy reads the cells of a patch that was left out: the path is the scenario and the flavour.

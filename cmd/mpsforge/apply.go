@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -80,11 +77,6 @@ func changeAction(done, next string, run change) func(context.Context, call) (re
 			if err != nil {
 				return result{}, err
 			}
-			if done == "applied" && until != "" {
-				if err := moreThan(status, series, until); err != nil {
-					return result{value: made}, err
-				}
-			}
 			message = string(status.Condition) + drifted(status) + ": nothing to do"
 			if len(status.Drift) > 0 {
 				message += fmt.Sprintf("; %v", status.Drift[0])
@@ -101,20 +93,6 @@ func changeAction(done, next string, run change) func(context.Context, call) (re
 			}
 		}, next: c.onCheckout(next)}, nil
 	}
-}
-
-// errMoreApplied is returned, wrapped, by apply where the checkout has patches behind the one to end at.
-var errMoreApplied = errors.New("the checkout has more patches than that")
-
-// moreThan refuses a checkout with patches behind one: apply takes none off.
-func moreThan(status *fork.Status, series *patches.Series, until string) error {
-	at := slices.IndexFunc(series.Patches, func(p *patches.Patch) bool { return p.Name == strings.TrimSuffix(until, ".patch") })
-	applied := status.Applied()
-	if at < 0 || at+1 >= len(applied) {
-		return nil
-	}
-	return fmt.Errorf("%w: %d behind %s, from %s on; apply takes none off: mpsforge unapply --until %[4]s --checkout %s does", errMoreApplied,
-		len(applied)-at-1, series.Patches[at].Name, applied[at+1], status.Checkout)
 }
 
 // drifted says in how many places a checkout differs from what the series left, if in any.

@@ -128,7 +128,7 @@ func exitCode(err error) int {
 		patches.ErrNoFirst, patches.ErrNoPart, validate.ErrUnknownStage, crash.ErrUnknownSignature, msl.ErrRequest, pytests.ErrTestPattern,
 		repro.ErrNone, ci.ErrOptions, reports.ErrUnwritable):
 		return exitUsage
-	case errors.As(err, &conflict), is(errMoreApplied, fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign,
+	case errors.As(err, &conflict), is(fork.ErrMoreApplied, fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign,
 		fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
 		fork.ErrPortStopped, fork.ErrNotResolved, fork.ErrBranch):
 		return exitConflict

@@ -50,6 +50,18 @@ var otherVariables = []string{"MPSFORGE_METAL_", "MPSFORGE_OVERLAY"}
 
 // mistypedVariables are warnings about variables of the environment that look like one that mpsforge reads, and are not.
 func mistypedVariables(commands []*cli.Command, environment []string) (warnings []string) {
+	isOther := func(name string) bool {
+		return !strings.HasPrefix(name, "MPSFORGE_") || slices.ContainsFunc(otherVariables, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	}
+	var names []string
+	for _, setting := range environment {
+		if name, _, _ := strings.Cut(setting, "="); !isOther(name) && !slices.Contains(ownVariables, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
 	known := slices.Clone(ownVariables)
 	var add func(commands []*cli.Command)
 	add = func(commands []*cli.Command) {
@@ -61,13 +73,8 @@ func mistypedVariables(commands []*cli.Command, environment []string) (warnings 
 		}
 	}
 	add(commands)
-	for _, setting := range environment {
-		name, _, _ := strings.Cut(setting, "=")
-		isOther := slices.ContainsFunc(otherVariables, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if !strings.HasPrefix(name, "MPSFORGE_") || isOther || slices.Contains(known, name) {
-			continue
-		}
-		if meant := suggest.Meant(name, known); meant != "" {
+	for _, name := range names {
+		if meant := suggest.Meant(name, known); meant != "" && !slices.Contains(known, name) {
 			warnings = append(warnings, fmt.Sprintf("nothing reads the variable %s%s", name, meant))
 		}
 	}

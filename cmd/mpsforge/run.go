@@ -43,7 +43,7 @@ is given; elsewhere it is built only with --build.
 				return result{}, err
 			}
 			if c.Bool("dry-run") {
-				return c.planRun()
+				return c.planRun(ctx)
 			}
 			steps := []string{"apply"}
 			if c.needsBuild() {
@@ -119,36 +119,34 @@ func (c call) ensureCheckout(ctx context.Context) error {
 		_, err := c.fetch(ctx)
 		return err
 	}
-	checkout, err := fork.Open(ctx, c.String("checkout"), nil)
-	if err == nil {
-		ready := checkout.Ready()
-		if err := checkout.Close(); err != nil {
-			return err
-		}
-		if ready {
-			return nil
-		}
-	} else if !isMissing(err) && !errors.Is(err, fork.ErrInterrupted) {
+	ready, err := c.checkoutReady(ctx)
+	if err != nil || ready {
 		return err
 	}
 	_, err = c.fetch(ctx)
 	return err
 }
 
+// checkoutReady reports whether the checkout is there, and no fetch of it was cut off.
+func (c call) checkoutReady(ctx context.Context) (bool, error) {
+	checkout, err := fork.Open(ctx, c.String("checkout"), nil)
+	if isMissing(err) || errors.Is(err, fork.ErrInterrupted) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return checkout.Ready(), checkout.Close()
+}
+
 // planRun says what run would do. Times are those that README has: of two cores, without downloads.
-func (c call) planRun() (result, error) {
+func (c call) planRun(ctx context.Context) (result, error) {
 	type step struct {
 		Name string `json:"name"`
 		What string `json:"what"`
 	}
-	there := false
-	switch checkout, err := fork.Open(c.Context.Context, c.String("checkout"), nil); {
-	case err == nil:
-		there = checkout.Ready()
-		if err := checkout.Close(); err != nil {
-			return result{}, err
-		}
-	case !isMissing(err) && !errors.Is(err, fork.ErrInterrupted):
+	there, err := c.checkoutReady(ctx)
+	if err != nil {
 		return result{}, err
 	}
 	fetch := "PyTorch's repository at GitHub; where that cannot be reached, Debian's source package of 2.6.0, 30 MB"

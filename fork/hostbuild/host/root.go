@@ -278,7 +278,7 @@ func (r *Root) writeTools() error {
 		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), ""),
 		"python3":         python + r.start(filepath.Join(r.dir, "usr/bin/python3"), ""),
 	}
-	if err := writeScripts(r.tools, scripts); err != nil {
+	if err := WriteScripts(r.tools, scripts); err != nil {
 		return err
 	}
 	for _, file := range []string{filepath.Join(llvm, "bin/clang"), filepath.Join(llvm, "bin/lld"), filepath.Join(r.dir, "usr/bin/ccache")} {
@@ -289,8 +289,8 @@ func (r *Root) writeTools() error {
 	return nil
 }
 
-// writeScripts writes programs of sh that become another one, by name.
-func writeScripts(dir string, scripts map[string]string) error {
+// WriteScripts writes programs of sh into a folder, by name; each becomes the program that its command starts, with its own arguments behind.
+func WriteScripts(dir string, scripts map[string]string) error {
 	toolsWriting.Lock()
 	defer toolsWriting.Unlock()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -320,7 +320,7 @@ func (r *Root) With(dir string, programs map[string]string) (*Root, error) {
 	for _, entry := range entries {
 		scripts[entry.Name()] = "exec '" + cmp.Or(programs[entry.Name()], r.Tool(entry.Name())) + "'"
 	}
-	return &Root{dir: r.dir, tools: dir}, writeScripts(dir, scripts)
+	return &Root{dir: r.dir, tools: dir}, WriteScripts(dir, scripts)
 }
 
 // systemModules are what torchgen imports. Their versions are those that PyTorch 2.9.1 was tried with here.
@@ -338,7 +338,7 @@ func SystemRoot(ctx context.Context, sdk, cache string, programs map[string]stri
 	for name, program := range programs {
 		scripts[name] = "exec '" + program + "'"
 	}
-	if err := writeScripts(root.tools, scripts); err != nil {
+	if err := WriteScripts(root.tools, scripts); err != nil {
 		return nil, err
 	}
 	if builds.Exists(filepath.Join(python, "made")) {

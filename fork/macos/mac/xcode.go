@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
-	"mpsforge/internal/atomicfile"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
@@ -51,19 +49,26 @@ func FindXcode(ctx context.Context) (x Xcode, err error) {
 			return x, err
 		}
 	}
-	version, err := run.Command{Name: x.Clang, Args: []string{"-dumpversion"}, Dir: "/"}.Run(ctx)
-	if err != nil {
-		return x, fmt.Errorf("%w: %w", ErrXcode, err)
+	clang := func(question string) (string, error) {
+		found, err := run.Command{Name: x.Clang, Args: []string{question}, Dir: "/"}.Run(ctx)
+		if err != nil {
+			err = fmt.Errorf("%w: %w", ErrXcode, err)
+		}
+		return strings.TrimSpace(string(found.Stdout)), err
 	}
-	major, _, _ := strings.Cut(strings.TrimSpace(string(version.Stdout)), ".")
+	version, err := clang("-dumpversion")
+	if err != nil {
+		return x, err
+	}
+	major, _, _ := strings.Cut(version, ".")
 	if x.Major, err = strconv.Atoi(major); err != nil {
-		return x, fmt.Errorf("%w: %s -dumpversion answered %q", ErrXcode, x.Clang, version.Stdout)
+		return x, fmt.Errorf("%w: %s -dumpversion answered %q", ErrXcode, x.Clang, version)
 	}
-	resources, err := run.Command{Name: x.Clang, Args: []string{"-print-resource-dir"}, Dir: "/"}.Run(ctx)
+	resources, err := clang("-print-resource-dir")
 	if err != nil {
-		return x, fmt.Errorf("%w: %w", ErrXcode, err)
+		return x, err
 	}
-	x.System = []string{filepath.Join(strings.TrimSpace(string(resources.Stdout)), "lib/darwin", compilerLibrary+".a")}
+	x.System = []string{filepath.Join(resources, "lib/darwin", compilerLibrary+".a")}
 	if !builds.Exists(x.System[0]) {
 		return x, fmt.Errorf("%w: no %s, the compiler's own library; install them again with: xcode-select --install", ErrXcode, x.System[0])
 	}
@@ -102,7 +107,9 @@ func (k *Kit) layXcode(ctx context.Context, root *host.Root, sink events.Sink) (
 	}
 	return x, errors.Join(link(root.Resources(), filepath.Join(resources, "include")),
 		link(filepath.Join(zig, "ziglang/lib/libc/darwin/libSystem.tbd"), x.stub(libSystemName)),
-		writeProgram(x.Clang, root.Tool("clang"), flags), writeProgram(x.Linker, root.Tool("ld64"), []string{"--error-limit=0"}))
+		host.WriteScripts(filepath.Dir(x.Clang), map[string]string{
+			filepath.Base(x.Clang):  "exec '" + strings.Join(append([]string{root.Tool("clang")}, flags...), "' '") + "'",
+			filepath.Base(x.Linker): "exec '" + root.Tool("ld64") + "' '--error-limit=0'"}))
 }
 
 // libcxxSettings are what zig gives on the command line, and others in libc++'s <__config_site>.
@@ -112,17 +119,6 @@ var libcxxSettings = []string{"-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPAC
 // stub is the file that has the names of a library of the system, for the linker.
 func (x Xcode) stub(library string) string {
 	return filepath.Join(x.SDK, strings.TrimSuffix(library, ".dylib")+".tbd")
-}
-
-func writeProgram(path, program string, flags []string) error {
-	text := "#!/bin/sh\nexec '" + program + "' '" + strings.Join(flags, "' '") + "' \"$@\"\n"
-	if have, err := os.ReadFile(path); err == nil && string(have) == text {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(path, 0o755, []byte(text))
 }
 
 // plan gives commands to Kit.Plan with the tools themselves in the place of the scripts that start them.

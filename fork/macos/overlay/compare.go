@@ -54,7 +54,7 @@ func ReadSelftest(from io.Reader) (*Selftest, error) {
 
 // linuxChecks are the checks of the selftest, with what is right on Linux, over the software Metal, and what to try where it is not.
 // docs/first-mac-run.md has the same advice with its reasons.
-var linuxChecks = []struct{ name, right, try string }{
+var linuxChecks = []linuxCheck{
 	{"identity", "the overlay answers for every part of the backend",
 		"pip uninstall mpsforge-overlay, and stop there: a part of torch's own backend is in use"},
 	{"models in threads", "all values are those of the CPU", oneStream},
@@ -66,6 +66,8 @@ var linuxChecks = []struct{ name, right, try string }{
 	{"streams", "each thread has a stream of its own", "nothing: slower, and not wrong"},
 	{"one thread against torch's own backend", "no more than 1.5 times the processor time and 1.25 times the memory", "nothing: one thread pays for threads"},
 }
+
+type linuxCheck struct{ name, right, try string }
 
 const oneStream = "run it with PYTORCH_MPS_STREAM_PER_THREAD=0, and then over an overlay of the part fixes: where it is right, the order between " +
 	"streams is at fault"
@@ -83,7 +85,7 @@ type Difference struct {
 func CompareSelftest(found *Selftest, series *patches.Series) []Difference {
 	all := []Difference{}
 	if found.Status.Active && found.Status.Stamp != nil {
-		if _, same := seriesOf(found.Status.Stamp.Series, series); !same {
+		if _, same := found.Status.seriesOf(series); !same {
 			all = append(all, Difference{Check: "series", Found: fmt.Sprintf("an overlay of the series %.12s over torch %s", found.Status.Stamp.Series,
 				found.Status.Torch), Linux: fmt.Sprintf("this mpsforge has %.12s for %s", series.Digest(), series.Baseline.Name),
 				Try: "compare it with the mpsforge that made the wheel"})
@@ -104,7 +106,7 @@ func CompareSelftest(found *Selftest, series *patches.Series) []Difference {
 		}
 	}
 	for _, check := range found.Checks {
-		if !slices.ContainsFunc(linuxChecks, func(one struct{ name, right, try string }) bool { return one.name == check.Check }) {
+		if !slices.ContainsFunc(linuxChecks, func(one linuxCheck) bool { return one.name == check.Check }) {
 			all = append(all, Difference{Check: check.Check, Found: strings.Join(append([]string{"a check that this mpsforge does not know"},
 				check.Wrong...), ": "),
 				Linux: "unknown", Try: "compare it with the mpsforge that made the wheel"})
@@ -113,18 +115,13 @@ func CompareSelftest(found *Selftest, series *patches.Series) []Difference {
 	return all
 }
 
-// seriesOf names the series, or its first part, that has a digest.
-func seriesOf(digest string, series *patches.Series) (name string, is bool) {
-	if digest == series.Digest() {
-		return "the whole series", true
+// seriesOf names the series, or the part of it, whose patches the overlay has, if its digest is that of these patches here.
+func (s Status) seriesOf(series *patches.Series) (name string, is bool) {
+	part, name := series.Applied(s.Patches)
+	if name == "" {
+		return "the whole series", s.Stamp.Series == part.Digest()
 	}
-	if len(series.Parts) == 0 {
-		return "", false
-	}
-	first := *series
-	at := slices.IndexFunc(series.Patches, func(p *patches.Patch) bool { return p.Name == series.Parts[0].Last })
-	first.Patches = series.Patches[:at+1]
-	return "the part " + series.Parts[0].Name, digest == first.Digest()
+	return "the part " + name, s.Stamp.Series == part.Digest()
 }
 
 // Summary says in a line what was tried on what.
@@ -132,7 +129,7 @@ func (s *Selftest) Summary(series *patches.Series) string {
 	of := "no overlay in use"
 	if s.Status.Stamp != nil && s.Status.Active {
 		of = fmt.Sprintf("an overlay of the series %.12s", s.Status.Stamp.Series)
-		if name, is := seriesOf(s.Status.Stamp.Series, series); is {
+		if name, is := s.Status.seriesOf(series); is {
 			of = "an overlay of " + name
 		}
 	}
