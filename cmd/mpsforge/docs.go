@@ -203,7 +203,12 @@ func writeMarkdown(b *strings.Builder, d *document) {
 	for _, command := range d.commands {
 		fmt.Fprintf(b, "\n## %s\n\n`%s`: %s.\n", command.name, command.synopsis, command.usage)
 		markdownBlocks(b, command.about)
-		markdownFlags(b, command.flags)
+		for _, group := range flagGroups(command.flags) {
+			if group.title != "" {
+				fmt.Fprintf(b, "\n%s:\n", group.title)
+			}
+			markdownFlags(b, group.flags)
+		}
 	}
 	b.WriteString("\n## Environment\n\n| variable | meaning |\n| --- | --- |\n")
 	for _, variable := range d.environment {
@@ -266,7 +271,12 @@ func writeMan(b *strings.Builder, d *document) {
 	for _, command := range d.commands {
 		fmt.Fprintf(b, ".SS %s\n%s.\n.PP\n.B %s\n", roff(command.name), roff(sentence(command.usage)), roff(command.synopsis))
 		manBlocks(b, command.about)
-		manFlags(b, command.flags)
+		for _, group := range flagGroups(command.flags) {
+			if group.title != "" {
+				fmt.Fprintf(b, ".PP\n%s:\n", roff(group.title))
+			}
+			manFlags(b, group.flags)
+		}
 	}
 	fmt.Fprintf(b, ".SH EXIT STATUS\n%s\n", roff(sentence(strings.TrimPrefix(d.exit, exitCodes))))
 	b.WriteString(".SH ENVIRONMENT\n")

@@ -82,29 +82,13 @@ const helpWidth = 80
 // commandHelp is the template of a command's help: urfave/cli's own, which sorts flags and breaks no line, with the text and the
 // flags as the command lists them, in groups, and those of all commands last.
 func commandHelp(command *cli.Command) string {
-	groups, flags := []string{"", sharedGroup}, map[string][]cli.DocGenerationFlag{}
-	for _, flag := range visibleFlags(command) {
-		group := ""
-		if named, ok := flag.(cli.CategorizableFlag); ok {
-			group = named.GetCategory()
-		}
-		if slices.ContainsFunc(sharedFlags(), func(shared cli.Flag) bool { return shared.Names()[0] == flag.Names()[0] }) || flag.Names()[0] == "help" {
-			group = sharedGroup
-		}
-		if !slices.Contains(groups, group) {
-			groups = slices.Insert(groups, len(groups)-1, group)
-		}
-		flags[group] = append(flags[group], flag)
-	}
 	var options strings.Builder
-	for _, group := range groups {
-		if len(flags[group]) > 0 {
-			options.WriteString("\n")
-			if group != "" {
-				fmt.Fprintf(&options, "   %s:\n", group)
-			}
-			helpFlags(&options, flags[group])
+	for _, group := range flagGroups(visibleFlags(command)) {
+		options.WriteString("\n")
+		if group.title != "" {
+			fmt.Fprintf(&options, "   %s:\n", group.title)
 		}
+		helpFlags(&options, group.flags)
 	}
 	whole := cli.CommandHelpTemplate
 	if len(command.Subcommands) > 0 {
@@ -112,6 +96,33 @@ func commandHelp(command *cli.Command) string {
 	}
 	head, _, _ := strings.Cut(whole, "{{if .VisibleFlagCategories}}")
 	return strings.Replace(head, `{{template "descriptionTemplate" .}}`, helpText(command.Description), 1) + "\n\nOPTIONS:" + options.String()
+}
+
+// flagGroup is the part of the flags with one title in a command's help; the title of what comes first is empty.
+type flagGroup struct {
+	title string
+	flags []cli.DocGenerationFlag
+}
+
+// flagGroups parts flags by their groups, those without one first and those of all commands last.
+func flagGroups(flags []cli.DocGenerationFlag) []flagGroup {
+	groups := []flagGroup{{}, {title: sharedGroup}}
+	for _, flag := range flags {
+		title := ""
+		if named, ok := flag.(cli.CategorizableFlag); ok {
+			title = named.GetCategory()
+		}
+		if slices.ContainsFunc(sharedFlags(), func(shared cli.Flag) bool { return shared.Names()[0] == flag.Names()[0] }) || flag.Names()[0] == "help" {
+			title = sharedGroup
+		}
+		at := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
+		if at < 0 {
+			at = len(groups) - 1
+			groups = slices.Insert(groups, at, flagGroup{title: title})
+		}
+		groups[at].flags = append(groups[at].flags, flag)
+	}
+	return slices.DeleteFunc(groups, func(g flagGroup) bool { return len(g.flags) == 0 })
 }
 
 // helpText is a command's text in lines that fit. The notes of examples are in a column if they fit there, else below their examples.

@@ -59,7 +59,7 @@ later ones. The report is written as JSON, and beside it as Markdown, as an HTML
 	})
 }
 
-// verifyFlags begins with the common ones; the others are in groups below them.
+// verifyFlags begins with those of all stages; the others are in groups that name their stages.
 func verifyFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "stages", Usage: "run only these stages, `LIST` separated by commas; exit code 5 unless all of them ran"},
@@ -71,40 +71,41 @@ func verifyFlags() []cli.Flag {
 		&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to seed all random choices (default: from the clock)"},
 		&cli.StringFlag{Name: "shard",
 			Usage: "run one of several parts of the stages' jobs, `I/N` such as 2/8; needs --stages and --seed; report merge makes one report of all parts"},
-		&cli.StringFlag{Name: "ablate", Usage: "runtime, operators: leave out the patches in `LIST`, or all, one at a time, and show what fails"},
-	}, inGroup("Python stages", pythonFlags()), inGroup("PyTorch's own operators and tests", judgeFlags()), inGroup("Host builds (Linux)", append(hostFlags(),
-		&cli.StringFlag{Name: "flavours", Usage: "runtime, operators: build the flavours in `LIST`: " + flavourNames() + " (default: plain,tsan)"},
-		&cli.StringFlag{Name: "scenarios", Usage: "runtime: only the scenarios in `LIST`; for " + runtimestage.FirstScenario +
-			" alone only the sources that it needs are compiled"})))
+	}, choiceFlags(), inGroup("Host builds (Linux)", hostFlags()))
 }
 
-// judgeFlags are of the stages operators, upstream and one-thread.
-func judgeFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "operators", Usage: "operators: only these `OPERATORS` of PyTorch's database, separated by commas"},
-		&cli.StringFlag{Name: "form", Usage: "operators: with --operators, only these `FORMS` (default: all)"},
-		&cli.StringFlag{Name: "dtype", Usage: "operators: with --operators, these `TYPES` (default: float32 where the operator has it)"},
-		&cli.StringFlag{Name: "tests", Usage: "upstream: only tests whose names, FILE:Class.method, match the regular expression `PATTERN`"},
-		&cli.StringFlag{Name: "programs",
-			Usage: "one-thread: only programs whose names, such as \"operator add float32 backward\", match the regular expression `PATTERN`"},
-	}
-}
-
-// pythonFlags are of the stages python and bench, and in part of operators.
-func pythonFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "only", Usage: "python, bench: only tests whose names match the regular expression `PATTERN`"},
-		&cli.StringFlag{Name: "threads", Usage: "python, bench, operators: thread counts, `LIST` separated by commas (default: each test's own)"},
-		&cli.BoolFlag{Name: "list", Usage: "list the Python parallel tests and run nothing"},
-		&cli.IntFlag{Name: "repeat",
-			Usage: "python, bench, operators: run each test `N` times, each in a new process (default: 3; 1 with --quick or --operators)"},
-		&cli.StringFlag{Name: "device", Value: "mps", Usage: "python, bench, operators: `DEVICE` mps, or cpu to try the harness alone"},
-		&cli.BoolFlag{Name: "warmup", Usage: "python: one thread uses the device before the others; this hides failures of a cold start"},
-		&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"},
-			Usage: "python, bench, operators, upstream: test the torch of `PYTHON` (default on Linux: the host build's)"},
-		&cli.StringFlag{Name: "stock",
-			Usage: "python, bench, operators, upstream: compare with the unpatched torch of `PYTHON` (default on Linux: the host build's)"},
-	}
+// choiceFlags make single stages run something else than their form. A group's title names the stages that read its flags;
+// overlay runs others, with their flags.
+func choiceFlags() []cli.Flag {
+	return slices.Concat(
+		inGroup("Stage runtime", []cli.Flag{
+			&cli.StringFlag{Name: "scenarios", Usage: "only the scenarios in `LIST`; for " + runtimestage.FirstScenario +
+				" alone only the sources that it needs are compiled"}}),
+		inGroup("Stages runtime, operators", []cli.Flag{
+			&cli.StringFlag{Name: "flavours", Usage: "build the flavours in `LIST`: " + flavourNames() + " (default: plain,tsan)"},
+			&cli.StringFlag{Name: "ablate", Usage: "leave out the patches in `LIST`, or all, one at a time, and show what fails"}}),
+		inGroup("Stages python, overlay", []cli.Flag{
+			&cli.BoolFlag{Name: "list", Usage: "list the Python parallel tests and run nothing"},
+			&cli.BoolFlag{Name: "warmup", Usage: "one thread uses the device before the others; this hides failures of a cold start"}}),
+		inGroup("Stages python, bench, overlay", []cli.Flag{
+			&cli.StringFlag{Name: "only", Usage: "only tests whose names match the regular expression `PATTERN`"}}),
+		inGroup("Stages python, bench, operators, overlay", []cli.Flag{
+			&cli.StringFlag{Name: "threads", Usage: "thread counts, `LIST` separated by commas (default: each test's own)"},
+			&cli.IntFlag{Name: "repeat", Usage: "run each test `N` times, each in a new process (default: 3; 1 with --quick or --operators)"},
+			&cli.StringFlag{Name: "device", Value: "mps", Usage: "`DEVICE` mps, or cpu to try the harness alone"}}),
+		inGroup("Stages python, bench, operators, upstream, overlay", []cli.Flag{
+			&cli.StringFlag{Name: "python", EnvVars: []string{"MPSFORGE_PYTHON"},
+				Usage: "test the torch of `PYTHON` (default on Linux: the host build's)"},
+			&cli.StringFlag{Name: "stock", Usage: "compare with the unpatched torch of `PYTHON` (default on Linux: the host build's)"}}),
+		inGroup("Stages operators, overlay", []cli.Flag{
+			&cli.StringFlag{Name: "operators", Usage: "only these `OPERATORS` of PyTorch's database, separated by commas"},
+			&cli.StringFlag{Name: "form", Usage: "with --operators, only these `FORMS` (default: all)"},
+			&cli.StringFlag{Name: "dtype", Usage: "with --operators, these `TYPES` (default: float32 where the operator has it)"}}),
+		inGroup("Stages upstream, overlay", []cli.Flag{
+			&cli.StringFlag{Name: "tests", Usage: "only tests whose names, FILE:Class.method, match the regular expression `PATTERN`"}}),
+		inGroup("Stage one-thread", []cli.Flag{
+			&cli.StringFlag{Name: "programs",
+				Usage: "only programs whose names, such as \"operator add float32 backward\", match the regular expression `PATTERN`"}}))
 }
 
 // pythonOptions reads them.
@@ -238,21 +239,17 @@ func (c call) checkRead(stages []string) error {
 	return nil
 }
 
-// readersOf are the stages that a flag is for, with which its help begins; none if it is for all. The stage overlay runs others.
+// readersOf are the stages that the title of a flag's group names; none if it is for all.
 func readersOf(flag cli.Flag) []string {
-	documented, is := flag.(cli.DocGenerationFlag)
+	grouped, is := flag.(cli.CategorizableFlag)
 	if !is {
 		return nil
 	}
-	before, _, _ := strings.Cut(documented.GetUsage(), ":")
-	readers := list(before)
-	if validate.CheckNames(readers) != nil {
+	names, found := strings.CutPrefix(strings.Replace(grouped.GetCategory(), "Stages ", "Stage ", 1), "Stage ")
+	if !found {
 		return nil
 	}
-	if slices.ContainsFunc(readers, func(s string) bool { return slices.Contains([]string{"python", "operators", "upstream"}, s) }) {
-		readers = append(readers, "overlay")
-	}
-	return readers
+	return list(names)
 }
 
 // checkTorch refuses a flag that names a Python without torch.
@@ -417,8 +414,7 @@ func (c call) verdict(report *reports.Report, path string) (result, error) {
 // choices are the flags that make stages run something else than their form.
 func (c call) choices() map[string]string {
 	chosen := map[string]string{}
-	for _, flag := range slices.Concat(pythonFlags(), judgeFlags(), []cli.Flag{&cli.StringFlag{Name: "flavours"}, &cli.StringFlag{Name: "scenarios"},
-		&cli.StringFlag{Name: "ablate"}, &cli.StringFlag{Name: "shard"}}) {
+	for _, flag := range append(choiceFlags(), &cli.StringFlag{Name: "shard"}) {
 		if name := flag.Names()[0]; c.IsSet(name) {
 			chosen[name] = fmt.Sprint(c.Value(name))
 		}
