@@ -247,7 +247,7 @@ func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, re
 	reason, skipped := stage.SkipReason(err)
 	switch {
 	case ctx.Err() != nil:
-		finish(events.Failed, "interrupted")
+		finish(events.Failed, "")
 		return false, ctx.Err()
 	case skipped && result.Verdict == "":
 		result.Verdict, result.Reason = reports.Skipped, reason

@@ -122,7 +122,7 @@ func perform(c *cli.Context, std streams, s spec) error {
 	if s.ui != replayUI {
 		feed.Emit(opening(std, full))
 	}
-	found, err := s.act(ctx, call{Context: c, sink: feed, std: std, feed: feed, clock: clock})
+	found, err := s.act(ctx, call{Context: c, sink: events.Until(ctx, feed), std: std, feed: feed, clock: clock})
 	if err != nil && ctx.Err() != nil { // a program that the same Ctrl-C ended fails in its own words
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}

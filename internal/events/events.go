@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -89,15 +90,42 @@ type StepFinished struct {
 // StepOutcome is how a step or a part of one ended.
 type StepOutcome string
 
-// The outcomes. Steps know the first three only.
+// The outcomes. Steps know the first four only.
 const (
 	OK          StepOutcome = "ok"
 	Failed      StepOutcome = "failed"
 	Skipped     StepOutcome = "skipped"
+	Interrupted StepOutcome = "interrupted" // by the user; see Until
 	WrongValues StepOutcome = "wrong values"
 	Crashed     StepOutcome = "crashed"
 	Hung        StepOutcome = "hung"
 )
+
+// Until gives a sink for work that ends with the context. What fails after that was interrupted, whatever its error says.
+func Until(ctx context.Context, sink Sink) Sink { return until{ctx, sink} }
+
+type until struct {
+	ctx  context.Context
+	sink Sink
+}
+
+func (u until) Emit(event Event) {
+	if u.ctx.Err() != nil {
+		switch e := event.(type) {
+		case StepFinished:
+			if e.Outcome == Failed {
+				e.Outcome, e.Detail = Interrupted, ""
+			}
+			event = e
+		case PartFinished:
+			if e.Outcome == Failed {
+				e.Outcome, e.Detail = Interrupted, ""
+			}
+			event = e
+		}
+	}
+	u.sink.Emit(event)
+}
 
 // Message is a line for the user outside any step's progress.
 type Message struct {

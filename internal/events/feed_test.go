@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -133,5 +134,22 @@ func TestLongWorkShowsThatItGoesOn(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestWhatFailsAfterAnInterruptIsInterrupted(t *testing.T) {
+	var out bytes.Buffer
+	feed := events.NewFeed(events.NewPlain(&out, false), time.Now)
+	ctx, stop := context.WithCancel(t.Context())
+	sink := events.Until(ctx, feed)
+	sink.Emit(events.StepFinished{Step: "first", Outcome: events.Failed, Detail: "its own fault"})
+	stop()
+	sink.Emit(events.StepFinished{Step: "second", Outcome: events.OK})
+	sink.Emit(events.StepFinished{Step: "third", Outcome: events.Failed, Detail: "signal: interrupt"})
+	feed.Close()
+	for _, want := range []string{"first: failed, its own fault (", "second: ok (", "third: interrupted ("} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &out)
+		}
 	}
 }

@@ -9,12 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -47,6 +49,7 @@ const std::vector<std::string>& code_flags() {
                                                  "-ffp-contract=off",
                                                  "-ferror-limit=20",
                                                  "-fno-color-diagnostics",
+                                                 "-fno-caret-diagnostics",
                                                  "-Xclang",
                                                  "-cl-single-precision-constant",
                                                  "-Xclang",
@@ -126,20 +129,58 @@ std::string run(const std::vector<std::string>& args, const std::string& input, 
                              : "the compiler failed, and says nothing of it\n";
 }
 
-// What the compiler says of the shader alone: notes on headers that nobody has written an error in are left out.
-std::string readable(const std::string& said) {
-  std::istringstream lines(said);
-  std::string result, line;
-  bool keep = true;
-  while (std::getline(lines, line)) {
-    const bool note = line.find(": note: ") != std::string::npos;
-    if (note || line.find(": error: ") != std::string::npos || line.find("In file included") == 0) {
-      keep = !note || line.find("program_source:") == 0;
-      if (line.find("In file included") == 0) keep = false;
-    }
-    if (keep) result += line + "\n";
+// A line of what the compiler says.
+struct Diagnostic {
+  std::string file, kind, text;
+  size_t line = 0, column = 0;
+
+  // Empty where the line is none.
+  static Diagnostic of(const std::string& said) {
+    static const std::regex form("^(.*?):([0-9]+):([0-9]+): (fatal error|error|note): (.*)$");
+    std::smatch parts;
+    if (said.size() > kLongest || !std::regex_match(said, parts, form)) return {};
+    return {parts[1], parts[4] == "note" ? "note" : "error", parts[5], std::stoul(parts[2]), std::stoul(parts[3])};
   }
-  return result;
+  static constexpr size_t kLongest = 4096;  // std::regex takes stack by the length
+};
+
+// What the compiler says, about the shader as its author wrote it: rewrite() adds to its lines, and the headers check
+// what it adds. An error in a header is one of the shader's line that needs the header, unless others say enough.
+std::string readable(const std::string& said, const std::string& source) {
+  std::vector<std::string> own(1);
+  std::istringstream written(source);
+  for (std::string line; std::getline(written, line);) own.push_back(line);
+  std::string result, of_headers, in_header;
+  bool errors = false;
+  const auto show = [&](const Diagnostic& d, const std::string& kind, const std::string& text) {
+    const std::string line = d.line < own.size() ? own[d.line] : "";
+    return "program_source:" + std::to_string(d.line) + ":" + std::to_string(std::min(d.column, line.size() + 1)) +
+           ": " + kind + ": " + text + "\n    " + line + "\n";
+  };
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);) {
+    const Diagnostic d = Diagnostic::of(line);
+    const bool in_shader = d.file == "program_source";
+    if (d.kind == "error") {
+      in_header = in_shader ? "" : d.text;
+      const size_t said_of = d.text.find("static assertion failed") == 0 ? d.text.rfind("': ") : d.text.npos;
+      if (!in_shader && said_of != d.text.npos) in_header = d.text.substr(said_of + 3);
+      if (!in_shader) continue;
+      errors = true;
+      result += show(d, d.kind, d.text);
+    } else if (d.kind == "note") {
+      if (!in_shader) continue;
+      if (!in_header.empty()) of_headers += show(d, "error", in_header);
+      const bool ours = d.line >= own.size() || d.column > own[d.line].size() || d.text.find("mpsforge") != line.npos;
+      if (in_header.empty() && !ours) result += show(d, d.kind, d.text);
+      in_header.clear();
+    } else if (line.find("In file included") != 0 && line.find(" generated.") == line.npos) {
+      result += line + "\n";
+    }
+  }
+  if (errors) return result;
+  result += of_headers;
+  return result.empty() ? said : result;
 }
 
 // All but the library, and what it is of.
@@ -195,6 +236,7 @@ std::string make(const Toolchain& t, const std::string& folder, const std::strin
                                    "-nostdinc",
                                    "-nostdinc++",
                                    "-fno-color-diagnostics",
+                                   "-fno-caret-diagnostics",
                                    "-ferror-limit=20",
                                    "-I" + t.headers,
                                    "-include",
@@ -258,7 +300,7 @@ Compiled compile(const Toolchain& toolchain, const std::string& source, const Ma
   if (error.empty() && !write_file(temporary + "/whole", all)) error = "cannot write into " + temporary + "\n";
   if (!error.empty()) {
     remove_all(temporary);
-    return {"", readable(error)};
+    return {"", readable(error, source)};
   }
   remove_rest(temporary);
   if (rename(temporary.c_str(), folder.c_str()) == 0) return {library, ""};

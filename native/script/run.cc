@@ -33,8 +33,9 @@ std::string without_numbers(const std::string& text) {
 // The results of all runs.
 class Tally {
  public:
-  void add(const World& world, const std::string& example) {
+  void add(World& world, const std::string& example) {
     ++runs_;
+    if (wrong_line.empty()) wrong_line = world.wrong_line();
     std::map<std::string, bool> seen;
     bool kinds[kKinds] = {};
     for (const auto& finding : world.findings) kinds[finding.kind] = true;
@@ -60,6 +61,7 @@ class Tally {
     count(failures_, "f" + without_numbers(text), example, "\"text\":" + quoted(text), seen);
   }
 
+  std::string wrong_line;  // World::wrong_line of the first run that had one
   bool complete = false;
   bool stuck = false;
   size_t steps = 0;
@@ -165,6 +167,7 @@ void run_freely(const Program& program, const mpsforge_script_options& options, 
       const uint64_t now = run->world->progress.load(std::memory_order_relaxed);
       if (now == seen) {
         tally.stuck = true;
+        tally.wrong_line = run->world->wrong_line();
         tally.add_failure(kStuck, example);
         thread.detach();
         return;
@@ -175,6 +178,7 @@ void run_freely(const Program& program, const mpsforge_script_options& options, 
     lock.unlock();
     thread.join();
     tally.add(*run->world, example);
+    if (!tally.wrong_line.empty()) return;
   }
 }
 
@@ -189,7 +193,7 @@ void run_scheduled(const Program& program, const mpsforge_script_options& option
   }
   auto scheduler = std::make_unique<schedule::Scheduler>(limits);
   if (options.mode == MPSFORGE_SCRIPT_REPLAY && !scheduler->replay(options.schedule)) {
-    tally.add_failure("not a schedule", options.schedule);
+    tally.wrong_line = "not a schedule: " + std::string(options.schedule);
     return;
   }
   const uint64_t runs = options.mode == MPSFORGE_SCRIPT_REPLAY ? 1 : options.runs;
@@ -203,6 +207,7 @@ void run_scheduled(const Program& program, const mpsforge_script_options& option
     tally.steps = std::max(tally.steps, scheduler->steps());
     if (!ended) {
       tally.stuck = true;
+      tally.wrong_line = world->wrong_line();
       tally.add_failure(kStuck + std::string(": ") + scheduler->trace(), example);
       (void)scheduler.release();  // its threads hold on to both for ever
       (void)world.release();
@@ -210,6 +215,7 @@ void run_scheduled(const Program& program, const mpsforge_script_options& option
     }
     if (scheduler->diverged()) tally.add_failure("the run did not follow its schedule: not deterministic", example);
     tally.add(*world, example);
+    if (!tally.wrong_line.empty()) return;
     if (search) tally.complete = !scheduler->advance();
   }
 }
@@ -237,6 +243,7 @@ extern "C" char* mpsforge_script_run(const char* text, const mpsforge_script_opt
     } else {
       run_scheduled(program, *options, tally);
     }
+    if (!tally.wrong_line.empty()) return copied("{\"error\":" + mpsforge::quoted(tally.wrong_line) + "}");
     return copied(tally.json());
   } catch (const std::exception& wrong) {  // no memory or no thread
     return copied("{\"error\":" + mpsforge::quoted(wrong.what()) + "}");

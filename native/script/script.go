@@ -47,7 +47,7 @@ func Identity(backend Backend) (string, error) {
 
 // Run runs the program on a Metal and the reference pool and returns what came of it. It blocks until all
 // runs are done, or the one under way when the context ends; the threads of a stuck run are left behind. An error means
-// that nothing can be said: a text that is no program (ErrProgram), no memory, or the end of the context.
+// that nothing can be said: a text or a schedule that is none (ErrProgram), no memory, or the end of the context.
 func Run(ctx context.Context, text string, options Options) (*Result, error) {
 	metal, err := api(options.Backend)
 	if err != nil {

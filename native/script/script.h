@@ -65,7 +65,7 @@ typedef struct {
 } mpsforge_script_options;
 
 // Runs the program and returns a JSON object, to be freed with mpsforge_script_free; NULL if memory is short:
-//   error      what is wrong with the text; nothing ran then
+//   error      what is wrong with the text or the schedule; nothing else is there then
 //   runs       runs done; complete: (search) whether there are no more schedules
 //   stuck      the last run could not end; its threads are left behind, and the process should not go on for long
 //   steps      scheduling steps of the longest run, under a scheduler

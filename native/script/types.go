@@ -12,8 +12,8 @@ import (
 // ErrNoCgo is returned by Run in a build without cgo.
 var ErrNoCgo = errors.New("this mpsforge was built without cgo: it has no software Metal")
 
-// ErrProgram is returned, wrapped, for a text that is no program.
-var ErrProgram = errors.New("not a program")
+// ErrProgram is returned, wrapped, for a text that is no program, or a schedule that is none.
+var ErrProgram = errors.New("cannot be run")
 
 // Mode is how the threads of a program are run. The numbers are those of script.h.
 type Mode uint32

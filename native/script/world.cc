@@ -49,7 +49,11 @@ void Context::observe(Arguments& arguments, int64_t found) {
   }
 }
 
-void Context::fail(const std::string& what) { world.fail(thread + ", line " + std::to_string(line) + ": " + what); }
+std::string Context::here(const std::string& what) const {
+  return thread + ", line " + std::to_string(line) + ": " + what;
+}
+
+void Context::fail(const std::string& what) { world.fail(here(what)); }
 
 void run_callback(void* callback) {
   auto* own = static_cast<Callback*>(callback);
@@ -149,6 +153,11 @@ Callback* World::callback(const std::string& block) {
 void World::fail(const std::string& text) {
   std::lock_guard<std::mutex> lock(mutex_);
   failures.push_back(text);
+}
+
+std::string World::wrong_line() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return wrong_line_;
 }
 
 bool World::gil_take() {
@@ -364,8 +373,12 @@ void World::run_lines(Context& context, const Section& section, size_t from, siz
 void World::run_section(Context& context, const Section& section) {
   try {
     run_lines(context, section, 0, section.lines.size());
-  } catch (const std::exception& wrong) {
-    context.fail(wrong.what());
+  } catch (const Wrong& refused) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (wrong_line_.empty()) wrong_line_ = context.here(refused.what());
+    failures.push_back(wrong_line_);  // ends the run early, and a forked child as a failed one
+  } catch (const std::exception& raised) {
+    context.fail(raised.what());
   }
 }
 

@@ -65,6 +65,7 @@ struct Context {
   // Keeps the value and holds it against what the line expects.
   void observe(Arguments& arguments, int64_t found);
   void fail(const std::string& what);
+  std::string here(const std::string& what) const;  // with the thread and the line
 };
 
 using Verb = void (*)(Context& context, Arguments& arguments);
@@ -115,6 +116,9 @@ class World {
   bool gil_let_go();                  // whether the calling thread held it
   std::atomic<uint64_t> progress{0};  // rises with every step
 
+  // The first line that is none of the language, and why; empty if all are. What else was found means nothing then.
+  std::string wrong_line();
+
   // After run.
   std::vector<std::string> failures;
   std::vector<mpsforge_metal_finding> findings;
@@ -152,7 +156,8 @@ class World {
   mpsforge_pool* pool_ = nullptr;
   sync::Mutex gil_mutex_;
 
-  std::mutex mutex_;                                     // guards what follows; nothing is called under it
+  std::mutex mutex_;  // guards what follows; nothing is called under it
+  std::string wrong_line_;
   std::vector<std::pair<std::string, Object>> objects_;  // in the order of their creation
   std::deque<Callback> callbacks_;
   std::map<std::string, uint64_t> variables_;

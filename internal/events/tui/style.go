@@ -36,8 +36,8 @@ const (
 	signNone    = " "
 )
 
-var signs = map[events.StepOutcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.WrongValues: "≠", events.Crashed: "!",
-	events.Hung: "∞"}
+var signs = map[events.StepOutcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.Interrupted: "⊘",
+	events.WrongValues: "≠", events.Crashed: "!", events.Hung: "∞"}
 
 var spinner = []string{"◐", "◓", "◑", "◒"}
 
@@ -45,7 +45,7 @@ func (s styles) outcome(outcome events.StepOutcome, expected bool) style {
 	switch {
 	case outcome == events.OK:
 		return s.good
-	case outcome == events.Skipped:
+	case outcome == events.Skipped, outcome == events.Interrupted:
 		return s.dim
 	case expected:
 		return s.odd
