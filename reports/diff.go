@@ -20,6 +20,8 @@ type Comparison struct {
 	Other       []Change     `json:"other"` // neither better nor worse
 	Same        int          `json:"same"`  // checks with the same verdict
 	Notes       []string     `json:"notes,omitempty"`
+
+	unasked []string // stages of the earlier report that the later one was not to run
 }
 
 // Side names one of the two reports.
@@ -59,6 +61,9 @@ func Compare(before, after *Report) *Comparison {
 		if before.Stage(stage.Name) == nil {
 			c.stage(&Stage{Name: stage.Name, Verdict: NotRun}, &stage, sameForm)
 		}
+	}
+	if len(c.unasked) > 0 {
+		c.Notes = append(c.Notes, "Not compared, as the later report was not asked for them: "+strings.Join(c.unasked, ", ")+".")
 	}
 	c.speeds(before, after)
 	return c
@@ -108,6 +113,9 @@ func shardOf(r *Report) string {
 func (c *Comparison) stage(before, after *Stage, sameForm bool) {
 	switch {
 	case !ran(before) && !ran(after):
+		return
+	case !ran(after) && after != nil && after.Reason == NotAsked: // whoever left it out knows
+		c.unasked = append(c.unasked, after.Name)
 		return
 	case !ran(after): // a failure that is not looked at any more is none that was fixed
 		change := Change{Stage: before.Name, Before: string(before.Verdict), After: "gone", Detail: fmt.Sprintf("checks: %d", len(before.Checks))}

@@ -33,6 +33,9 @@ const (
 	NotRun  Verdict = "not run"
 )
 
+// NotAsked is the reason of stages that a run left out because others were named.
+const NotAsked = "not asked for"
+
 // Report is one run of the verification pipeline.
 type Report struct {
 	Schema   int       `json:"schema"`

@@ -96,7 +96,7 @@ func foundBy(report *reports.Report, judged *patches.Judgement) (found bool, err
 			continue
 		case reports.Failed:
 		default:
-			if stage.Reason != notAsked {
+			if stage.Reason != reports.NotAsked {
 				return false, fmt.Errorf("%w: stage %s did not judge: %s", patches.ErrMutants, stage.Name, stage.Reason)
 			}
 			continue

@@ -28,7 +28,7 @@ func TestWhatFoundAMutant(t *testing.T) {
 			Checks: []reports.Check{passed, failed}}},
 			want: patches.Judgement{Verdict: patches.MutantFound, Stage: "runtime", Check: "items", Subject: "patched, plain",
 				Detail: "4 threads: wrong values: 1 of 2"}, found: true},
-		"nothing fails": {stages: []reports.Stage{{Name: "series", Verdict: reports.NotRun, Reason: notAsked},
+		"nothing fails": {stages: []reports.Stage{{Name: "series", Verdict: reports.NotRun, Reason: reports.NotAsked},
 			{Name: "runtime", Verdict: reports.Passed, Checks: []reports.Check{passed}}},
 			want: patches.Judgement{Verdict: patches.MutantSurvived}},
 		"it does not compile": {stages: []reports.Stage{{Name: "runtime", Verdict: reports.Failed,

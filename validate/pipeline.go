@@ -74,9 +74,6 @@ func Stages() []Stage {
 	}
 }
 
-// notAsked is the reason of stages that a run left out because others were named.
-const notAsked = "not asked for"
-
 // limits is printed with every report.
 var limits = []string{
 	"The software Metal shows that code keeps Metal's documented rules and the modelled observations. It cannot show what else Apple's closed " +
@@ -198,7 +195,7 @@ func runStages(ctx context.Context, stages []Stage, options Options, sink events
 		result := reports.Stage{Name: s.Name, Question: s.Question}
 		switch {
 		case len(options.Stages) > 0 && !slices.Contains(options.Stages, s.Name):
-			result.Verdict, result.Reason = reports.NotRun, notAsked
+			result.Verdict, result.Reason = reports.NotRun, reports.NotAsked
 		case failed != "" && !options.KeepGoing:
 			result.Verdict, result.Reason = reports.NotRun, failed+" failed"
 			events.Step(sink, stage.StepName(s.Name))(events.Skipped, "not run: "+result.Reason)

@@ -31,7 +31,7 @@ func RecordRuns(runs *patches.Runs, series *patches.Series, exact *fork.Exactnes
 		run := patches.Run{Date: report.Started, Tool: toolOf(report), System: report.Machine.System,
 			SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree, Form: formOf(report), Seed: report.Seed}
 		for i := range report.Stages {
-			if stage := &report.Stages[i]; stage.Reason != notAsked {
+			if stage := &report.Stages[i]; stage.Reason != reports.NotAsked {
 				run.Stages = append(run.Stages, recorded(stage, slices.Contains(excused, stage.Name)))
 			}
 		}

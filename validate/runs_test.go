@@ -23,7 +23,7 @@ func TestRecordedStages(t *testing.T) {
 	report := &reports.Report{Quick: true, Seed: 7, Identity: reports.Identity{Baseline: "v1.0.0", SeriesDigest: series.Digest(), BaseCommit: "base",
 		HeadTree: "head"},
 		Stages: []reports.Stage{
-			{Name: "series", Verdict: reports.NotRun, Reason: notAsked},
+			{Name: "series", Verdict: reports.NotRun, Reason: reports.NotAsked},
 			{Name: "checkout", Verdict: reports.Passed, Checks: []reports.Check{check("exact", "checkout", reports.Passed)}},
 			{Name: "runtime", Verdict: reports.Failed, Reason: "linear: crashed\nand more", Counts: map[string]int64{"programs": 3}, Checks: []reports.Check{
 				check("linear", "stock, plain", reports.Passed), check("linear", "patched, plain", reports.Failed),

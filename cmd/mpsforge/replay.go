@@ -69,6 +69,7 @@ func (c call) play(ctx context.Context, reader *events.Reader, speed float64) (p
 		record, err := reader.Next()
 		switch {
 		case errors.Is(err, io.EOF) && !ended:
+			c.clock.stop()
 			c.sink.Emit(events.Message{Level: events.Warning, Text: "the stream has no end: its command was killed, or still runs"})
 			return played, nil
 		case errors.Is(err, io.EOF):
@@ -104,6 +105,13 @@ func (s *streamClock) now() time.Time {
 		return time.Now()
 	}
 	return s.last.Add(time.Duration(float64(time.Since(s.at)) * s.speed))
+}
+
+// stop lets the stream's time go on no more: nothing is known of what comes after its last event.
+func (s *streamClock) stop() {
+	s.mutex.Lock()
+	s.speed = 0
+	s.mutex.Unlock()
 }
 
 // due is when to play an event. It counts from when the one before was to be played, not from when it was: else each would add its

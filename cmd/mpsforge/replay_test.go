@@ -26,3 +26,16 @@ func TestReplayKeepsTime(t *testing.T) {
 		}
 	}
 }
+
+// The time of a log that was cut off ends with its last event, however long the terminal shows it.
+func TestReplayOfACutLogStopsTheClock(t *testing.T) {
+	event := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	clock := streamClock{last: event, at: time.Now().Add(-time.Hour), speed: 1}
+	if got := clock.now(); got.Before(event.Add(time.Hour)) {
+		t.Errorf("the clock of a running stream is at %v", got)
+	}
+	clock.stop()
+	if got := clock.now(); got != event {
+		t.Errorf("the clock of a cut stream goes on: %v after its last event", got.Sub(event))
+	}
+}

@@ -13,9 +13,9 @@ import (
 func reportDiff(std streams) *cli.Command {
 	return newCommand(std, spec{
 		parent: "report", name: "diff", usage: "show what has got worse from one report to another", argument: "BEFORE AFTER",
-		about: `A regression is a check that passed and now fails, is skipped or is gone, a stage that does not run any more, a new check
-that fails, and a speed whose 95 % interval lies below the old one's. Exit code 4 if there is any. Differences in series,
-baseline, form or machine are shown first.
+		about: `A regression is a check that passed and now fails, is skipped or is gone, a stage that does not run any more though it was asked
+for, a new check that fails, and a speed whose 95 % interval lies below the old one's. Exit code 4 if there is any. Differences in
+series, baseline, form or machine are shown first, and stages that AFTER was not asked for.
 
   mpsforge report diff before.json after.json
   mpsforge report diff --json before.json after.json`,

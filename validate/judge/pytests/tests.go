@@ -41,6 +41,9 @@ type Test struct {
 	deadline time.Duration
 }
 
+// Patches are those without which the test must fail or cannot run.
+func (t *Test) Patches() []string { return slices.Clone(t.patches) }
+
 // Section groups tests as the report's tables do.
 type Section string
 

@@ -238,6 +238,20 @@ func (r *Repro) measure(ctx context.Context, options Options, text *text, sink e
 	return nil
 }
 
+// knownCause is what is known before, or whatever, the runs show.
+func knownCause(scenario string) string {
+	test, _ := pytests.Named(scenario) // Scenarios are tests
+	var ends []string
+	for _, signature := range crash.Signatures() {
+		if slices.ContainsFunc(signature.Patches, func(name string) bool { return slices.Contains(test.Patches(), name) }) {
+			ends = append(ends, signature.Name())
+		}
+	}
+	return fmt.Sprintf("Threads share one command buffer and its encoder, which only one thread at a time may use. With mpsforge's patch %s the "+
+		"program passes. Without it one of these is what such a program ends in: %s. mpsforge metal explain NUMBER explains each.",
+		strings.Join(test.Patches(), ", "), strings.Join(ends, ", "))
+}
+
 // explain puts what was seen into words.
 func (t *text) explain(r *Repro) {
 	t.Versions = r.Versions
@@ -253,7 +267,9 @@ func (t *text) explain(r *Repro) {
 			t.Headline, t.What = "it did not fail here", "It did not fail in any run. There is nothing to report with this torch, or more runs are needed."
 		}
 	}
-	t.Cause = "Not known."
+	if t.Scenario != appleScenario { // whose signature is below
+		t.Cause = knownCause(t.Scenario)
+	}
 	t.Workaround = "Use processes instead of threads (validate/judge/pytests/python/process_pool.py of mpsforge is a small pool of them), or one " +
 		"lock around every use of the device, which loses what threads gain."
 	signature := r.Signature

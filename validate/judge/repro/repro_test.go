@@ -31,6 +31,10 @@ func TestReproducersAreSelfContained(t *testing.T) {
 			if err != nil || !strings.Contains(string(report), "Not run yet") || !strings.Contains(string(report), filepath.Base(found.File)) {
 				t.Errorf("%v\n%s", err, report)
 			}
+			if !strings.Contains(string(report), "## Known cause\n\n") || strings.Contains(string(report), "Not known") ||
+				scenario != appleScenario && !strings.Contains(string(report), "3 double-commit") {
+				t.Errorf("no known cause in\n%s", report)
+			}
 			if scenario == appleScenario {
 				return // TestAppleReproducerCompiles
 			}
