@@ -134,7 +134,7 @@ func exitCode(err error) int {
 		return exitConflict
 	case is(ci.ErrNotRun):
 		return exitVerify
-	case is(fork.ErrEnvironment, builds.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, ci.ErrNoActions, pytests.ErrNoTorch):
+	case is(fork.ErrEnvironment, builds.ErrEnvironment, fork.ErrUnavailable, fork.ErrNoTarget, git.ErrNoGit, git.ErrOwner, ci.ErrNoActions, pytests.ErrNoTorch):
 		return exitEnvironment
 	}
 	return exitFailed

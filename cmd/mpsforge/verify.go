@@ -175,7 +175,10 @@ func (c call) verifyOptions(ctx context.Context) (options stage.Options, err err
 		return options, err
 	}
 	cache, err := openCache()
-	if err != nil {
+	writes := slices.ContainsFunc([]stage.Need{stage.NeedsCache, stage.NeedsRoot, stage.NeedsTorch}, func(need stage.Need) bool {
+		return validate.Need(stages, need)
+	})
+	if err != nil && (cache == "" || writes) {
 		return options, err
 	}
 	options = stage.Options{Stages: stages, Require: required, Quick: c.Bool("quick"), KeepGoing: c.Bool("keep-going"), Seed: c.Uint64("seed"), Cache: cache,

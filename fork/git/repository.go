@@ -20,6 +20,7 @@ import (
 	"syscall"
 
 	"mpsforge/internal/run"
+	"mpsforge/internal/words"
 )
 
 // MinimumVersion is the oldest git that is supported; merge-tree --write-tree came with it.
@@ -28,9 +29,11 @@ const MinimumVersion = "2.38"
 // Errors that callers distinguish.
 var (
 	ErrNotRepository = errors.New("not a git work tree")
-	ErrNoGit         = errors.New("git is not installed")
-	ErrUnborn        = errors.New("the repository has no commit yet")
-	ErrLocked        = errors.New("git's lock is held")
+	// ErrOwner is returned, wrapped, for a work tree of another user that git was not configured to trust.
+	ErrOwner  = errors.New("the work tree belongs to another user, and git does not trust it")
+	ErrNoGit  = errors.New("git is not installed")
+	ErrUnborn = errors.New("the repository has no commit yet")
+	ErrLocked = errors.New("git's lock is held")
 )
 
 // Repository is one work tree of a git repository.
@@ -111,7 +114,7 @@ func Version(ctx context.Context) (string, error) {
 // trees share refs.
 func (r *Repository) StateRef() string { return "refs/mpsforge/" + r.WorktreeID + "/state" }
 
-// saidByGit is why git takes a folder for no work tree, if it gives another reason than that: an owner that it does not trust, say.
+// saidByGit is why git takes a folder for no work tree, if it gives another reason than that: a configuration that it cannot read, say.
 func saidByGit(err error) string {
 	var failed *run.Error
 	if !errors.As(err, &failed) {
@@ -160,7 +163,11 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 	if err != nil && !errors.Is(err, ErrNoGit) && ctx.Err() == nil {
 		placesOutput, placesErr := runCommand(ctx, newCommand(dir, places...))
 		if placesErr != nil {
-			return nil, fmt.Errorf("open checkout %s: %w%s", dir, ErrNotRepository, saidByGit(placesErr))
+			said := saidByGit(placesErr)
+			if _, folder, found := strings.Cut(said, "git config --global --add safe.directory "); found {
+				return nil, fmt.Errorf("open checkout %s: %w; if you do: git config --global --add safe.directory %s", dir, ErrOwner, words.FirstLine(folder))
+			}
+			return nil, fmt.Errorf("open checkout %s: %w%s", dir, ErrNotRepository, said)
 		}
 		output, unborn = placesOutput, true
 	} else if err != nil {
