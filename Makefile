@@ -136,10 +136,9 @@ reference: build
 	$(MPSFORGE) docs markdown > cmd/mpsforge/COMMANDS.md
 	$(GO) test ./docs -run TestMessagesAreListed -update >/dev/null
 
-# README's pictures: a frame of the terminal UI, of a recorded run, and the first screen of the report of make demo-full, which has to have run.
-pictures: build
-	$(GO) test ./internal/events/tui -run TestPictureIsAFrame -update
-	chromium --headless --no-sandbox --hide-scrollbars --window-size=1000,640 --screenshot=docs/pictures/report.png file://$(CURDIR)/$(BUILD)/demo.html
+# README's pictures: a frame of the terminal UI and the first screen of the report, of a run on v2.9.1's tree (ci/pictures.sh).
+pictures:
+	sh ci/pictures.sh "$(REPORT)" "$(LOG)"
 
 licences:
 	sh cmd/mpsforge/licences.sh > cmd/mpsforge/licences.txt

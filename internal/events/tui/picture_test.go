@@ -13,7 +13,7 @@ import (
 // README's picture of the terminal UI is a frame of a recorded run.
 func TestPictureIsAFrame(t *testing.T) {
 	const path = "../../../docs/pictures/verify.svg"
-	got := svg(screen(92, 26, palettes(t)["16-colours"], recorded(t, "runtime.jsonl.gz")[:700]).View(), 92)
+	got := svg(screen(92, 26, palettes(t)["16-colours"], recorded(t, "picture.jsonl.gz")).View(), 92)
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,101 @@
+package docs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mpsforge/patches"
+	"mpsforge/reports"
+)
+
+// pictured says what the pictures are of; ci/pictures.sh writes it.
+type pictured struct {
+	Baseline     string            `json:"baseline"`
+	SeriesDigest string            `json:"series_digest"`
+	Started      time.Time         `json:"started"` // of the run
+	Files        map[string]string `json:"files"`   // sha256 of each
+}
+
+// check says why the pictures are not of the series as it is.
+func (p pictured) check(digest string, files map[string]string) error {
+	const again = "; verify v2.9.1's tree, and make pictures REPORT=FILE.json LOG=FILE.jsonl"
+	if p.SeriesDigest != digest {
+		return fmt.Errorf("the pictures are of an earlier series of %s%s", p.Baseline, again)
+	}
+	for name, sum := range files {
+		if p.Files[name] != sum {
+			return fmt.Errorf("%s is not the file that was made then%s", name, again)
+		}
+	}
+	if len(p.Files) != len(files) {
+		return fmt.Errorf("%d pictures are listed, %d are there%s", len(p.Files), len(files), again)
+	}
+	return nil
+}
+
+// The pictures show a run of the series as it is. The environment variable names the report whose pictures were just made.
+func TestPicturesAreOfThisSeries(t *testing.T) {
+	const list = "pictures/made-of.json"
+	files := map[string]string{}
+	for _, pattern := range []string{"*.svg", "*.png"} {
+		names, err := filepath.Glob(filepath.Join("pictures", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := sha256.Sum256(content)
+			files[filepath.Base(name)] = hex.EncodeToString(sum[:])
+		}
+	}
+	if path := os.Getenv("PICTURES_REPORT"); path != "" {
+		report, err := reports.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.MarshalIndent(pictured{report.Identity.Baseline, report.Identity.SeriesDigest, report.Started, files}, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(list, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made pictured
+	if err := json.Unmarshal(text, &made); err != nil {
+		t.Fatal(err)
+	}
+	series, err := patches.Load(patches.Embedded(), made.Baseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Baseline != patches.DefaultBaseline {
+		t.Errorf("the pictures are of %s, not of %s", made.Baseline, patches.DefaultBaseline)
+	}
+	if err := made.check(series.Digest(), files); err != nil {
+		t.Error(err)
+	}
+	for want, err := range map[string]error{
+		"an earlier series":                  made.check(strings.Repeat("0", 64), files),
+		"is not the file that was made then": made.check(series.Digest(), map[string]string{"verify.svg": "another", "report.png": files["report.png"]}),
+		"2 pictures are listed, 1 are there": made.check(series.Digest(), map[string]string{"verify.svg": files["verify.svg"]}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want one with %q", err, want)
+		}
+	}
+}
