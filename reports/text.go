@@ -62,9 +62,13 @@ func (t *textPage) summary(r *Report) {
 		}
 		t.paragraph("  ", line)
 	}
-	t.head("Stages")
+	titled := false
 	for i := range r.Stages {
 		if stage := &r.Stages[i]; ran(stage) {
+			if !titled {
+				t.head("Stages")
+				titled = true
+			}
 			t.line("  %-12s %s %7.1f s  checks: %d", stage.Name, t.verdict(stage.Verdict), stage.Seconds, len(stage.Checks))
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"mpsforge/internal/suggest"
 	"mpsforge/internal/words"
 )
 
@@ -66,7 +65,7 @@ func devCommand() *cli.Command {
   mpsforge dev metal explain "commit an already committed command buffer"`,
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
-				return usagef("there is no command %q%s", name, suggest.Meant(name, commandNames(c.App.Commands)))
+				return noCommand(c.App.Commands, name)
 			}
 			_, err := fmt.Fprintf(c.App.Writer, "mpsforge dev COMMAND, or mpsforge COMMAND\n%s", listed(devGroups(), c.App.Commands))
 			return err

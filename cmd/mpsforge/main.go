@@ -23,7 +23,6 @@ import (
 	"mpsforge/fork/git"
 	"mpsforge/fork/hostbuild/msl"
 	"mpsforge/internal/events"
-	"mpsforge/internal/suggest"
 	"mpsforge/internal/words"
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -252,7 +251,7 @@ Exit codes: 0 ok or nothing to do, 1 failed, 2 wrong use, 3 conflict,
 		OnUsageError:   onUsageError,
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
-				return usagef("there is no command %q%s", name, suggest.Meant(name, commandNames(c.App.Commands)))
+				return noCommand(c.App.Commands, name)
 			}
 			return cli.ShowAppHelp(c)
 		},

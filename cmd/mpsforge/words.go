@@ -102,6 +102,18 @@ func commandNames(commands []*cli.Command) []string {
 	return names
 }
 
+// noCommand refuses words that name none of the commands at the last of them, and finds one below another that they name.
+func noCommand(commands []*cli.Command, words ...string) error {
+	name := words[len(words)-1]
+	meant := suggest.Meant(name, commandNames(commands))
+	for _, command := range commands {
+		if meant == "" && slices.Contains(commandNames(command.Subcommands), name) {
+			meant = fmt.Sprintf(" (did you mean mpsforge %s %s?)", command.Name, name)
+		}
+	}
+	return usagef("there is no command %q%s; mpsforge --help lists them", strings.Join(words, " "), meant)
+}
+
 // showGroup is the action of a command that has others below it and does nothing itself.
 func showGroup(c *cli.Context) error {
 	if name := c.Args().First(); name != "" {
@@ -120,8 +132,7 @@ func helpCommand() *cli.Command {
 			for _, name := range c.Args().Slice() {
 				at := slices.IndexFunc(commands, func(command *cli.Command) bool { return command.HasName(name) })
 				if at < 0 {
-					return usagef("there is no command %q%s; mpsforge --help lists them", strings.Join(append(words[1:], name), " "),
-						suggest.Meant(name, commandNames(commands)))
+					return noCommand(commands, append(words[1:], name)...)
 				}
 				words, commands = append(words, name), commands[at].Subcommands
 			}
