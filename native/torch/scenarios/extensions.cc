@@ -213,6 +213,30 @@ SCENARIO(operators_in_blocks) {
   });
 }
 
+// torch.mps.synchronize() from a block on a stream's queue: it waits for the work of the others that was committed, and
+// not for their queues. Threads that do it at once, each on its own queue, would wait for each other.
+SCENARIO(synchronize_in_blocks) {
+  const auto& hooks = at::detail::getMPSHooks();
+  const c10::impl::VirtualGuardImpl streams(at::kMPS);
+  run.in_parallel([&](int number) {
+    const c10::StreamGuard own(streams.getNewStream(at::Device(at::kMPS, 0)));
+    // Threads with one queue cannot meet on it: on stock, whose new streams are the default one, or of many threads.
+    const bool apart = own.current_stream() != own.original_stream() && run.threads <= 8;
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = at::full({16}, number + i + 1.0);
+      const at::Tensor begun = at::exp(input.to(at::kMPS));
+      const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+      // An operator may need another stream's queue. Nobody holds one until all are done with theirs.
+      if (apart) run.meet();
+      dispatch_sync(queue, ^() {
+        if (apart) run.meet();
+        hooks.deviceSynchronize();
+      });
+      run.expect_close("exp", begun, at::exp(input));
+    }
+  });
+}
+
 // One thread waits for the device, whose work waits for an event; the others encode on the same stream meanwhile, and
 // the last of them gives the event. If the wait held the stream's queue, they would wait for each other.
 SCENARIO(encode_beside_wait) {

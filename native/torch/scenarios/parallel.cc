@@ -215,6 +215,31 @@ SCENARIO(graphs_in_turn) {
   }
 }
 
+// Shapes whose numbers have the same digits are other shapes, and other graphs.
+SCENARIO(graph_keys) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (const auto& sizes : std::vector<std::vector<int64_t>>{{1, 112}, {11, 12}, {111, 2}}) {
+      compare(run, "softmax", {random(sizes, generator)}, [](Inputs in) { return at::softmax(in[0], 1); });
+    }
+  });
+}
+
+// A bound that is no number is one warning, with what is used instead.
+SCENARIO(graph_cache_size_warning) {
+  struct Heard : c10::WarningHandler {
+    std::string text;
+    void process(const c10::Warning& warning) override { text += warning.msg() + "\n"; }
+  } heard;
+  c10::WarningHandler* const before = c10::WarningUtils::get_warning_handler();
+  c10::WarningUtils::set_warning_handler(&heard);  // of this thread
+  at::softmax(at::ones({4, 4}, kMPS), 1);
+  c10::WarningUtils::set_warning_handler(before);
+  run.expect(
+      heard.text.find("PYTORCH_MPS_GRAPH_CACHE_SIZE=many is not a number of graphs; using 512") != std::string::npos,
+      "no warning of the bound, but: " + heard.text);
+}
+
 // Threads that come and go, and hardly ever see a shape twice: graphs never outnumber the bound by more than the
 // threads have in use.
 SCENARIO(graph_cache_bound) {
@@ -458,6 +483,19 @@ SCENARIO(profiler) {
   hooks().profilerStopTrace();
   run.expect(begins > 0 && begins == ends,
              "intervals begun: " + std::to_string(begins) + ", ended: " + std::to_string(ends));
+}
+
+// The profiler traces an operator that the CPU computes for MPS, in several threads at once.
+SCENARIO(profiler_fallback) {
+  hooks().profilerStartTrace("event,interval", false);
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    for (int i = 0; i < run.iterations; ++i) {
+      compare(run, "linalg_svd", {random({4, 4}, generator)},
+              [](Inputs in) { return std::get<1>(at::linalg_svd(in[0])); });
+    }
+  });
+  hooks().profilerStopTrace();
 }
 
 // Traces start and stop while threads work.
