@@ -103,7 +103,8 @@ func (c call) openOut(ctx context.Context, out string) (*fork.Checkout, *patches
 	}
 	checkout, series, err := c.openWith(ctx, files, name, false)
 	if errors.Is(err, patches.ErrUnknownBaseline) {
-		return nil, nil, usagef("--out %s: the folder's name says which baseline it is of, such as %s: %v", out, filepath.Join(out, patches.DefaultBaseline), err)
+		return nil, nil, usagef("--out %s: the folder's name says which baseline it is of, such as %s: %v", out,
+			filepath.Join(out, patches.DefaultBaseline), err)
 	}
 	return checkout, series, err
 }

@@ -315,7 +315,8 @@ func (m Model) helpLines() []string {
 		}
 	}
 	legend := []string{signPending + " to come, or not needed", signRunning + " running"}
-	for _, outcome := range []events.StepOutcome{events.OK, events.Failed, events.WrongValues, events.Crashed, events.Hung, events.Skipped, events.Interrupted} {
+	for _, outcome := range []events.StepOutcome{events.OK, events.Failed, events.WrongValues, events.Crashed, events.Hung, events.Skipped,
+		events.Interrupted} {
 		legend = append(legend, signs[outcome]+" "+string(outcome))
 	}
 	line := ""

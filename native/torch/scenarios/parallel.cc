@@ -225,7 +225,7 @@ SCENARIO(graph_keys) {
   });
 }
 
-// A bound that is no number is one warning, with what is used instead.
+// A bound that is not a number is one warning, with what is used instead.
 SCENARIO(graph_cache_size_warning) {
   struct Heard : c10::WarningHandler {
     std::string text;
