@@ -61,7 +61,8 @@ func TestHelpBeginsWithTheCommonFlags(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	last := 0
-	for _, want := range []string{"OPTIONS:", "--stages", "--quick", "--checkout", "Python stages:", "--only", "Host builds (Linux):", "All commands:",
+	for _, want := range []string{"OPTIONS:", "--stages", "--quick", "--checkout", "Stage runtime:", "--scenarios", "Stages python, bench, overlay:", "--only",
+		"Host builds (Linux):", "All commands:",
 		"--json", "--help"} {
 		at := strings.Index(out.String()[last:], want)
 		if at < 0 {
