@@ -83,7 +83,7 @@ mpsforge_metal_device* World::device() {
 }
 
 mpsforge_pool* World::pool() {
-  if (!pool_) throw Wrong("no pool: the set-up has no line \"pool\"");
+  if (!pool_) throw Missing("no pool: the set-up has no line \"pool\"");
   return pool_;
 }
 
@@ -105,7 +105,7 @@ void World::make_pool(const std::string& environment) {
   };
   config.context = this;
   pool_ = pool_api().create(&config);
-  if (!pool_) throw Wrong("no pool");
+  if (!pool_) throw Missing("no pool");
 }
 
 void World::put(const std::string& name, const Object& object) {
@@ -124,7 +124,7 @@ void* World::find(const std::string& name, const char* type) {
     if (std::strcmp(object.type, type) != 0) throw Wrong(name + ": " + object.type + ", not " + type);
     return object.pointer;
   }
-  throw Wrong(std::string("no ") + type + " " + name);
+  throw Missing(std::string("no ") + type + " " + name);
 }
 
 Object World::take(const std::string& name) {
@@ -135,7 +135,7 @@ Object World::take(const std::string& name) {
     objects_.erase(place);
     return object;
   }
-  throw Wrong("no object " + name);
+  throw Missing("no object " + name);
 }
 
 uint64_t& World::variable(const std::string& name) {

@@ -18,7 +18,13 @@
 
 namespace mpsforge::script {
 
-// What a line of the program has got wrong: an unknown name, an argument too few. Ends its section.
+// An object that is not there, or not any more: which of these, only the run decides, so it is a failure of the run.
+class Missing : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What a line of the program has got wrong: an unknown verb, an argument too few. Ends its section.
 class Wrong : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
