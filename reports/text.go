@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -62,13 +63,11 @@ func (t *textPage) summary(r *Report) {
 		}
 		t.paragraph("  ", line)
 	}
-	titled := false
+	if slices.ContainsFunc(r.Stages, func(s Stage) bool { return ran(&s) }) {
+		t.head("Stages")
+	}
 	for i := range r.Stages {
 		if stage := &r.Stages[i]; ran(stage) {
-			if !titled {
-				t.head("Stages")
-				titled = true
-			}
 			t.line("  %-12s %s %7.1f s  checks: %d", stage.Name, t.verdict(stage.Verdict), stage.Seconds, len(stage.Checks))
 		}
 	}

@@ -248,11 +248,10 @@ func readersOf(flag cli.Flag) []string {
 	if !is {
 		return nil
 	}
-	names, found := strings.CutPrefix(strings.Replace(grouped.GetCategory(), "Stages ", "Stage ", 1), "Stage ")
-	if !found {
-		return nil
+	if word, names, _ := strings.Cut(grouped.GetCategory(), " "); word == "Stage" || word == "Stages" {
+		return list(names)
 	}
-	return list(names)
+	return nil
 }
 
 // checkTorch refuses a flag that names a Python without torch.

@@ -113,18 +113,20 @@ func (u until) Emit(event Event) {
 	if u.ctx.Err() != nil {
 		switch e := event.(type) {
 		case StepFinished:
-			if e.Outcome == Failed {
-				e.Outcome, e.Detail = Interrupted, ""
-			}
+			interrupt(&e.Outcome, &e.Detail)
 			event = e
 		case PartFinished:
-			if e.Outcome == Failed {
-				e.Outcome, e.Detail = Interrupted, ""
-			}
+			interrupt(&e.Outcome, &e.Detail)
 			event = e
 		}
 	}
 	u.sink.Emit(event)
+}
+
+func interrupt(outcome *StepOutcome, detail *string) {
+	if *outcome == Failed {
+		*outcome, *detail = Interrupted, ""
+	}
 }
 
 // Message is a line for the user outside any step's progress.

@@ -267,15 +267,14 @@ func (t *text) explain(r *Repro) {
 			t.Headline, t.What = "it did not fail here", "It did not fail in any run. There is nothing to report with this torch, or more runs are needed."
 		}
 	}
-	if t.Scenario != appleScenario { // whose signature is below
-		t.Cause = knownCause(t.Scenario)
-	}
 	t.Workaround = "Use processes instead of threads (validate/judge/pytests/python/process_pool.py of mpsforge is a small pool of them), or one " +
 		"lock around every use of the device, which loses what threads gain."
 	signature := r.Signature
 	if t.Scenario == appleScenario {
 		signature = "10"
 		t.Workaround = "One lock around the encoding of this kernel, for all threads of the process. PyTorch with mpsforge's patch kernel-locks does that."
+	} else {
+		t.Cause = knownCause(t.Scenario)
 	}
 	if signature != "" {
 		number, _, _ := strings.Cut(signature, " ")
