@@ -76,7 +76,7 @@ func (c call) mutantsFile(baseline string, must bool) (patches.Mutants, func(pat
 	return table, func(m patches.Mutants) error { return c.write(baseline, patches.MutantsFile, m.Write) }, err
 }
 
-// drawMutants writes the list. What is known of a mutant stays where it is the same one, of the same series.
+// drawMutants writes the list. What is known of a fault stays, by whichever seed it was drawn, if it is of the same series.
 func (c call) drawMutants() (result, error) {
 	if c.Int("draw") < 1 {
 		return result{}, usagef("--draw %d: at least 1", c.Int("draw"))
@@ -96,11 +96,11 @@ func (c call) drawMutants() (result, error) {
 	drawn := patches.DrawMutants(series, seed, c.Int("draw"))
 	kept := 0
 	for i := range drawn.Mutants {
-		if m := &drawn.Mutants[i]; before.SeriesDigest == drawn.SeriesDigest {
-			if old, err := before.Mutant(m.Name); err == nil && old.Same(*m) {
-				*m = *old
-				kept++
-			}
+		m := &drawn.Mutants[i]
+		at := slices.IndexFunc(before.Mutants, m.Same)
+		if at >= 0 && before.SeriesDigest == drawn.SeriesDigest {
+			m.Judged, m.Reading = before.Mutants[at].Judged, before.Mutants[at].Reading
+			kept++
 		}
 	}
 	if err := write(drawn); err != nil {
