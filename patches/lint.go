@@ -36,6 +36,7 @@ const (
 	RuleBlobs      = "blobs"      // the blob ids that patches name as their results were recorded from exact text
 	RuleRuns       = "runs"       // every stage was run on the series as it is (LintRuns)
 	RuleAblation   = "ablation"   // something notices when a patch of the series as it is is left out (LintAblation)
+	RuleControls   = "controls"   // the checks that a control names were seen to fail with it (LintControls)
 	RuleMutants    = "mutants"    // faults planted into the series' lines were judged, and those that survived explained (LintMutants)
 )
 

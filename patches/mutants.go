@@ -370,24 +370,32 @@ func (m Mutant) Plant(series *Series, read func(path string) ([]byte, error)) (*
 	if m.Line > len(lines) || strings.TrimSuffix(lines[m.Line-1], "\n") != m.Old {
 		return nil, fmt.Errorf("%w: %s: line %d of %s is not what was drawn; draw the mutants of the series as it is", ErrMutants, m.Name, m.Line, m.Path)
 	}
-	first, last := max(m.Line-3, 1), min(m.Line+3, len(lines))
+	return planted(series, m.Name, m.Kind, m.Path, lines, m.Line, []string{m.Old}, []string{m.New})
+}
+
+// planted gives the series with one patch more, which changes the lines of a file from the given one on (from 1).
+func planted(series *Series, name, kind, path string, lines []string, line int, old, changed []string) (*Series, error) {
+	first, last := max(line-3, 1), min(line+len(old)+2, len(lines))
 	var diff bytes.Buffer
-	fmt.Fprintf(&diff, "diff --git a/%[1]s b/%[1]s\n--- a/%[1]s\n+++ b/%[1]s\n@@ -%[2]d,%[3]d +%[2]d,%[3]d @@\n", m.Path, first, last-first+1)
-	for i := first; i <= last; i++ {
-		if i == m.Line {
-			fmt.Fprintf(&diff, "-%s\n+%s\n", m.Old, m.New)
-			continue
+	fmt.Fprintf(&diff, "diff --git a/%[1]s b/%[1]s\n--- a/%[1]s\n+++ b/%[1]s\n@@ -%[2]d,%[3]d +%[2]d,%[4]d @@\n", path, first, last-first+1,
+		last-first+1+len(changed)-len(old))
+	write := func(mark string, all []string) {
+		for _, one := range all {
+			diff.WriteString(mark + strings.TrimSuffix(one, "\n") + "\n")
 		}
-		diff.WriteString(" " + lines[i-1])
 	}
-	patch, err := ParseDiff(m.Name, diff.Bytes())
+	write(" ", lines[first-1:line-1])
+	write("-", old)
+	write("+", changed)
+	write(" ", lines[line-1+len(old):last])
+	patch, err := ParseDiff(name, diff.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrMutants, m.Name, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrMutants, name, err)
 	}
-	patch.Header = NewHeader("mpsforge", "mpsforge@example.org", time.Unix(0, 0).UTC(), m.Name+": "+m.Kind)
-	planted := *series
-	planted.Patches = append(slices.Clone(series.Patches), patch)
-	return &planted, nil
+	patch.Header = NewHeader("mpsforge", "mpsforge@example.org", time.Unix(0, 0).UTC(), name+": "+kind)
+	faulty := *series
+	faulty.Patches = append(slices.Clone(series.Patches), patch)
+	return &faulty, nil
 }
 
 // MutantsResult is what LintMutants found.

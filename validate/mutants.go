@@ -23,9 +23,34 @@ import (
 // until the first failure, and takes it off again, also when the context ends. Options name the series without it. A stage that cannot
 // run is an error: it says nothing of the mutant.
 func JudgeMutant(ctx context.Context, options Options, m patches.Mutant, sink events.Sink) (judged patches.Judgement, err error) {
+	judged = patches.Judgement{Verdict: patches.MutantSurvived, Date: time.Now().UTC(), Tool: toolOf(options.Tool), Seed: options.Seed}
+	whole := options.Series
+	options.FirstFailure = true
+	err = withFault(ctx, options, m.Name, m.Plant, sink, func(options Options) error {
+		for _, pass := range mutantPasses(whole, m) {
+			pass(&options)
+			report, err := Run(ctx, options, events.OrDiscard(sink))
+			if err != nil {
+				return err
+			}
+			judged.Seconds += int(report.Seconds)
+			if found, err := foundBy(report, &judged); found || err != nil {
+				judged.Detail = withoutCache(judged.Detail, options.Cache)
+				return err
+			}
+		}
+		return nil
+	})
+	return judged, err
+}
+
+// withFault puts a planted fault on the checkout, which must hold the whole series and nothing else, calls judge with options for quick
+// stages on it, and takes it off again, also when the context has ended.
+func withFault(ctx context.Context, options Options, name string, plant func(*patches.Series, func(string) ([]byte, error)) (*patches.Series, error),
+	sink events.Sink, judge func(Options) error) (err error) {
 	sink = events.OrDiscard(sink)
-	checkout, whole := options.Checkout, options.Series
-	planted, err := m.Plant(whole, func(path string) ([]byte, error) {
+	checkout := options.Checkout
+	planted, err := plant(options.Series, func(path string) ([]byte, error) {
 		content, asHead, err := checkout.WorkFile(ctx, path)
 		if err == nil && !asHead {
 			err = fmt.Errorf("%w: %s is not what HEAD has", fork.ErrDirty, path)
@@ -33,33 +58,24 @@ func JudgeMutant(ctx context.Context, options Options, m patches.Mutant, sink ev
 		return content, err
 	})
 	if err != nil {
-		return judged, err
+		return err
 	}
 	if _, err := checkout.Apply(ctx, planted, fork.Options{}, sink); err != nil {
-		return judged, fmt.Errorf("%w: put %s on the checkout: %w", patches.ErrMutants, m.Name, err)
+		return fmt.Errorf("put %s on the checkout: %w", name, err)
 	}
 	defer func() { // also where the run was stopped
-		if _, off := checkout.Unapply(context.WithoutCancel(ctx), planted, fork.Options{Until: m.Name}, sink); off != nil {
-			err = errors.Join(err, fmt.Errorf("%w: take %s off again: %w; mpsforge unapply --until %[2]s does it", patches.ErrMutants, m.Name, off))
+		if _, off := checkout.Unapply(context.WithoutCancel(ctx), planted, fork.Options{Until: name}, sink); off != nil {
+			err = errors.Join(err, fmt.Errorf("take %s off again: %w; mpsforge unapply --until %[1]s does it", name, off))
 		}
 	}()
-	options.Series, options.Quick, options.FirstFailure, options.Host.NoStock = planted, true, true, true
-	options.Artifacts = filepath.Join(options.Cache, "mutants", m.Name)
-	judged = patches.Judgement{Verdict: patches.MutantSurvived, Date: time.Now().UTC(), Tool: strings.TrimSpace(options.Tool.Version + " " +
-		options.Tool.Commit), Seed: options.Seed}
-	for _, pass := range mutantPasses(whole, m) {
-		pass(&options)
-		report, err := Run(ctx, options, sink)
-		if err != nil {
-			return judged, err
-		}
-		judged.Seconds += int(report.Seconds)
-		if found, err := foundBy(report, &judged); found || err != nil {
-			judged.Detail = strings.ReplaceAll(judged.Detail, options.Cache+string(filepath.Separator), "") // a path of this machine
-			return judged, err
-		}
-	}
-	return judged, nil
+	options.Series, options.Quick, options.Host.NoStock = planted, true, true
+	options.Artifacts = filepath.Join(options.Cache, "faults", name)
+	return judge(options)
+}
+
+// withoutCache takes this machine's path of the cache out of a text.
+func withoutCache(text, cache string) string {
+	return strings.ReplaceAll(text, cache+string(filepath.Separator), "")
 }
 
 // mutantPasses are the runs that judge a mutant, the one that most likely finds it first: the scenarios alone, those first that the

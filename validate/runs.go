@@ -28,7 +28,7 @@ func RecordRuns(runs *patches.Runs, series *patches.Series, exact *fork.Exactnes
 		if err := checkReport(report, series, exact, nil); err != nil {
 			return fmt.Errorf("%w: %w", ErrReport, err)
 		}
-		run := patches.Run{Date: report.Started, Tool: toolOf(report), System: report.Machine.System,
+		run := patches.Run{Date: report.Started, Tool: toolOf(report.Tool), System: report.Machine.System,
 			SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree, Form: formOf(report), Seed: report.Seed}
 		for i := range report.Stages {
 			if stage := &report.Stages[i]; stage.Reason != reports.NotAsked {
@@ -42,9 +42,8 @@ func RecordRuns(runs *patches.Runs, series *patches.Series, exact *fork.Exactnes
 	return nil
 }
 
-func toolOf(report *reports.Report) string {
-	return strings.TrimSpace(report.Tool.Version + " " + report.Tool.Commit)
-}
+// toolOf names the mpsforge of a run, as records keep it.
+func toolOf(tool reports.Tool) string { return strings.TrimSpace(tool.Version + " " + tool.Commit) }
 
 func formOf(report *reports.Report) string {
 	if report.Quick {
@@ -75,7 +74,7 @@ func RecordAblation(table *patches.Ablation, series *patches.Series, exact *fork
 					}
 					rows = append(rows, patches.AblatedPatch{Patch: name, Stage: stage.Name, Verdict: string(check.Verdict), Detail: check.Detail,
 						Noticed: noticed, Claims: claims, Date: report.Started,
-						Tool: toolOf(report), System: report.Machine.System, SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree,
+						Tool: toolOf(report.Tool), System: report.Machine.System, SeriesDigest: report.Identity.SeriesDigest, Tree: exact.BaseTree,
 						Form: formOf(report), Seed: report.Seed})
 				}
 			}

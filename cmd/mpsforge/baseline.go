@@ -23,10 +23,11 @@ func baselineCommand(std streams) *cli.Command {
   mpsforge baseline runs
   mpsforge baseline ablation
   mpsforge baseline mutants
+  mpsforge baseline controls
   baseline=$(mpsforge baseline choose)`,
 		Action: showGroup,
 		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineAblation(std),
-			baselineMutants(std), baselineChoose(std)},
+			baselineMutants(std), baselineControls(std), baselineChoose(std)},
 	}
 }
 

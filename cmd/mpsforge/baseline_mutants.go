@@ -143,35 +143,23 @@ func (c call) readMutants() (result, error) {
 
 // judgeMutants judges those that the command line names, one after the other, and writes each judgement at once.
 func (c call) judgeMutants(ctx context.Context) (result, error) {
-	checkout, series, err := c.openCheckout(ctx)
+	options, err := c.judgeOptions(ctx)
 	if err != nil {
 		return result{}, err
 	}
-	defer checkout.Close()
-	table, write, err := c.mutantsFile(series.Baseline.Name, true)
+	defer options.Checkout.Close()
+	table, write, err := c.mutantsFile(options.Series.Baseline.Name, true)
 	if err != nil {
 		return result{}, err
 	}
-	if table.SeriesDigest != series.Digest() {
+	if table.SeriesDigest != options.Series.Digest() {
 		return result{}, fmt.Errorf("%w: they are of the series with digest %.12s, this one has %.12s; draw them again", patches.ErrMutants,
-			table.SeriesDigest, series.Digest())
-	}
-	exact, err := checkout.CheckExact(ctx, series)
-	if err != nil {
-		return result{}, err
-	}
-	if len(exact.Deviations) > 0 {
-		return result{}, fmt.Errorf("%w: the checkout must hold the whole series and nothing else: %s", patches.ErrMutants, exact.Deviations[0])
+			table.SeriesDigest, options.Series.Digest())
 	}
 	names := list(c.String("judge"))
 	if slices.Equal(names, []string{patches.AllPatches}) {
 		names = table.Names(func(m patches.Mutant) bool { return m.Judged == nil })
 	}
-	options, err := c.judgeOptions()
-	if err != nil {
-		return result{}, err
-	}
-	options.Checkout, options.Series = checkout, series
 	for i, name := range names {
 		m, err := table.Mutant(name)
 		if err != nil {
@@ -192,10 +180,28 @@ func (c call) judgeMutants(ctx context.Context) (result, error) {
 	return c.showMutants()
 }
 
-// judgeOptions are those of the stages that judge.
-func (c call) judgeOptions() (validate.Options, error) {
+// judgeOptions are those of the stages that judge planted faults, with the checkout, which must hold the whole series and nothing else,
+// and which the caller closes.
+func (c call) judgeOptions(ctx context.Context) (options validate.Options, err error) {
+	checkout, series, err := c.openCheckout(ctx)
+	if err != nil {
+		return options, err
+	}
+	defer func() {
+		if err != nil {
+			checkout.Close()
+		}
+	}()
+	exact, err := checkout.CheckExact(ctx, series)
+	if err != nil {
+		return options, err
+	}
+	if len(exact.Deviations) > 0 {
+		return options, fmt.Errorf("the checkout must hold the whole series and nothing else: %s", exact.Deviations[0])
+	}
 	cache, err := openCache()
-	options := validate.Options{Seed: 7, Cache: cache, Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()},
+	options = validate.Options{Checkout: checkout, Series: series, Seed: 7, Cache: cache,
+		Tool: reports.Tool{Name: "mpsforge", Version: version(), Commit: commit()},
 		Host: validate.HostOptions{Root: c.String("root"), Torch: c.String("torch"), Jobs: c.Int("jobs")}}
 	if c.IsSet("seed") {
 		options.Seed = c.Uint64("seed")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -66,7 +67,7 @@ were not run on the series as it is, and of patches that nothing notices when th
 					}
 					if one.Runs != nil {
 						printRunFindings(w, one.Runs)
-						printFindings(w, append(one.Ablation.Findings, one.Mutants.Findings...), c.Bool("notes"))
+						printFindings(w, slices.Concat(one.Ablation.Findings, one.Mutants.Findings, one.Controls.Findings), c.Bool("notes"))
 					}
 				}
 			}}
@@ -102,7 +103,10 @@ func lintBaseline(files fs.FS, name string, compare bool) (one lintFound, bad in
 	if one.Mutants, err = patches.LintMutants(files, name); err != nil {
 		return one, 0, err
 	}
-	return one, len(one.Runs.Errors()) + len(one.Ablation.Errors()) + len(one.Mutants.Errors()), nil
+	if one.Controls, err = patches.LintControls(files, name); err != nil {
+		return one, 0, err
+	}
+	return one, len(one.Runs.Errors()) + len(one.Ablation.Errors()) + len(one.Mutants.Errors()) + len(one.Controls.Errors()), nil
 }
 
 // lintFound is what lint found about one baseline.
@@ -112,6 +116,7 @@ type lintFound struct {
 	Runs       *patches.RunsResult     `json:"runs,omitempty"`
 	Ablation   *patches.AblationResult `json:"ablation,omitempty"`
 	Mutants    *patches.MutantsResult  `json:"mutants,omitempty"`
+	Controls   *patches.ControlsResult `json:"controls,omitempty"`
 }
 
 func printFindings(w io.Writer, all []patches.LintFinding, notes bool) {

@@ -44,6 +44,9 @@ type Test struct {
 // Patches are those without which the test must fail or cannot run.
 func (t *Test) Patches() []string { return slices.Clone(t.patches) }
 
+// Stock is what an unpatched torch does with several threads.
+func (t *Test) Stock() process.Stock { return t.stock }
+
 // Section groups tests as the report's tables do.
 type Section string
 

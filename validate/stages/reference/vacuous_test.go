@@ -100,16 +100,43 @@ func vacuous(t *testing.T, engine string, program corpus.Program, effort effort)
 	return len(removals) > 0
 }
 
+// vacuousReasons reads testdata/vacuous.txt: by GROUP/FILE, why a program stays clean.
+func vacuousReasons(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/vacuous.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[string]string{}
+	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		file, reason, found := strings.Cut(line, ": ")
+		if !found || reason == "" || reasons[file] != "" {
+			t.Fatalf("testdata/vacuous.txt:%d: want GROUP/FILE: REASON, each file once", i+1)
+		}
+		reasons[file] = reason
+	}
+	return reasons
+}
+
 // soundEngine is the engine as it is, outside of this process.
 func soundEngine(t *testing.T) string {
 	t.Helper()
-	tools := cxx.Find(t.Context(), stagetest.Cache())
-	if tools.Err != nil {
-		t.Skipf("SKIP vacuous programs: %v", tools.Err)
-	}
 	sources, err := engineSources()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return buildEngine(t, sources)
+}
+
+// buildEngine compiles the engine as a program. Without a compiler the test is skipped.
+func buildEngine(t *testing.T, sources []cxx.Source) string {
+	t.Helper()
+	tools := cxx.Find(t.Context(), stagetest.Cache())
+	if tools.Err != nil {
+		t.Skipf("SKIP %s: %v", t.Name(), tools.Err)
 	}
 	builder := cxx.Builder{Cache: stagetest.Cache(), Compiler: tools}
 	engine, err := builder.Build(t.Context(), cxx.Target{Flavour: cxx.Program, Sources: sources})
@@ -138,21 +165,7 @@ func TestNoOrderingCallOfAProgramIsVacuous(t *testing.T) {
 	if inLong {
 		effort = long
 	}
-	data, err := os.ReadFile("testdata/vacuous.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	reasons := map[string]string{}
-	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		file, reason, found := strings.Cut(line, ": ")
-		if !found || reason == "" || reasons[file] != "" {
-			t.Fatalf("testdata/vacuous.txt:%d: want GROUP/FILE: REASON, each file once", i+1)
-		}
-		reasons[file] = reason
-	}
+	reasons := vacuousReasons(t)
 	if len(reasons) > mostVacuous {
 		t.Errorf("testdata/vacuous.txt lists %d programs, at most %d may be there", len(reasons), mostVacuous)
 	}
@@ -202,5 +215,56 @@ func TestVacuousProgramsAreTold(t *testing.T) {
 	if len(removals) != 2 || removals[0] != (removal{"await a # comment", "thread A\n\nset t 1\nend\nwaits"}) ||
 		removals[1] != (removal{"end", "thread A\nawait a # comment\nset t 1\nthread after_the_join\nwaits"}) {
 		t.Errorf("%q", removals)
+	}
+}
+
+// reportsNothing is the fault that is the control of every program which is there to be found wrong and names no fault of its own.
+var reportsNothing = fault{name: "engine: it reports nothing", file: "metal/findings.cc",
+	old: "std::lock_guard<std::mutex> lock(mutex_);\n  if (kind ==", new: "if (kind <= UINT32_MAX) return;\n  std::lock_guard<std::mutex> lock(mutex_);\n  if (kind =="}
+
+// The control of programs that are there to be found wrong: on an engine that reports nothing, none of them comes to what it must.
+func TestProgramsMissTheirFindings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP in the short form: a faulty engine is compiled; go test -run '^TestProgramsMissTheirFindings$' ./validate/stages/reference")
+	}
+	sources, err := engineSources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := buildEngine(t, plantFault(t, sources, reportsNothing))
+	missed := 0
+	for _, program := range programsOf(t) {
+		if program.Expect == corpus.Clean || len(program.Finds) > 0 {
+			continue
+		}
+		for _, way := range []way{{"drawn", "1", "20", "0", "0", "3000"}, {"free", "1", "3", "0", "200", "3000"}} {
+			if program.Freely != (way[0] == "free") {
+				continue
+			}
+			stdout, err := runFault(t, engine, fault{way: way}, program)
+			var result script.Result
+			if err != nil || json.Unmarshal(stdout, &result) != nil || result.Runs == 0 {
+				t.Errorf("%s: no result: %v: %.300s", program.Name, err, stdout)
+			} else if program.Expect.Problem(&result) == "" {
+				t.Errorf("%s comes to what it must, and the engine has reported nothing", program.Name)
+			}
+			missed++
+		}
+	}
+	if missed == 0 {
+		t.Error("no program is there to be found wrong")
+	}
+}
+
+// Each of the engine's programs has a control, which shows that it can fail: a planted fault that it names, an ordering call whose absence
+// it notices, or the engine that reports nothing.
+func TestEachMetalProgramHasAControl(t *testing.T) {
+	for _, program := range programsOf(t) {
+		if program.Group != "metal" && program.Group != "order" || len(program.Finds) > 0 || program.Expect != corpus.Clean {
+			continue
+		}
+		if listed := vacuousReasons(t)[program.Group+"/"+program.FileName()]; listed != "" || len(withoutOrdering(program.Text)) == 0 {
+			t.Errorf("%s/%s: nothing shows that it can fail; plant a fault that it finds (faults_test.go)", program.Group, program.FileName())
+		}
 	}
 }

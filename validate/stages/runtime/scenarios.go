@@ -52,6 +52,13 @@ func ScenarioNames() []string {
 	return names
 }
 
+// EachScenario calls see with each scenario of the table, and what stock sources do in it.
+func EachScenario(see func(name string, stock process.Stock)) {
+	for _, s := range scenarios() {
+		see(s.Name, s.Stock)
+	}
+}
+
 // FirstScenario is the one that a build with host.First has what it needs for: a program of the field reports.
 const FirstScenario = "parallel-basic"
 

@@ -1,0 +1,176 @@
+package patches
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"mpsforge/internal/suggest"
+)
+
+// ControlsFile holds the controls of a baseline's checks, in the baseline's folder.
+const ControlsFile = "controls.json"
+
+// Controls are faults that people have chosen, each of which makes named checks fail. They show of checks that pass on stock, and that no
+// ablation makes fail, that they can fail. People write the faults; what was seen is recorded.
+type Controls struct {
+	Schema   int       `json:"schema"` // always 1
+	Tag      string    `json:"tag"`
+	Controls []Control `json:"controls"`
+}
+
+// Control is one fault.
+type Control struct {
+	Name  string `json:"name"`
+	Fault string `json:"fault"` // what goes wrong, in words
+	Path  string `json:"path"`
+	// Old is whole lines that the file has once with the whole series applied, and New what is in their place.
+	Old []string `json:"old"`
+	New []string `json:"new"`
+	// Checks must fail with the fault, each as STAGE/NAME.
+	Checks []string `json:"checks"`
+	// Flavour of the host build that the stage runtime runs them on: "plain" if empty, or "tsan".
+	Flavour string `json:"flavour,omitempty"`
+	// Seen is nil until the fault was planted.
+	Seen *ControlSeen `json:"seen,omitempty"`
+}
+
+// ControlSeen is how the checks ended with the fault.
+type ControlSeen struct {
+	SeriesDigest string         `json:"series_digest"`
+	Checks       []ControlCheck `json:"checks"`
+	Date         time.Time      `json:"date"`
+	Tool         string         `json:"mpsforge"`
+	Seed         uint64         `json:"seed"`
+}
+
+// ControlCheck is how one check ended.
+type ControlCheck struct {
+	Check  string `json:"check"` // as STAGE/NAME
+	Failed bool   `json:"failed"`
+	Detail string `json:"detail"`
+}
+
+// ErrControls is returned, wrapped, for controls that cannot be planted or judged.
+var ErrControls = errors.New("controls")
+
+// Write writes controls.json: the same controls give the same bytes.
+func (c Controls) Write(w io.Writer) error { return writeJSON(w, ControlsFile, c) }
+
+// ReadControls reads what a baseline's folder holds. Without the file the error wraps fs.ErrNotExist.
+func ReadControls(fsys fs.FS, baseline string) (Controls, error) {
+	dir, err := baselineDir(fsys, baseline)
+	if err != nil {
+		return Controls{}, err
+	}
+	var all Controls
+	if err := readJSON(dir, ControlsFile, &all); err != nil {
+		return Controls{}, err
+	}
+	if all.Schema != 1 {
+		return Controls{}, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", ControlsFile, all.Schema)
+	}
+	return all, nil
+}
+
+// Plant gives the series with the fault as one patch more. read gives a file's content with the whole series applied.
+func (c Control) Plant(series *Series, read func(path string) ([]byte, error)) (*Series, error) {
+	content, err := read(c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrControls, c.Name, err)
+	}
+	lines := slices.Collect(strings.Lines(string(content)))
+	at := 0
+	for i := range len(lines) - len(c.Old) + 1 {
+		if strings.Join(lines[i:i+len(c.Old)], "") != strings.Join(c.Old, "\n")+"\n" {
+			continue
+		}
+		if at > 0 {
+			return nil, fmt.Errorf("%w: %s: %s has the lines of old twice, from lines %d and %d; take a line before them with them", ErrControls, c.Name,
+				c.Path, at, i+1)
+		}
+		at = i + 1
+	}
+	if at == 0 {
+		return nil, fmt.Errorf("%w: %s: %s has no such lines as old; write those that it has now", ErrControls, c.Name, c.Path)
+	}
+	return planted(series, c.Name, "a control", c.Path, lines, at, c.Old, c.New)
+}
+
+// Names are the names of those controls of which a condition holds.
+func (c Controls) Names(of func(Control) bool) (names []string) {
+	for _, one := range c.Controls {
+		if of(one) {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
+// Control gives the one of a name.
+func (c Controls) Control(name string) (*Control, error) {
+	all := c.Names(func(Control) bool { return true })
+	at := slices.Index(all, name)
+	if at < 0 {
+		return nil, fmt.Errorf("%w: there is no %q%s", ErrControls, name, suggest.Names(name, all))
+	}
+	return &c.Controls[at], nil
+}
+
+// SeenToFail reports whether the fault was seen to make the check fail.
+func (c Control) SeenToFail(check string) bool {
+	return c.Seen != nil && slices.Contains(c.Checks, check) &&
+		slices.ContainsFunc(c.Seen.Checks, func(seen ControlCheck) bool { return seen.Check == check && seen.Failed })
+}
+
+// ControlsResult is what LintControls found.
+type ControlsResult struct {
+	Baseline string `json:"baseline"`
+	Controls `json:"controls"`
+	// Findings are warnings, but for an error where the file cannot be used.
+	Findings []LintFinding `json:"findings"`
+}
+
+// Errors are the findings that say that the file cannot be used.
+func (r *ControlsResult) Errors() []LintFinding { return errorsOf(r.Findings) }
+
+// LintControls compares the recorded controls of a baseline with its series as it is now. A baseline without the file is asked for none.
+func LintControls(fsys fs.FS, baseline string) (*ControlsResult, error) {
+	result := &ControlsResult{Baseline: baseline, Controls: Controls{Controls: []Control{}}, Findings: []LintFinding{}}
+	add := func(severity Severity, do, message string) {
+		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + ControlsFile, Rule: RuleControls, Severity: severity,
+			Message: message, Do: do})
+	}
+	table, err := ReadControls(fsys, baseline)
+	series, err := comparedWith(fsys, baseline, err, add)
+	if err != nil {
+		return nil, err
+	}
+	if series == nil {
+		return result, nil
+	}
+	if table.Tag != series.Baseline.Tag {
+		add(SeverityError, "write the baseline's tag", fmt.Sprintf("the controls are of tag %q, the baseline is %q", table.Tag, series.Baseline.Tag))
+	}
+	result.Controls = table
+	command := "mpsforge baseline controls --baseline " + baseline + " --patches DIR --judge "
+	if waiting := table.Names(func(c Control) bool { return c.Seen == nil }); len(waiting) > 0 {
+		add(SeverityWarning, command+"all", "these controls were never planted: "+strings.Join(waiting, ", "))
+	}
+	old := table.Names(func(c Control) bool { return c.Seen != nil && c.Seen.SeriesDigest != series.Digest() })
+	if len(old) > 0 {
+		add(SeverityWarning, command+strings.Join(old, ","), "the series has changed since these controls were planted: "+strings.Join(old, ", "))
+	}
+	for _, control := range table.Controls {
+		for _, check := range control.Checks {
+			if control.Seen != nil && !control.SeenToFail(check) {
+				add(SeverityWarning, "choose another fault for it", fmt.Sprintf("control %s did not make %s fail", control.Name, check))
+			}
+		}
+	}
+	return result, nil
+}
