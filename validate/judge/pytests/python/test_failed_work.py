@@ -62,6 +62,7 @@ class FailedWork(ParallelTest):
 
         def work(_):
             tensor = torch.ones(64, device="mps")
+            torch.mps.synchronize()  # else the command buffer that fails may have it, too
             for name, consume in places.items():
                 for _ in range(self.settings.iterations):
                     barrier.wait()
