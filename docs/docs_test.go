@@ -248,6 +248,40 @@ func TestMetalPageIsComplete(t *testing.T) {
 	}
 }
 
+// Each rule of the page names its source, and those that the engine calls our own say "our own" there.
+func TestMetalRulesNameTheirSources(t *testing.T) {
+	text, err := os.ReadFile("dev/spec/metal.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, rules := map[string]bool{}, 0
+	for _, rule := range regexp.MustCompile(`(?m)^### \d+\. `).Split(string(text), -1)[1:] {
+		rules++
+		name, rest, _ := strings.Cut(rule, "\n")
+		rest, _, _ = strings.Cut(rest, "\n#")
+		_, source, found := strings.Cut(rest, "Source: ")
+		if !found {
+			t.Errorf("docs/dev/spec/metal.md: %s names no source", name)
+		}
+		for _, violation := range regexp.MustCompile("`([A-Z]\\w+)`").FindAllStringSubmatch(rest, -1) {
+			own[violation[1]] = own[violation[1]] || strings.Contains(source, "our own")
+		}
+	}
+	engine, err := os.ReadFile("../native/metal/findings.cc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`\{Rule::(\w+),[^{}]*, true\}`).FindAllStringSubmatch(string(engine), -1)
+	for _, violation := range found {
+		if !own[violation[1]] {
+			t.Errorf("native/metal/findings.cc calls %s a rule of our own; docs/dev/spec/metal.md does not", violation[1])
+		}
+	}
+	if rules < 37 || len(found) == 0 {
+		t.Errorf("rules: %d, of our own in the engine: %d", rules, len(found))
+	}
+}
+
 var (
 	// notes that are not part of the repository; apart, because an expression that begins with fixed text is fast
 	privateFiles = []*regexp.Regexp{regexp.MustCompile(`SPEC-\w+`), regexp.MustCompile(`DESIGN\.md`), regexp.MustCompile(`baseline/README\.md`),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type Control struct {
 	// Old is whole lines that the file has once with the whole series applied, and New what is in their place.
 	Old []string `json:"old"`
 	New []string `json:"new"`
+	// By is a regular expression for how checks must fail with the fault: a crash, a hang or a value of another kind is not the one.
+	By string `json:"by"`
 	// Checks must fail with the fault, each as STAGE/NAME.
 	Checks []string `json:"checks"`
 	// Flavour of the host build that the stage runtime runs them on: "plain" if empty, or "tsan".
@@ -121,10 +124,12 @@ func (c Controls) Control(name string) (*Control, error) {
 	return &c.Controls[at], nil
 }
 
-// SeenToFail reports whether the fault was seen to make the check fail.
+// SeenToFail reports whether the fault was seen to make the check fail as it must.
 func (c Control) SeenToFail(check string) bool {
-	return c.Seen != nil && slices.Contains(c.Checks, check) &&
-		slices.ContainsFunc(c.Seen.Checks, func(seen ControlCheck) bool { return seen.Check == check && seen.Failed })
+	return c.Seen != nil && slices.Contains(c.Checks, check) && slices.ContainsFunc(c.Seen.Checks, func(seen ControlCheck) bool {
+		by, err := regexp.Compile(c.By)
+		return seen.Check == check && seen.Failed && c.By != "" && err == nil && by.MatchString(seen.Detail)
+	})
 }
 
 // ControlsResult is what LintControls found.
@@ -166,10 +171,20 @@ func LintControls(fsys fs.FS, baseline string) (*ControlsResult, error) {
 		add(SeverityWarning, command+strings.Join(old, ","), "the series has changed since these controls were planted: "+strings.Join(old, ", "))
 	}
 	for _, control := range table.Controls {
+		if _, err := regexp.Compile(control.By); err != nil || control.By == "" {
+			add(SeverityError, "write a regular expression that the checks' details match", fmt.Sprintf("control %s does not say by what its checks fail: %q",
+				control.Name, control.By))
+			continue
+		}
 		for _, check := range control.Checks {
-			if control.Seen != nil && !control.SeenToFail(check) {
-				add(SeverityWarning, "choose another fault for it", fmt.Sprintf("control %s did not make %s fail", control.Name, check))
+			if control.Seen == nil || control.SeenToFail(check) {
+				continue
 			}
+			message := fmt.Sprintf("control %s did not make %s fail", control.Name, check)
+			if at := slices.IndexFunc(control.Seen.Checks, func(seen ControlCheck) bool { return seen.Check == check && seen.Failed }); at >= 0 {
+				message += fmt.Sprintf(" by %s, but by %s", control.By, control.Seen.Checks[at].Detail)
+			}
+			add(SeverityWarning, "choose another fault for it", message)
 		}
 	}
 	return result, nil

@@ -64,28 +64,10 @@ func CheckControls(ablation patches.Ablation, mutants patches.Mutants, controls 
 // in their short form, and takes it off again, also when the context ends. Options name the series without it.
 func JudgeControl(ctx context.Context, options Options, c patches.Control, sink events.Sink) (*patches.ControlSeen, error) {
 	seen := &patches.ControlSeen{SeriesDigest: options.Series.Digest(), Date: time.Now().UTC(), Tool: toolOf(options.Tool), Seed: options.Seed}
+	if err := onlyChecks(&options, c); err != nil {
+		return nil, err
+	}
 	err := withFault(ctx, options, c.Name, c.Plant, sink, func(options Options) error {
-		options.KeepGoing, options.Host.Flavours = true, []builds.Flavour{builds.Plain}
-		if c.Flavour != "" {
-			options.Host.Flavours = []builds.Flavour{builds.Flavour(c.Flavour)}
-		}
-		var tests []string
-		for _, check := range c.Checks {
-			stage, name, _ := strings.Cut(check, "/")
-			if stage != "runtime" && stage != "python" {
-				return fmt.Errorf("%w: %s: %q: only checks of the stages runtime and python have controls; write STAGE/NAME", patches.ErrControls, c.Name,
-					check)
-			}
-			if !slices.Contains(options.Stages, stage) {
-				options.Stages = append(options.Stages, stage)
-			}
-			if stage == "runtime" {
-				options.Host.Scenarios = append(options.Host.Scenarios, name)
-			} else {
-				tests = append(tests, regexp.QuoteMeta(name))
-			}
-		}
-		options.Python.Only = "^(" + strings.Join(tests, "|") + ")$"
 		report, err := Run(ctx, options, events.OrDiscard(sink))
 		if err != nil {
 			return err
@@ -103,10 +85,36 @@ func JudgeControl(ctx context.Context, options Options, c patches.Control, sink 
 	return seen, err
 }
 
+// onlyChecks chooses the stages and the rows of their tables that the control names.
+func onlyChecks(options *Options, c patches.Control) error {
+	options.KeepGoing, options.Stages, options.Host.Scenarios, options.Host.Flavours = true, nil, nil, []builds.Flavour{builds.Plain}
+	if c.Flavour != "" {
+		options.Host.Flavours = []builds.Flavour{builds.Flavour(c.Flavour)}
+	}
+	var tests []string
+	for _, check := range c.Checks {
+		stage, name, _ := strings.Cut(check, "/")
+		switch stage {
+		case "runtime":
+			options.Host.Scenarios = append(options.Host.Scenarios, name)
+		case "python":
+			tests = append(tests, regexp.QuoteMeta(name))
+		default:
+			return fmt.Errorf("%w: %s: %q: checks of the stages runtime and python have controls; write runtime/NAME or python/NAME",
+				patches.ErrControls, c.Name, check)
+		}
+		if !slices.Contains(options.Stages, stage) {
+			options.Stages = append(options.Stages, stage)
+		}
+	}
+	options.Python.Only = "^(" + strings.Join(tests, "|") + ")$"
+	return nil
+}
+
 // endOf gives how a check ended on the patched sources. One that did not run is an error.
 func endOf(report *reports.Report, check string) (patches.ControlCheck, error) {
 	stage, name, _ := strings.Cut(check, "/")
-	end := patches.ControlCheck{Check: check}
+	end, ran := patches.ControlCheck{Check: check}, false
 	for _, s := range report.Stages {
 		if s.Name != stage {
 			continue
@@ -114,7 +122,6 @@ func endOf(report *reports.Report, check string) (patches.ControlCheck, error) {
 		if at := slices.IndexFunc(s.Checks, func(c reports.Check) bool { return c.Name == "compile" && c.Verdict == reports.Failed }); at >= 0 {
 			return end, fmt.Errorf("the fault does not compile: %s", words.FirstLine(s.Checks[at].Detail))
 		}
-		ran := false
 		for _, c := range s.Checks {
 			if c.Name != name || c.Verdict != reports.Passed && c.Verdict != reports.Failed || end.Failed {
 				continue
@@ -125,6 +132,9 @@ func endOf(report *reports.Report, check string) (patches.ControlCheck, error) {
 		if !ran {
 			return end, fmt.Errorf("%s did not run: %s", check, words.FirstLine(s.Reason))
 		}
+	}
+	if !ran {
+		return end, fmt.Errorf("%s did not run: the report has no stage %s", check, stage)
 	}
 	return end, nil
 }

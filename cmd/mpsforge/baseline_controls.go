@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (c call) showControls() (result, error) {
 		for i, one := range all {
 			fmt.Fprintln(w, counts[i])
 			for _, check := range one.Checks {
-				fmt.Fprintf(w, "  %-40s %s\n", check.Check, map[bool]string{true: "nothing has shown that it can fail", false: check.Control}[check.Control == ""])
+				fmt.Fprintf(w, "  %-40s %s\n", check.Check, cmp.Or(check.Control, "nothing has shown that it can fail"))
 			}
 			for _, control := range one.Controls.Controls {
 				fmt.Fprintf(w, "%s: %s (%s)\n", control.Name, control.Fault, control.Path)

@@ -13,7 +13,8 @@ struct Text {
   uint32_t signature;  // of docs/dev/spec/metal.md, 0: not seen in the field
   const char* method;  // that asserts; nullptr: the phrase is a sentence of ours, because Metal's text is not known
   const char* phrase;
-  uint32_t since;  // macOS, 100 * major + minor; 0: every version
+  uint32_t since;    // macOS, 100 * major + minor; 0: every version
+  bool own = false;  // nothing public shows that Metal refuses it: the finding says so
 };
 
 // Signatures, methods and phrases are those of docs/dev/spec/metal.md, except where the method is nullptr. Line
@@ -36,7 +37,7 @@ const Text kTexts[] = {
      "A command encoder is already encoding to this command buffer", 0},
     {Rule::EncoderAfterCommit, 6, "-[IOGPUMetalCommandBuffer setCurrentCommandEncoder:]",
      "_status < MTLCommandBufferStatusCommitted", 0},
-    // The state machine (metal rule 6) forbids these too; the fields saw only the encoder's text.
+    // Apple's page of a command buffer's status forbids these too (metal rule 6); the fields saw only the encoder's text.
     {Rule::SignalAfterCommit, 6, "-[IOGPUMetalCommandBuffer encodeSignalEvent:value:]",
      "_status < MTLCommandBufferStatusCommitted", 0},
     {Rule::WaitAfterCommit, 6, "-[IOGPUMetalCommandBuffer encodeWaitForEvent:value:]",
@@ -49,20 +50,20 @@ const Text kTexts[] = {
     {Rule::EncoderReleasedOpen, 9, "-[_MTLCommandEncoder dealloc]", "Command encoder released without endEncoding", 0},
     {Rule::SyncOnOwnQueue, 16, "BUG IN CLIENT OF LIBDISPATCH",
      "dispatch_sync called on queue already owned by current thread", 0},
-    {Rule::EndedTwice, 0, nullptr, "end_encoding of an encoder that has ended", 0},
-    {Rule::EncodedAfterEnd, 0, nullptr, "encoding with an encoder that has ended", 0},
-    {Rule::OutOfRange, 0, nullptr, "range outside of the buffer", 0},
-    {Rule::BlitOnComputeEncoder, 0, nullptr, "fill or copy on a compute encoder", 0},
-    {Rule::DispatchOnBlitEncoder, 0, nullptr, "compute call on a blit encoder", 0},
-    {Rule::DispatchWithoutKernel, 0, nullptr, "dispatch without a kernel", 0},
-    {Rule::UnknownKernel, 0, nullptr, "unknown kernel", 0},
-    {Rule::UnboundArgument, 0, nullptr, "kernel argument without a buffer", 0},
-    {Rule::UndeclaredAccess, 0, nullptr, "access that is declared neither a read nor a write", 0},
+    {Rule::EndedTwice, 0, nullptr, "end_encoding of an encoder that has ended", 0, true},
+    {Rule::EncodedAfterEnd, 0, nullptr, "encoding with an encoder that has ended", 0, true},
+    {Rule::OutOfRange, 0, nullptr, "range outside of the buffer", 0, true},
+    {Rule::BlitOnComputeEncoder, 0, nullptr, "fill or copy on a compute encoder", 0, true},
+    {Rule::DispatchOnBlitEncoder, 0, nullptr, "compute call on a blit encoder", 0, true},
+    {Rule::DispatchWithoutKernel, 0, nullptr, "dispatch without a kernel", 0, true},
+    {Rule::UnknownKernel, 0, nullptr, "unknown kernel", 0, true},
+    {Rule::UnboundArgument, 0, nullptr, "kernel argument without a buffer", 0, true},
+    {Rule::UndeclaredAccess, 0, nullptr, "access that is declared neither a read nor a write", 0, true},
     {Rule::PrivateMemory, 0, nullptr, "CPU access of a private buffer", 0},
-    {Rule::ForeignEncoder, 0, nullptr, "the encoder is not the open one of the command buffer", 0},
+    {Rule::ForeignEncoder, 0, nullptr, "the encoder is not the open one of the command buffer", 0, true},
     {Rule::EventNotRising, 0, nullptr, "event value that does not rise", 0},
-    {Rule::ContinuedPlainBuffer, 0, nullptr, "commit_and_continue of an MTLCommandBuffer", 0},
-    {Rule::OtherDevice, 0, nullptr, "object of another device", 0},
+    {Rule::ContinuedPlainBuffer, 0, nullptr, "commit_and_continue of an MTLCommandBuffer", 0, true},
+    {Rule::OtherDevice, 0, nullptr, "object of another device", 0, true},
     // Apple's page on setBytes:length:atIndex: allows 4 KB.
     {Rule::BytesTooLong, 0, nullptr, "more than 4096 bytes given to an encoder", 0},
     // The Metal feature set tables' "Maximum threads per threadgroup".
@@ -109,7 +110,8 @@ bool Findings::applies(Rule rule) const { return macos_ >= text_of(rule).since; 
 
 void Findings::violation(Rule rule, const std::string& first, const std::string& second, const std::string& detail) {
   const Text& text = text_of(rule);
-  const std::string message = message_of(text) + (detail.empty() ? "" : ": " + detail);
+  const std::string message =
+      message_of(text) + (text.own ? " (a rule of our own)" : "") + (detail.empty() ? "" : ": " + detail);
   abort_if_asked(message, first, second);
   add(MPSFORGE_METAL_VIOLATION, text.signature, message, first, second);
 }

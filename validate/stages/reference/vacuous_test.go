@@ -220,7 +220,8 @@ func TestVacuousProgramsAreTold(t *testing.T) {
 
 // reportsNothing is the fault that is the control of every program which is there to be found wrong and names no fault of its own.
 var reportsNothing = fault{name: "engine: it reports nothing", file: "metal/findings.cc",
-	old: "std::lock_guard<std::mutex> lock(mutex_);\n  if (kind ==", new: "if (kind <= UINT32_MAX) return;\n  std::lock_guard<std::mutex> lock(mutex_);\n  if (kind =="}
+	old: "std::lock_guard<std::mutex> lock(mutex_);\n  if (kind ==",
+	new: "if (kind <= UINT32_MAX) return;\n  std::lock_guard<std::mutex> lock(mutex_);\n  if (kind =="}
 
 // The control of programs that are there to be found wrong: on an engine that reports nothing, none of them comes to what it must.
 func TestProgramsMissTheirFindings(t *testing.T) {

@@ -1,0 +1,104 @@
+package patches
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// A control is planted where its lines are once. Lines that are not there, or twice, are refused.
+func TestPlantControl(t *testing.T) {
+	series, tree := mutantsFixture(t)
+	read := func(path string) ([]byte, error) { return []byte(tree[path]), nil }
+	for name, c := range map[string]struct {
+		old, new []string
+		problem  string
+	}{
+		"one line for two":    {[]string{"  count = 1;"}, []string{"  count = 2;", "  ++count;"}, ""},
+		"two lines for one":   {[]string{"  count = 1;", "  if (done) {"}, []string{"  if (!done) {"}, ""},
+		"the first line":      {[]string{"// more"}, []string{"// less"}, ""},
+		"the last line":       {[]string{"  return 0;", "}"}, []string{"  return 1;", "}"}, ""},
+		"lines that are gone": {[]string{"    gone();"}, nil, "a.mm has no such lines as old"},
+		"parts of lines":      {[]string{"count = 1"}, nil, "a.mm has no such lines as old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			control := Control{Name: "c", Path: "a.mm", Old: c.old, New: c.new}
+			planted, err := control.Plant(series, read)
+			if c.problem != "" {
+				if !errors.Is(err, ErrControls) || !strings.Contains(err.Error(), c.problem) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := planted.Patches[len(planted.Patches)-1].Files[0].Apply([]byte(tree["a.mm"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			block := func(lines []string) string { return "\n" + strings.Join(append(lines, ""), "\n") }
+			if want := strings.Replace("\n"+tree["a.mm"], block(c.old), block(c.new), 1); "\n"+string(got) != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+		})
+	}
+	tree["a.mm"] += "  count = 1;\n"
+	if _, err := (Control{Name: "c", Path: "a.mm", Old: []string{"  count = 1;"}}).Plant(series, read); !errors.Is(err, ErrControls) ||
+		!strings.Contains(err.Error(), "twice, from lines") {
+		t.Errorf("%v", err)
+	}
+}
+
+// lint warns of controls that were never planted, of those of another series, and of checks that did not fail.
+func TestLintControls(t *testing.T) {
+	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
+	series, err := Load(fsys, "v1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func(digest string, failed bool) *ControlSeen {
+		return &ControlSeen{SeriesDigest: digest, Checks: []ControlCheck{{Check: "runtime/items", Failed: failed, Detail: "wrong values: 1"}}}
+	}
+	for name, c := range map[string]struct {
+		tag   string
+		by    string
+		seen  *ControlSeen
+		finds string
+	}{
+		"seen to fail":         {"v1.0.0", "^wrong", seen(series.Digest(), true), ""},
+		"seen to pass":         {"v1.0.0", "^wrong", seen(series.Digest(), false), "control c did not make runtime/items fail"},
+		"another series":       {"v1.0.0", "^wrong", seen("old", true), "the series has changed since these controls were planted: c"},
+		"never planted":        {"v1.0.0", "^wrong", nil, "these controls were never planted: c"},
+		"fails by another end": {"v1.0.0", "^hung", seen(series.Digest(), true), "control c did not make runtime/items fail by ^hung, but by wrong values: 1"},
+		"says no end":          {"v1.0.0", "", seen(series.Digest(), true), `control c does not say by what its checks fail: ""`},
+		"another tag":          {"v2.0.0", "^wrong", seen(series.Digest(), true), `the controls are of tag "v2.0.0", the baseline is "v1.0.0"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text bytes.Buffer
+			controls := Controls{Schema: 1, Tag: c.tag, Controls: []Control{{Name: "c", Path: "a.h", By: c.by, Checks: []string{"runtime/items"}, Seen: c.seen}}}
+			if err := controls.Write(&text); err != nil {
+				t.Fatal(err)
+			}
+			fsys["v1.0.0/"+ControlsFile] = &fstest.MapFile{Data: text.Bytes()}
+			found, err := LintControls(fsys, "v1.0.0")
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case c.finds == "" && len(found.Findings) > 0, c.finds != "" && (len(found.Findings) != 1 || found.Findings[0].Message != c.finds):
+				t.Errorf("%v", found.Findings)
+			}
+		})
+	}
+	fsys["v1.0.0/"+ControlsFile] = &fstest.MapFile{Data: []byte(`{"schema": 2}`)}
+	if found, err := LintControls(fsys, "v1.0.0"); err != nil || len(found.Errors()) != 1 {
+		t.Errorf("schema of another mpsforge: %+v, %v", found, err)
+	}
+	if _, err := (Controls{Controls: []Control{{Name: "no-order"}}}).Control("no-ordre"); fmt.Sprint(err) !=
+		`controls: there is no "no-ordre" (did you mean "no-order"?); there are: no-order` {
+		t.Errorf("%v", err)
+	}
+}
