@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"regexp"
 	"testing"
 
 	"mpsforge/fork/builds"
@@ -39,6 +40,36 @@ func TestWhichRunsMayFail(t *testing.T) {
 	for want, applied := range map[string][]string{"stock": nil, "patched": whole, "without hand-over": whole[:1]} {
 		if got := (&hosts.Builder{Env: r.env}).Subject(applied); got != want {
 			t.Errorf("%v is called %q, want %q", applied, got, want)
+		}
+	}
+}
+
+// Stock's end counts if the row names it, or if it is one of threads that encode on one stream at once.
+func TestWhichEndsOfStockCount(t *testing.T) {
+	row := scenario{Stock: process.StockFails, Ends: []string{"^hung", "signature 16 "}}
+	for name, c := range map[string]struct {
+		end  process.Result
+		want bool
+	}{
+		"named by its text":              {process.Result{Problem: "hung: not done after 20s"}, true},
+		"named by its signature":         {process.Result{Problem: "died by signal aborted: x", Signature: "16 dispatch-sync-own-queue"}, true},
+		"encoded at once, a signature":   {process.Result{Problem: "died by signal aborted: x", Signature: "6 encode-after-commit"}, true},
+		"encoded at once, the engine":    {process.Result{Problem: "died by signal aborted: set_kernel of command buffer 8 of queue 2 by thread worker 3, after x"}, true},
+		"encoded at once, a lost object": {process.Result{Problem: "died by signal aborted: -[E e]: message sent to deallocated instance 0x7f"}, true},
+		"races":                          {process.Result{Problem: "data races by ThreadSanitizer: 1", Races: 1, OnlyRaces: true}, true},
+		"another signature":              {process.Result{Problem: "died by signal aborted: x", Signature: "10 matrix-multiplication-encoded-twice"}, false},
+		"another text":                   {process.Result{Problem: "wrong values: 1 of 2, the first: mm: off by up to 3"}, false},
+		"another abort":                  {process.Result{Problem: "died by signal aborted: free(): invalid pointer"}, false},
+	} {
+		if got := row.names(c.end); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	for _, s := range scenarios() {
+		for _, end := range s.Ends {
+			if _, err := regexp.Compile(end); err != nil || s.Stock == process.StockLives {
+				t.Errorf("%s: %s: %s, %v", s.Name, s.Stock, end, err)
+			}
 		}
 	}
 }
