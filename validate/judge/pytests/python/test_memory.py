@@ -38,15 +38,18 @@ class Memory(ParallelTest):
         sources = [torch.full((size // 4,), float(i)) for i in range(4)]
         target = torch.zeros(size // 4, device="mps")
         self.synchronize()
-        before, most = resident(), 0
+        before, most, behind = resident(), 0, torch.mps.event.Event()
 
         def upload(i: int) -> None:
             nonlocal most
             if i == 0:
-                for _ in range(8):
+                for _ in range(64):  # for longer than some uploads take
                     self.busy()
+                behind.record()
             target.copy_(sources[i % len(sources)], non_blocking=True)
             most = max(most, resident() - before)
+            if i == 1:
+                self.assertFalse(behind.query(), "the GPU was not behind, so that this shows nothing")
 
         counted = self.peak(self.settings.iterations, upload)
         self.counts.facts["bytes resident"], self.counts.facts["bytes counted"] = most, counted
@@ -294,7 +297,8 @@ class Memory(ParallelTest):
         source = torch.ones(BYTES // 4)
         self.limit(144 * MB)  # 12 parts in up to 4 heaps of 32 MB, and a heap of 8 MB for what is small
         for iteration in range(self.settings.iterations):
-            self.busy()
+            for _ in range(64 if iteration % 10 == 0 else 1):  # for longer than the uploads take, at times
+                self.busy()
             parts = [torch.empty(BYTES // 4, device="mps").copy_(source, non_blocking=True) for _ in range(12)]
             total = torch.stack([part[:4] for part in parts]).sum()
             del parts
