@@ -80,13 +80,28 @@ func TestWhatIsTheControlOfACheck(t *testing.T) {
 	}
 }
 
-// Nothing that a control names is there in vain: each is a check that there is.
-func TestControlsNameChecks(t *testing.T) {
-	controls, err := patches.ReadControls(patches.Embedded(), patches.DefaultBaseline)
+// Each scenario and each Python test has something that makes it fail, and each control names checks that there are.
+func TestEachCheckHasAControl(t *testing.T) {
+	files := patches.Embedded()
+	ablation, err := patches.ReadAblation(files, patches.DefaultBaseline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := CheckControls(patches.Ablation{}, patches.Mutants{}, patches.Controls{})
+	mutants, err := patches.ReadMutants(files, patches.DefaultBaseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	controls, err := patches.ReadControls(files, patches.DefaultBaseline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := CheckControls(ablation, mutants, controls)
+	for _, check := range all {
+		if check.Control == "" {
+			t.Errorf("nothing has shown that %s can fail: choose a fault for it in patches/%s/%s, and plant it with mpsforge baseline controls --judge",
+				check.Check, patches.DefaultBaseline, patches.ControlsFile)
+		}
+	}
 	for _, control := range controls.Controls {
 		for _, check := range control.Checks {
 			if !slices.ContainsFunc(all, func(one CheckControl) bool { return one.Check == check }) {

@@ -97,6 +97,8 @@ func (r *Result) Crashed(err error) {
 	if found, err := crash.Read("standard error", []byte(r.Output)); err == nil && len(found.Matches) > 0 {
 		r.Signature = found.Matches[0].Signature
 		r.Problem += ": " + found.Matches[0].Text
+	} else if line := lineWith(r.Output, "  what():  "); line != "" { // an exception that nothing catches: frames with paths may follow
+		r.Problem += ": " + line
 	} else if line := lineWith(r.Output, "mpsforge"); line != "" {
 		r.Problem += ": " + line
 	} else if line := words.LastLines(r.Output, 1); line != "" {

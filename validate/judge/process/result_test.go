@@ -25,6 +25,8 @@ func TestEndings(t *testing.T) {
 			reports.OutcomeCrashed},
 		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", "",
 			reports.OutcomeCrashed},
+		"an exception that nothing catches": {"terminate called after throwing an instance of 'E'\n  what():  no identifier\nframe #0: f (/root/.cache/mpsforge/a.so)\n",
+			"kill -ABRT $$", "died by signal aborted: what():  no identifier", "", reports.OutcomeCrashed},
 		"an unknown end": {"something\nlast words\n", "exit 9", "exit code 9: last words", "", reports.OutcomeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
