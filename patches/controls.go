@@ -38,6 +38,8 @@ type Control struct {
 	Checks []string `json:"checks"`
 	// Flavour of the host build that the stage runtime runs them on: "plain" if empty, or "tsan".
 	Flavour string `json:"flavour,omitempty"`
+	// Environment is put over that of the processes of the stage python, as NAME=value.
+	Environment []string `json:"environment,omitempty"`
 	// Seen is nil until the fault was planted.
 	Seen *ControlSeen `json:"seen,omitempty"`
 }

@@ -107,7 +107,7 @@ func onlyChecks(options *Options, c patches.Control) error {
 			options.Stages = append(options.Stages, stage)
 		}
 	}
-	options.Python.Only = "^(" + strings.Join(tests, "|") + ")$"
+	options.Python.Only, options.Python.Environment = "^("+strings.Join(tests, "|")+")$", c.Environment
 	return nil
 }
 

@@ -37,7 +37,8 @@ const Text kTexts[] = {
      "A command encoder is already encoding to this command buffer", 0},
     {Rule::EncoderAfterCommit, 6, "-[IOGPUMetalCommandBuffer setCurrentCommandEncoder:]",
      "_status < MTLCommandBufferStatusCommitted", 0},
-    // Apple's page of a command buffer's status forbids these too (metal rule 6); the fields saw only the encoder's text.
+    // Apple's page of a command buffer's status forbids these too (metal rule 6); the fields saw only the encoder's
+    // text.
     {Rule::SignalAfterCommit, 6, "-[IOGPUMetalCommandBuffer encodeSignalEvent:value:]",
      "_status < MTLCommandBufferStatusCommitted", 0},
     {Rule::WaitAfterCommit, 6, "-[IOGPUMetalCommandBuffer encodeWaitForEvent:value:]",

@@ -101,9 +101,18 @@ func (r *Result) Crashed(err error) {
 		r.Problem += ": " + line
 	} else if line := lineWith(r.Output, "mpsforge"); line != "" {
 		r.Problem += ": " + line
-	} else if line := words.LastLines(r.Output, 1); line != "" {
+	} else if line := cmp.Or(words.LastLines(beforeStacks(r.Output), 1), words.LastLines(r.Output, 1)); line != "" {
 		r.Problem += ": " + crash.Shorten(line)
 	}
+}
+
+// beforeStacks is what a process said before Python's faulthandler printed its stacks.
+func beforeStacks(output string) string {
+	before, _, found := strings.Cut(output, "Fatal Python error:")
+	if !found {
+		return ""
+	}
+	return before
 }
 
 func signalOf(err error) string {

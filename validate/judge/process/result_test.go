@@ -25,8 +25,12 @@ func TestEndings(t *testing.T) {
 			reports.OutcomeCrashed},
 		"a crash under ThreadSanitizer": {"==1==ERROR: ThreadSanitizer: SEGV on unknown address 0x1\n", "exit 66", "SEGV on unknown address", "",
 			reports.OutcomeCrashed},
-		"an exception that nothing catches": {"terminate called after throwing an instance of 'E'\n  what():  no identifier\nframe #0: f (/root/.cache/mpsforge/a.so)\n",
+		"an exception that nothing catches": {"terminate called after throwing an instance of 'E'\n  what():  no identifier\nframe #0: f (/mpsforge/a.so)\n",
 			"kill -ABRT $$", "died by signal aborted: what():  no identifier", "", reports.OutcomeCrashed},
+		"a crash of Python, after words": {"end_encoding of command buffer 8\nFatal Python error: Aborted\n\nStack:\n  File \"a.py\", line 3\n", "kill -ABRT $$",
+			"died by signal aborted: end_encoding of command buffer 8", "", reports.OutcomeCrashed},
+		"a crash of Python without words": {"Fatal Python error: Segmentation fault\n\n  File \"a.py\", line 3\n", "kill -SEGV $$",
+			"died by signal segmentation fault: File \"a.py\", line 3", "", reports.OutcomeCrashed},
 		"an unknown end": {"something\nlast words\n", "exit 9", "exit code 9: last words", "", reports.OutcomeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -128,8 +128,9 @@ class Memory(ParallelTest):
             self.skipTest("needs MPSFORGE_METAL_MAX_BUFFER_MB, which only a host build reads")
         limit, page = int(os.environ["MPSFORGE_METAL_MAX_BUFFER_MB"]) * MB, 1 << 14
         fits = torch.ones(limit // 4 - 16)
+        before = 0
         for iteration in range(self.settings.iterations):
-            before = self.emptied(0 if iteration == 0 else before)
+            before = self.emptied(before)
             with self.assertRaisesRegex(RuntimeError, "Invalid buffer size"):
                 torch.empty(limit // 4 + 1, device="mps")
             # Metal's buffers over the CPU's memory begin and end at pages
