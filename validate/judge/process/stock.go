@@ -1,6 +1,10 @@
 package process
 
-import "time"
+import (
+	"regexp"
+	"slices"
+	"time"
+)
 
 // Stock is what stock does in a scenario.
 type Stock string
@@ -18,3 +22,18 @@ const (
 	Patient   = 3 * time.Minute
 	Impatient = 20 * time.Second
 )
+
+// encodedAtOnce is how processes end in which several threads encode on one stream at once: crash signatures 2 to 7, a call on an encoder or
+// a command buffer that another thread has ended, an object that another thread has released.
+const encodedAtOnce = `\(signature [2-7] | of command buffer \d+ of queue \d+ by thread |message sent to deallocated instance|` +
+	`^died by signal segmentation fault`
+
+// Among reports whether the process ended in a way that regular expressions name, or as those do in which threads encode on one stream at
+// once. Stock's other ends show nothing.
+func (r Result) Among(ends []string) bool {
+	text := r.Problem
+	if r.Signature != "" {
+		text += " (signature " + r.Signature + ")"
+	}
+	return slices.ContainsFunc(append(slices.Clone(ends), encodedAtOnce), func(one string) bool { return regexp.MustCompile(one).MatchString(text) })
+}

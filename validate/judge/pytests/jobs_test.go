@@ -165,3 +165,36 @@ func TestPythonVerdicts(t *testing.T) {
 		})
 	}
 }
+
+// Stock that must fail shows something only if it fails by an end that the test names, or as threads do that encode at once.
+func TestWhatStockShows(t *testing.T) {
+	must := Test{Name: "copies", stock: process.StockFails, ends: []string{"^wrong values"}}
+	for name, c := range map[string]struct {
+		test Test
+		end  process.Result
+		want reports.Verdict
+		says string
+	}{
+		"encoded at once": {must, process.Result{Problem: "died by signal aborted: x", Signature: "6 encode-after-commit"}, reports.Passed, "the first: 4 threads"},
+		"a named end":     {must, process.Result{Problem: "wrong values: 1 of 2"}, reports.Passed, "the first: 4 threads"},
+		"another end":     {must, process.Result{Problem: "errors: 4, the first: ImportError"}, reports.Skipped, "in no way that the test names"},
+		"it lives":        {must, process.Result{}, reports.Skipped, "stock passed, so a pass"},
+		"it may fail":     {Test{Name: "copies", stock: process.StockMay}, process.Result{Problem: "errors: 4"}, reports.Passed, "the first: 4 threads"},
+		"it must live":    {Test{Name: "copies", stock: process.StockLives}, process.Result{Problem: "errors: 4"}, reports.Failed, "stock must pass here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Runner{Env: &stage.Env{}, Stage: &reports.Stage{}}
+			r.JudgeStock(c.test, []Job{{Test: c.test, Subject: &Subject{Name: "stock"}, Run: Run{Threads: 4}, End: c.end}})
+			if got := r.Stage.Checks[0]; got.Verdict != c.want || !strings.Contains(got.Detail, c.says) {
+				t.Errorf("%s: %s", got.Verdict, got.Detail)
+			}
+		})
+	}
+	for _, test := range Tests() {
+		for _, end := range test.ends {
+			if _, err := regexp.Compile(end); err != nil || test.stock != process.StockFails {
+				t.Errorf("%s: %s: %s, %v", test.Name, test.stock, end, err)
+			}
+		}
+	}
+}

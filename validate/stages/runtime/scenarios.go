@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -55,20 +54,9 @@ func ScenarioNames() []string {
 	return names
 }
 
-// encodedAtOnce is how processes end in which several threads encode on one stream at once: crash signatures 2 to 7, a call on an encoder or
-// a command buffer that another thread has ended, an object that another thread has released.
-const encodedAtOnce = `\(signature [2-7] | of command buffer \d+ of queue \d+ by thread |message sent to deallocated instance|` +
-	`^died by signal segmentation fault`
-
 // names reports whether stock's end is one that the row names. Another one shows nothing of what the scenario is about.
 func (s scenario) names(end process.Result) bool {
-	text := end.Problem
-	if end.Signature != "" {
-		text += " (signature " + end.Signature + ")"
-	}
-	return s.Stock == process.StockLives || end.Races > 0 || slices.ContainsFunc(append(slices.Clone(s.Ends), encodedAtOnce), func(one string) bool {
-		return regexp.MustCompile(one).MatchString(text)
-	})
+	return s.Stock == process.StockLives || end.Races > 0 || end.Among(s.Ends)
 }
 
 // EachScenario calls see with each scenario of the table, and what stock sources do in it.
