@@ -56,16 +56,9 @@ func (a Ablation) Write(w io.Writer) error { return writeJSON(w, AblationFile, a
 
 // ReadAblation reads what a baseline's folder holds. Without the file there is nothing, and the error wraps fs.ErrNotExist.
 func ReadAblation(fsys fs.FS, baseline string) (Ablation, error) {
-	dir, err := baselineDir(fsys, baseline)
-	if err != nil {
-		return Ablation{}, err
-	}
 	var a Ablation
-	if err := readJSON(dir, AblationFile, &a); err != nil {
+	if err := readRecord(fsys, baseline, AblationFile, &a, &a.Schema); err != nil {
 		return Ablation{}, err
-	}
-	if a.Schema != 1 {
-		return Ablation{}, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", AblationFile, a.Schema)
 	}
 	for _, p := range a.Patches {
 		if !slices.Contains([]string{runPassed, runFailed, runSkipped}, p.Verdict) {
@@ -99,6 +92,28 @@ type AblationResult struct {
 // Errors are the findings that say that the file cannot be used.
 func (r *AblationResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 
+// readRecord reads what a command has recorded in a baseline's folder. Without the file the error wraps fs.ErrNotExist.
+func readRecord(fsys fs.FS, baseline, name string, to any, schema *int) error {
+	dir, err := baselineDir(fsys, baseline)
+	if err != nil {
+		return err
+	}
+	if err := readJSON(dir, name, to); err != nil {
+		return err
+	}
+	if *schema != 1 {
+		return fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", name, *schema)
+	}
+	return nil
+}
+
+// addFindings gives what adds findings about a recorded file.
+func addFindings(to *[]LintFinding, baseline, name, rule string) func(severity Severity, do, message string) {
+	return func(severity Severity, do, message string) {
+		*to = append(*to, LintFinding{File: baseline + "/" + name, Rule: rule, Severity: severity, Message: message, Do: do})
+	}
+}
+
 // comparedWith gives the series that a recorded file, which was read with that error, is compared with; nil where there is no file, or
 // none that can be used, which is a finding.
 func comparedWith(fsys fs.FS, baseline string, read error, add func(severity Severity, do, message string)) (*Series, error) {
@@ -117,10 +132,7 @@ func comparedWith(fsys fs.FS, baseline string, read error, add func(severity Sev
 // LintAblation compares the recorded table of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 	result := &AblationResult{Baseline: baseline, Patches: []AblatedPatch{}, Findings: []LintFinding{}}
-	add := func(severity Severity, do, message string) {
-		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + AblationFile, Rule: RuleAblation, Severity: severity,
-			Message: message, Do: do})
-	}
+	add := addFindings(&result.Findings, baseline, AblationFile, RuleAblation)
 	table, err := ReadAblation(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, add)
 	if err != nil {

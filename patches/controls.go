@@ -68,18 +68,9 @@ func (c Controls) Write(w io.Writer) error { return writeJSON(w, ControlsFile, c
 
 // ReadControls reads what a baseline's folder holds. Without the file the error wraps fs.ErrNotExist.
 func ReadControls(fsys fs.FS, baseline string) (Controls, error) {
-	dir, err := baselineDir(fsys, baseline)
-	if err != nil {
-		return Controls{}, err
-	}
 	var all Controls
-	if err := readJSON(dir, ControlsFile, &all); err != nil {
-		return Controls{}, err
-	}
-	if all.Schema != 1 {
-		return Controls{}, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", ControlsFile, all.Schema)
-	}
-	return all, nil
+	err := readRecord(fsys, baseline, ControlsFile, &all, &all.Schema)
+	return all, err
 }
 
 // Plant gives the series with the fault as one patch more. read gives a file's content with the whole series applied.
@@ -148,10 +139,7 @@ func (r *ControlsResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 // LintControls compares the recorded controls of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintControls(fsys fs.FS, baseline string) (*ControlsResult, error) {
 	result := &ControlsResult{Baseline: baseline, Controls: Controls{Controls: []Control{}}, Findings: []LintFinding{}}
-	add := func(severity Severity, do, message string) {
-		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + ControlsFile, Rule: RuleControls, Severity: severity,
-			Message: message, Do: do})
-	}
+	add := addFindings(&result.Findings, baseline, ControlsFile, RuleControls)
 	table, err := ReadControls(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, add)
 	if err != nil {

@@ -77,18 +77,9 @@ func (m Mutants) Write(w io.Writer) error { return writeJSON(w, MutantsFile, m) 
 
 // ReadMutants reads what a baseline's folder holds. Without the file the error wraps fs.ErrNotExist.
 func ReadMutants(fsys fs.FS, baseline string) (Mutants, error) {
-	dir, err := baselineDir(fsys, baseline)
-	if err != nil {
-		return Mutants{}, err
-	}
 	var m Mutants
-	if err := readJSON(dir, MutantsFile, &m); err != nil {
-		return Mutants{}, err
-	}
-	if m.Schema != 1 {
-		return Mutants{}, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", MutantsFile, m.Schema)
-	}
-	return m, nil
+	err := readRecord(fsys, baseline, MutantsFile, &m, &m.Schema)
+	return m, err
 }
 
 // ErrMutants is returned, wrapped, for mutants that cannot be drawn, planted or judged.
@@ -412,10 +403,7 @@ func (r *MutantsResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 // LintMutants compares the recorded mutants of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
 	result := &MutantsResult{Baseline: baseline, Mutants: Mutants{Mutants: []Mutant{}}, Findings: []LintFinding{}}
-	add := func(severity Severity, do, message string) {
-		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + MutantsFile, Rule: RuleMutants, Severity: severity,
-			Message: message, Do: do})
-	}
+	add := addFindings(&result.Findings, baseline, MutantsFile, RuleMutants)
 	table, err := ReadMutants(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, add)
 	if err != nil {

@@ -157,9 +157,7 @@ func (r *RunsResult) Summary() string {
 // of the default baseline, and of each other one whose folder has the file. An error means that there was nothing to compare.
 func LintRuns(fsys fs.FS, baseline string, stages []string) (*RunsResult, error) {
 	result := &RunsResult{Baseline: baseline, Asked: true, Stages: []StageState{}, Findings: []LintFinding{}}
-	add := func(severity Severity, do, message string) {
-		result.Findings = append(result.Findings, LintFinding{File: baseline + "/" + RunsFile, Rule: RuleRuns, Severity: severity, Message: message, Do: do})
-	}
+	add := addFindings(&result.Findings, baseline, RunsFile, RuleRuns)
 	runs, err := ReadRuns(fsys, baseline)
 	switch {
 	case errors.Is(err, ErrUnknownBaseline):
