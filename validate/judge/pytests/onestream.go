@@ -33,7 +33,6 @@ func oneStreamTests() []Test {
 		streams("earlier-events", "events of other threads after a wait of one", "python-streams", 4, 5, 2),
 		streams("current-stream", "the current stream before and after a thread's first operator", "python-streams", 4, 10, 3),
 		with(streams("asks-again", "a thread that found no stream gets the first that is free", "thread-leases", 1, 5, 2), poolOf("2", "share")...),
-		streams("backward-on-cpu", "a backward pass on the CPU leases no stream", "python-streams", 4, 5, 2),
 		streams("interrupted-stream", "Ctrl-C as a stream context begins, runs and ends", "python-streams", 1, 2000, 500),
 		streams("unknown-streams", "streams that do not exist, and a forked child", "python-streams", 1, 3, 1),
 		streams("forked-inside", "a fork inside of an operator, while its tensor is used", "python-streams", 1, 3, 1),

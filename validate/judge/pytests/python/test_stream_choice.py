@@ -246,22 +246,6 @@ class StreamChoice(ParallelTest):
             self.assertEqual(live(), 0, "leases at the end")
             self.counts.add(expected=1, operations=1)
 
-    def test_backward_on_cpu(self):
-        """A backward pass on the CPU leases no stream for its thread."""
-        self.need(torch.mps, "stream_pool_stats")
-        torch.ones(1, device="mps").item()
-        before = torch.mps.stream_pool_stats()["leases"]
-
-        def work(i: int) -> None:
-            for iteration in range(self.settings.iterations):
-                x = torch.full((4,), float(i), requires_grad=True)
-                (x * x).sum().backward()
-                self.compare(x.grad, torch.full((4,), 2.0 * i), f"thread {i}, iteration {iteration}")
-                self.done()
-
-        self.together(work)
-        self.assertEqual(torch.mps.stream_pool_stats()["leases"], before, "streams leased")
-
     def test_interrupted_stream(self):
         """Where a signal handler raises, as Ctrl-C does, as a stream context begins, runs and ends, no stream stays selected."""
         self.need(torch.mps, "Stream", "stream")
