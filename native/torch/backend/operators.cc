@@ -42,11 +42,20 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
   return {input_gradient, weight_gradient, bias_gradient};
 }
 
+// A boolean mask says which scores stay, one of numbers is added to them. ATen makes the second of the first with
+// at::where, which asks a DispatchStub.
+std::optional<at::Tensor> added_mask(const std::optional<at::Tensor>& mask, const at::Tensor& query) {
+  if (!mask.has_value() || mask->scalar_type() != at::kBool) return mask;
+  return at::zeros(mask->sizes(), query.options())
+      .masked_fill(mask->logical_not(), -std::numeric_limits<double>::infinity());
+}
+
 // The branch in ATen/native/transformers/attention.cpp. Before it, the operator asks a DispatchStub about the device,
 // which a libtorch without MPS does not know.
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
-                     bool grouped) {
+                     const std::optional<at::Tensor>& given_mask, double dropout, bool causal,
+                     std::optional<double> scale, bool grouped) {
+  const std::optional<at::Tensor> mask = added_mask(given_mask, query);
   const bool gradients =
       at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad() ||
                                      (mask.has_value() && mask->requires_grad()));

@@ -344,6 +344,13 @@ OPERATION(op_attention) {
     compare(
         run, chance, "scaled_dot_product_attention", inputs,
         [&](Inputs in) { return at::scaled_dot_product_attention(in[0], in[1], in[2], {}, 0.0, causal); }, false);
+    const at::Tensor mask = at::logical_or(chance.values({n, m}) > 0, at::arange(m) == 0);  // in each row one at least
+    compare(
+        run, chance, "scaled_dot_product_attention, a boolean mask", inputs,
+        [&](Inputs in) {
+          return at::scaled_dot_product_attention(in[0], in[1], in[2], mask.to(in[0].device()), 0.0, false);
+        },
+        false);
     const at::Tensor expected = at::scaled_dot_product_attention(inputs[0], inputs[1], inputs[2], {}, 0.0, causal);
     run.expect_close("the kernel for mps",
                      std::get<0>(at::_scaled_dot_product_attention_math_for_mps(
