@@ -79,7 +79,8 @@ func TestLintControls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text bytes.Buffer
-			controls := Controls{Schema: 1, Tag: c.tag, Controls: []Control{{Name: "c", Path: "a.h", By: c.by, Checks: []string{"runtime/items"}, Seen: c.seen}}}
+			controls := Controls{Schema: 1, Tag: c.tag, Controls: []Control{{Name: "c", Path: "a.h", By: c.by,
+				Checks: []string{"runtime/items"}, Seen: c.seen}}}
 			if err := controls.Write(&text); err != nil {
 				t.Fatal(err)
 			}

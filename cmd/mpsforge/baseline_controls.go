@@ -19,7 +19,7 @@ import (
 
 func baselineControls(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "baseline", name: "controls", usage: "show of each check how it is known that it can fail", ui: workUI, logs: true,
+		parent: "baseline", name: "controls", usage: "show what makes each check fail", ui: workUI, logs: true,
 		about: `A check that passes shows something only if it can fail. For each scenario of the stage runtime and each test of the stage python this
 shows what makes it fail: stock sources, a patch that is left out, a mutant, or a control: a fault that was chosen for it. The controls are
 in controls.json beside the series. People write there what to plant and which checks must fail with it.

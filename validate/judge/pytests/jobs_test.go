@@ -175,7 +175,7 @@ func TestWhatStockShows(t *testing.T) {
 		want reports.Verdict
 		says string
 	}{
-		"encoded at once": {must, process.Result{Problem: "died by signal aborted: x", Signature: "6 encode-after-commit"}, reports.Passed, "the first: 4 threads"},
+		"encoded at once": {must, process.Result{Problem: "died by signal aborted: x", Signature: "6 encode-after-commit"}, reports.Passed, "the first: 4"},
 		"a named end":     {must, process.Result{Problem: "wrong values: 1 of 2"}, reports.Passed, "the first: 4 threads"},
 		"another end":     {must, process.Result{Problem: "errors: 4, the first: ImportError"}, reports.Skipped, "in no way that the test names"},
 		"it lives":        {must, process.Result{}, reports.Skipped, "stock passed, so a pass"},

@@ -54,7 +54,7 @@ func TestWhichEndsOfStockCount(t *testing.T) {
 		"named by its text":              {process.Result{Problem: "hung: not done after 20s"}, true},
 		"named by its signature":         {process.Result{Problem: "died by signal aborted: x", Signature: "16 dispatch-sync-own-queue"}, true},
 		"encoded at once, a signature":   {process.Result{Problem: "died by signal aborted: x", Signature: "6 encode-after-commit"}, true},
-		"encoded at once, the engine":    {process.Result{Problem: "died by signal aborted: set_kernel of command buffer 8 of queue 2 by thread worker 3, after x"}, true},
+		"encoded at once, the engine":    {process.Result{Problem: "died by signal aborted: set_kernel of command buffer 8 of queue 2 by thread w"}, true},
 		"encoded at once, a lost object": {process.Result{Problem: "died by signal aborted: -[E e]: message sent to deallocated instance 0x7f"}, true},
 		"races":                          {process.Result{Problem: "data races by ThreadSanitizer: 1", Races: 1, OnlyRaces: true}, true},
 		"another signature":              {process.Result{Problem: "died by signal aborted: x", Signature: "10 matrix-multiplication-encoded-twice"}, false},
