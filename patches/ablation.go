@@ -115,8 +115,8 @@ func addFindings(to *[]LintFinding, baseline, name, rule string) func(severity S
 }
 
 // comparedWith gives the series that a recorded file, which was read with that error, is compared with; nil where there is no file, or
-// none that can be used, which is a finding.
-func comparedWith(fsys fs.FS, baseline string, read error, add func(severity Severity, do, message string)) (*Series, error) {
+// none that can be used, which is a finding. So is a tag of another baseline: what the file holds is called what, and do corrects it.
+func comparedWith(fsys fs.FS, baseline string, read error, tag, what, do string, add func(severity Severity, do, message string)) (*Series, error) {
 	switch {
 	case errors.Is(read, ErrUnknownBaseline):
 		return nil, read
@@ -126,7 +126,11 @@ func comparedWith(fsys fs.FS, baseline string, read error, add func(severity Sev
 		add(SeverityError, "", read.Error())
 		return nil, nil
 	}
-	return Load(fsys, baseline)
+	series, err := Load(fsys, baseline)
+	if err == nil && tag != series.Baseline.Tag {
+		add(SeverityError, do, fmt.Sprintf("the %s of tag %q, the baseline is %q", what, tag, series.Baseline.Tag))
+	}
+	return series, err
 }
 
 // LintAblation compares the recorded table of a baseline with its series as it is now. A baseline without the file is asked for none.
@@ -134,15 +138,12 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 	result := &AblationResult{Baseline: baseline, Patches: []AblatedPatch{}, Findings: []LintFinding{}}
 	add := addFindings(&result.Findings, baseline, AblationFile, RuleAblation)
 	table, err := ReadAblation(fsys, baseline)
-	series, err := comparedWith(fsys, baseline, err, add)
+	series, err := comparedWith(fsys, baseline, err, table.Tag, "table is", recordAblation, add)
 	if err != nil {
 		return nil, err
 	}
 	if series == nil {
 		return result, nil
-	}
-	if table.Tag != series.Baseline.Tag {
-		add(SeverityError, recordAblation, fmt.Sprintf("the table is of tag %q, the baseline is %q", table.Tag, series.Baseline.Tag))
 	}
 	result.Patches = append(result.Patches, table.Patches...)
 	states := map[string][]string{}

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"mpsforge/internal/suggest"
 )
 
 // ControlsFile holds the controls of a baseline's checks, in the baseline's folder.
@@ -94,27 +92,21 @@ func (c Control) Plant(series *Series, read func(path string) ([]byte, error)) (
 	if at == 0 {
 		return nil, fmt.Errorf("%w: %s: %s has no such lines as old; write those that it has now", ErrControls, c.Name, c.Path)
 	}
-	return planted(series, c.Name, "a control", c.Path, lines, at, c.Old, c.New)
+	faulty, err := planted(series, c.Name, "a control", c.Path, lines, at, c.Old, c.New)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrControls, c.Name, err)
+	}
+	return faulty, nil
 }
 
 // Names are the names of those controls of which a condition holds.
-func (c Controls) Names(of func(Control) bool) (names []string) {
-	for _, one := range c.Controls {
-		if of(one) {
-			names = append(names, one.Name)
-		}
-	}
-	return names
-}
+func (c Controls) Names(of func(Control) bool) []string { return namesOf(c.Controls, controlName, of) }
+
+func controlName(c Control) string { return c.Name }
 
 // Control gives the one of a name.
 func (c Controls) Control(name string) (*Control, error) {
-	all := c.Names(func(Control) bool { return true })
-	at := slices.Index(all, name)
-	if at < 0 {
-		return nil, fmt.Errorf("%w: there is no %q%s", ErrControls, name, suggest.Names(name, all))
-	}
-	return &c.Controls[at], nil
+	return named(c.Controls, controlName, name, ErrControls)
 }
 
 // SeenToFail reports whether the fault was seen to make the check fail as it must.
@@ -141,15 +133,12 @@ func LintControls(fsys fs.FS, baseline string) (*ControlsResult, error) {
 	result := &ControlsResult{Baseline: baseline, Controls: Controls{Controls: []Control{}}, Findings: []LintFinding{}}
 	add := addFindings(&result.Findings, baseline, ControlsFile, RuleControls)
 	table, err := ReadControls(fsys, baseline)
-	series, err := comparedWith(fsys, baseline, err, add)
+	series, err := comparedWith(fsys, baseline, err, table.Tag, "controls are", "write the baseline's tag", add)
 	if err != nil {
 		return nil, err
 	}
 	if series == nil {
 		return result, nil
-	}
-	if table.Tag != series.Baseline.Tag {
-		add(SeverityError, "write the baseline's tag", fmt.Sprintf("the controls are of tag %q, the baseline is %q", table.Tag, series.Baseline.Tag))
 	}
 	result.Controls = table
 	command := "mpsforge baseline controls --baseline " + baseline + " --patches DIR --judge "

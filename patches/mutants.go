@@ -361,7 +361,11 @@ func (m Mutant) Plant(series *Series, read func(path string) ([]byte, error)) (*
 	if m.Line > len(lines) || strings.TrimSuffix(lines[m.Line-1], "\n") != m.Old {
 		return nil, fmt.Errorf("%w: %s: line %d of %s is not what was drawn; draw the mutants of the series as it is", ErrMutants, m.Name, m.Line, m.Path)
 	}
-	return planted(series, m.Name, m.Kind, m.Path, lines, m.Line, []string{m.Old}, []string{m.New})
+	faulty, err := planted(series, m.Name, m.Kind, m.Path, lines, m.Line, []string{m.Old}, []string{m.New})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrMutants, m.Name, err)
+	}
+	return faulty, nil
 }
 
 // planted gives the series with one patch more, which changes the lines of a file from the given one on (from 1).
@@ -381,7 +385,7 @@ func planted(series *Series, name, kind, path string, lines []string, line int, 
 	write(" ", lines[line-1+len(old):last])
 	patch, err := ParseDiff(name, diff.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrMutants, name, err)
+		return nil, err
 	}
 	patch.Header = NewHeader("mpsforge", "mpsforge@example.org", time.Unix(0, 0).UTC(), name+": "+kind)
 	faulty := *series
@@ -405,15 +409,12 @@ func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
 	result := &MutantsResult{Baseline: baseline, Mutants: Mutants{Mutants: []Mutant{}}, Findings: []LintFinding{}}
 	add := addFindings(&result.Findings, baseline, MutantsFile, RuleMutants)
 	table, err := ReadMutants(fsys, baseline)
-	series, err := comparedWith(fsys, baseline, err, add)
+	series, err := comparedWith(fsys, baseline, err, table.Tag, "mutants are", recordMutants, add)
 	if err != nil {
 		return nil, err
 	}
 	if series == nil {
 		return result, nil
-	}
-	if table.Tag != series.Baseline.Tag {
-		add(SeverityError, recordMutants, fmt.Sprintf("the mutants are of tag %q, the baseline is %q", table.Tag, series.Baseline.Tag))
 	}
 	result.Mutants = table
 	command := "mpsforge baseline mutants --baseline " + baseline + " --patches DIR"
@@ -433,23 +434,33 @@ func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
 }
 
 // Names are the names of those mutants of which a condition holds.
-func (m Mutants) Names(of func(Mutant) bool) (names []string) {
-	for _, one := range m.Mutants {
+func (m Mutants) Names(of func(Mutant) bool) []string { return namesOf(m.Mutants, mutantName, of) }
+
+func mutantName(m Mutant) string { return m.Name }
+
+// Mutant gives the one of a name.
+func (m Mutants) Mutant(name string) (*Mutant, error) {
+	return named(m.Mutants, mutantName, name, ErrMutants)
+}
+
+// namesOf are the names of those of which a condition holds.
+func namesOf[T any](all []T, name func(T) string, of func(T) bool) (names []string) {
+	for _, one := range all {
 		if of(one) {
-			names = append(names, one.Name)
+			names = append(names, name(one))
 		}
 	}
 	return names
 }
 
-// Mutant gives the one of a name.
-func (m Mutants) Mutant(name string) (*Mutant, error) {
-	all := m.Names(func(Mutant) bool { return true })
-	at := slices.Index(all, name)
+// named gives the one of a name. Where there is none, the error wraps kind.
+func named[T any](all []T, name func(T) string, wanted string, kind error) (*T, error) {
+	names := namesOf(all, name, func(T) bool { return true })
+	at := slices.Index(names, wanted)
 	if at < 0 {
-		return nil, fmt.Errorf("%w: there is no %q%s", ErrMutants, name, suggest.Names(name, all))
+		return nil, fmt.Errorf("%w: there is no %q%s", kind, wanted, suggest.Names(wanted, names))
 	}
-	return &m.Mutants[at], nil
+	return &all[at], nil
 }
 
 // Same reports whether two mutants are the same fault, whatever their names.

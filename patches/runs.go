@@ -70,16 +70,9 @@ func (r Runs) Write(w io.Writer) error { return writeJSON(w, RunsFile, r) }
 
 // ReadRuns reads the runs that a baseline's folder holds. Without the file they are none, and the error wraps fs.ErrNotExist.
 func ReadRuns(fsys fs.FS, baseline string) (Runs, error) {
-	dir, err := baselineDir(fsys, baseline)
-	if err != nil {
-		return Runs{}, err
-	}
 	var r Runs
-	if err := readJSON(dir, RunsFile, &r); err != nil {
+	if err := readRecord(fsys, baseline, RunsFile, &r, &r.Schema); err != nil {
 		return Runs{}, err
-	}
-	if r.Schema != 1 {
-		return Runs{}, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", RunsFile, r.Schema)
 	}
 	for _, run := range r.Runs {
 		if _, known := r.Trees[run.Tree]; !known {

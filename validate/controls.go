@@ -68,7 +68,7 @@ func JudgeControl(ctx context.Context, options Options, c patches.Control, sink 
 		return nil, err
 	}
 	err := withFault(ctx, options, c.Name, c.Plant, sink, func(options Options) error {
-		report, err := Run(ctx, options, events.OrDiscard(sink))
+		report, err := Run(ctx, options, sink)
 		if err != nil {
 			return err
 		}

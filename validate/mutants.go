@@ -29,7 +29,7 @@ func JudgeMutant(ctx context.Context, options Options, m patches.Mutant, sink ev
 	err = withFault(ctx, options, m.Name, m.Plant, sink, func(options Options) error {
 		for _, pass := range mutantPasses(whole, m) {
 			pass(&options)
-			report, err := Run(ctx, options, events.OrDiscard(sink))
+			report, err := Run(ctx, options, sink)
 			if err != nil {
 				return err
 			}
