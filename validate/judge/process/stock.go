@@ -28,12 +28,22 @@ const (
 const encodedAtOnce = `\(signature [2-7] | of command buffer \d+ of queue \d+ by thread |message sent to deallocated instance|` +
 	`^died by signal segmentation fault`
 
-// Among reports whether the process ended in a way that regular expressions name, or as those do in which threads encode on one stream at
-// once. Stock's other ends show nothing.
+// HeapCorrupted is a name for the ends of processes that glibc ends as the heap is damaged.
+const HeapCorrupted = "heap corrupted"
+
+const heapCorrupted = `^died by signal aborted: (malloc|free|realloc|corrupted|double free|munmap_chunk|tcache)`
+
+// Among reports whether the process ended in a way that regular expressions or HeapCorrupted name, or as those do in which threads encode on
+// one stream at once. Stock's other ends show nothing.
 func (r Result) Among(ends []string) bool {
 	text := r.Problem
 	if r.Signature != "" {
 		text += " (signature " + r.Signature + ")"
 	}
-	return slices.ContainsFunc(append(slices.Clone(ends), encodedAtOnce), func(one string) bool { return regexp.MustCompile(one).MatchString(text) })
+	return slices.ContainsFunc(append(slices.Clone(ends), encodedAtOnce), func(one string) bool {
+		if one == HeapCorrupted {
+			one = heapCorrupted
+		}
+		return regexp.MustCompile(one).MatchString(text)
+	})
 }

@@ -19,7 +19,7 @@ type Test struct {
 	// patches are those without which it must fail or cannot run; while the series lacks one, the test waits.
 	patches []string
 	stock   process.Stock // what an unpatched torch does with several threads
-	// ends are regular expressions for how an unpatched torch fails that must, beside the ends of threads that encode on one stream at once.
+	// ends say how an unpatched torch fails that must, as process.Result.Among has it.
 	ends []string
 	// threads at once, in the long and in the short form; processes for section processes.
 	threads, quick []int
@@ -146,10 +146,10 @@ func Tests() []Test {
 			stock: process.StockMay, threads: []int{4}, quick: []int{4}, iterations: 1, quickIterations: 1, extension: true},
 		{Name: "copies", About: "copies between CPU and MPS: views, other types, sources that are freed", Section: memorySection,
 			patches: []string{"cpu-copies"}, stock: process.StockFails, threads: []int{1, 4, 8}, quick: []int{4}, iterations: 20, quickIterations: 5,
-			ends: []string{"^wrong values", "^died by signal aborted: (malloc|free|realloc|corrupted|double free|munmap_chunk|tcache)"}},
+			ends: []string{"^wrong values", process.HeapCorrupted}},
 		{Name: "dropped-copies", About: "non-blocking copies to the CPU whose destinations are dropped", Section: memorySection,
 			patches: []string{"cpu-copies"}, stock: process.StockFails, threads: []int{1, 4, 8}, quick: []int{4}, iterations: 20, quickIterations: 5,
-			ends: []string{"^wrong values", "^died by signal aborted: (malloc|free|realloc|corrupted|double free|munmap_chunk|tcache)"}},
+			ends: []string{"^wrong values", process.HeapCorrupted}},
 		{Name: "finalizers", About: "finalizers that PyTorch runs within operators, and that wait for threads", Section: memorySection,
 			patches: []string{"hand-over", "cpu-copies"}, stock: process.StockLives, threads: []int{1}, quick: []int{1}, iterations: 1, quickIterations: 1},
 		{Name: "sanitizer-raises", About: "memory that nothing orders, with PYTORCH_MPS_SANITIZE=error", Section: memorySection,

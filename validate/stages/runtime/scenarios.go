@@ -26,7 +26,7 @@ type scenario struct {
 	Patches []string `json:"patches"`
 	// Stock says what unpatched sources do.
 	Stock process.Stock `json:"stock"`
-	// Ends are regular expressions for how stock fails, beside the ends of threads that encode on one stream at once.
+	// Ends say how stock fails, as process.Result.Among has it, beside the ends of threads that encode on one stream at once.
 	Ends []string `json:"ends"`
 	// Least is the fewest threads at which stock is expected to fail.
 	Least int `json:"least"`

@@ -59,11 +59,15 @@ func TestWhichEndsOfStockCount(t *testing.T) {
 		"races":                          {process.Result{Problem: "data races by ThreadSanitizer: 1", Races: 1, OnlyRaces: true}, true},
 		"another signature":              {process.Result{Problem: "died by signal aborted: x", Signature: "10 matrix-multiplication-encoded-twice"}, false},
 		"another text":                   {process.Result{Problem: "wrong values: 1 of 2, the first: mm: off by up to 3"}, false},
-		"another abort":                  {process.Result{Problem: "died by signal aborted: free(): invalid pointer"}, false},
+		"a damaged heap, unnamed":        {process.Result{Problem: "died by signal aborted: free(): invalid pointer"}, false},
 	} {
 		if got := row.names(c.end); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+	damaged := process.Result{Problem: "died by signal aborted: free(): invalid pointer"}
+	if !(scenario{Ends: []string{process.HeapCorrupted}}).names(damaged) {
+		t.Error("a damaged heap that the row names does not count")
 	}
 	for _, s := range scenarios() {
 		for _, end := range s.Ends {
