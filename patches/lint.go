@@ -37,6 +37,7 @@ const (
 	RuleRuns       = "runs"       // every stage was run on the series as it is (LintRuns)
 	RuleAblation   = "ablation"   // something notices when a patch of the series as it is is left out (LintAblation)
 	RuleControls   = "controls"   // the checks that a control names were seen to fail with it (LintControls)
+	RuleCoverage   = "coverage"   // nearly all lines of the series as it is have run (LintCoverage)
 	RuleMutants    = "mutants"    // faults planted into the series' lines were judged, and those that survived explained (LintMutants)
 )
 

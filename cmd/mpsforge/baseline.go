@@ -27,7 +27,7 @@ func baselineCommand(std streams) *cli.Command {
   baseline=$(mpsforge baseline choose)`,
 		Action: showGroup,
 		Subcommands: []*cli.Command{baselineShow(std), baselineRecord(std), baselineCompare(std), baselineRuns(std), baselineAblation(std),
-			baselineMutants(std), baselineControls(std), baselineChoose(std)},
+			baselineMutants(std), baselineControls(std), baselineCoverage(std), baselineChoose(std)},
 	}
 }
 

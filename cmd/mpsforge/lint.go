@@ -67,7 +67,8 @@ were not run on the series as it is, and of patches that nothing notices when th
 					}
 					if one.Runs != nil {
 						printRunFindings(w, one.Runs)
-						printFindings(w, slices.Concat(one.Ablation.Findings, one.Mutants.Findings, one.Controls.Findings), c.Bool("notes"))
+						printFindings(w, slices.Concat(one.Ablation.Findings, one.Mutants.Findings, one.Controls.Findings,
+							one.Coverage.Findings), c.Bool("notes"))
 					}
 				}
 			}}
@@ -106,7 +107,11 @@ func lintBaseline(files fs.FS, name string, compare bool) (one lintFound, bad in
 	if one.Controls, err = patches.LintControls(files, name); err != nil {
 		return one, 0, err
 	}
-	return one, len(one.Runs.Errors()) + len(one.Ablation.Errors()) + len(one.Mutants.Errors()) + len(one.Controls.Errors()), nil
+	if one.Coverage, err = patches.LintCoverage(files, name); err != nil {
+		return one, 0, err
+	}
+	errors := [][]patches.LintFinding{one.Runs.Errors(), one.Ablation.Errors(), one.Mutants.Errors(), one.Controls.Errors(), one.Coverage.Errors()}
+	return one, len(slices.Concat(errors...)), nil
 }
 
 // lintFound is what lint found about one baseline.
@@ -117,6 +122,7 @@ type lintFound struct {
 	Ablation   *patches.AblationResult `json:"ablation,omitempty"`
 	Mutants    *patches.MutantsResult  `json:"mutants,omitempty"`
 	Controls   *patches.ControlsResult `json:"controls,omitempty"`
+	Coverage   *patches.CoverageResult `json:"coverage,omitempty"`
 }
 
 func printFindings(w io.Writer, all []patches.LintFinding, notes bool) {

@@ -374,7 +374,10 @@ func (c call) verified(ctx context.Context, options *validate.Options) (closeChe
 	if err != nil {
 		return closeCheckout, err
 	}
-	options.Lint, err = patches.Lint(files, options.Series.Baseline.Name, validate.ScenarioNames())
+	if options.Lint, err = patches.Lint(files, options.Series.Baseline.Name, validate.ScenarioNames()); err != nil {
+		return closeCheckout, err
+	}
+	options.Coverage, err = patches.LintCoverage(files, options.Series.Baseline.Name)
 	return closeCheckout, err
 }
 

@@ -8,6 +8,8 @@ const (
 	Plain   Flavour = "plain"
 	Thread  Flavour = "tsan"
 	Address Flavour = "asan"
+	// Coverage counts how often each line of PyTorch's sources ran. It is built for that alone and is not among Flavours.
+	Coverage Flavour = "coverage"
 )
 
 // Flavours lists the flavours.

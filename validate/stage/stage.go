@@ -48,6 +48,8 @@ const (
 type Options struct {
 	Series *patches.Series
 	Lint   *patches.LintResult
+	// Coverage is which lines of the series have run, as recorded; nil if nobody looked.
+	Coverage *patches.CoverageResult
 	// Checkout is nil when there is none; NoCheckout then says why.
 	Checkout   *fork.Checkout
 	NoCheckout string
@@ -82,6 +84,8 @@ type HostOptions struct {
 	Flavours []builds.Flavour
 	// NoStock leaves out stock sources: what they do was seen before.
 	NoStock bool
+	// Counted, unless nil, has builds of the whole series that would be plain count which lines run, and is given each as it is made.
+	Counted func(*host.Build) error
 }
 
 // PythonOptions are of the stages python and bench.

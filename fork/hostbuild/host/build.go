@@ -45,6 +45,7 @@ type flags struct {
 // units are the sources by the library or program that they go into.
 type units struct {
 	metal, backend, registration, evaluator, python, drivers, tests []unit
+	counting                                                        []unit // with builds.Coverage, in each library that has counters
 }
 
 func (h *builder) build(ctx context.Context, sink events.Sink) (*Build, error) {
@@ -171,7 +172,7 @@ func (b *building) list(ctx context.Context) error {
 		return err
 	}
 	for _, path := range b.built.Compiled {
-		u := unit{dir: b.Checkout, path: path, flags: b.flags.torch, prefix: prefixes[0], object: filepath.Join(b.objects, path+".o")}
+		u := unit{dir: b.Checkout, path: path, flags: b.counted(b.flags.torch), prefix: prefixes[0], object: filepath.Join(b.objects, path+".o")}
 		b.units.backend = append(b.units.backend, u)
 	}
 	err = eachSource(b.Glue, func(path string) { b.listGlue(path, prefixes[1], prefixes[2], prefixes[len(prefixes)-1]) })
@@ -189,6 +190,9 @@ func (b *building) list(ctx context.Context) error {
 		unit{dir: b.objects, path: "stamp.cc", flags: commonFlags, object: filepath.Join(b.objects, "stamp.o")})
 	if !b.Tests {
 		b.units.tests = nil
+	}
+	if b.Flavour == builds.Coverage {
+		return b.listCounting()
 	}
 	return nil
 }
@@ -270,7 +274,7 @@ func (b *building) compile(ctx context.Context) error {
 		b.built.NoPython = "this build has only what the first scenario needs"
 	}
 	if b.built.NoPython == "" {
-		b.units.python = b.pythonUnits(b.python, b.glue, b.objects, b.flags.headers, b.flags.series)
+		b.units.python = append(b.pythonUnits(b.python, b.glue, b.objects, b.flags.headers, b.flags.series), b.units.counting...)
 	}
 	// The largest first: it takes as long as many others together.
 	u := b.units
@@ -310,7 +314,11 @@ func (b *building) link(ctx context.Context) error {
 	}
 	libraries = append(libraries, "-lmpsforge_evaluator")
 	backend := slices.Concat(b.units.backend, b.units.registration)
-	if err := library(built.Library, backend, wraps, libraries); err != nil {
+	var runtime []string
+	if b.Flavour == builds.Coverage {
+		runtime = coverageFlags[:1]
+	}
+	if err := library(built.Library, backend, wraps, libraries, runtime); err != nil {
 		return err
 	}
 	if err := b.compiler.link(ctx, built.Driver, objectsOf(b.units.drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
@@ -324,7 +332,7 @@ func (b *building) link(ctx context.Context) error {
 		}
 	}
 	if built.NoPython == "" {
-		built.Python, built.NoPython, err = b.linkPython(ctx, b.python, b.units.python, dir, b.glue, b.objects, libraries)
+		built.Python, built.NoPython, err = b.linkPython(ctx, b.python, b.units.python, dir, b.glue, b.objects, slices.Concat(libraries, runtime))
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 	"mpsforge/patches"
@@ -96,4 +97,20 @@ func PrecompileAtOnce(ctx context.Context, root *Root, cache, checkout, path str
 	}
 	_, err := c.precompile(ctx, headers)
 	return err
+}
+
+// MakeCounting makes a program of one source below dir, as PyTorch's sources are made with builds.Coverage.
+func MakeCounting(ctx context.Context, root *Root, cache, dir, source string) (*Build, error) {
+	b := building{builder: &builder{Options: Options{Flavour: builds.Coverage}}, built: &Build{Dir: dir, Library: filepath.Join(dir, "program")},
+		objects: dir}
+	b.compiler = compiler{root: root, cache: cache, flavour: builds.Coverage, sink: events.Discard}
+	if err := b.listCounting(); err != nil {
+		return nil, err
+	}
+	units := append(b.units.counting, unit{dir: dir, path: source, flags: b.counted(commonFlags), object: filepath.Join(dir, "program.o")})
+	if err := b.compiler.compile(ctx, units); err != nil {
+		return nil, err
+	}
+	flags := append(coverageFlags[:1:1], "-Wl,--disable-new-dtags", "-Wl,-rpath,"+root.libraries())
+	return b.built, b.compiler.link(ctx, b.built.Library, objectsOf(units), flags)
 }

@@ -93,7 +93,7 @@ func (h *builder) pythonUnits(p pythonOf, glue, objects string, include, series 
 	// Field programs are compiled with the headers that torch installs, which has none of the series.
 	seriesFlags := slices.Concat([]string{"-Iaten/src"}, fieldFlags, series)
 	return []unit{
-		{dir: h.Checkout, path: builds.PythonBindings, flags: flags, object: filepath.Join(objects, builds.PythonBindings+".o")},
+		{dir: h.Checkout, path: builds.PythonBindings, flags: h.counted(flags), object: filepath.Join(objects, builds.PythonBindings+".o")},
 		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
 		{dir: glue, path: "python/field.mm", flags: fieldFlags, object: filepath.Join(objects, "hostmps/python/field.mm.o")},
 		{dir: h.Checkout, path: filepath.Join(glue, "python/interop.mm"), flags: seriesFlags, object: filepath.Join(objects, "hostmps/python/interop.mm.o")},

@@ -53,7 +53,7 @@ type Root struct {
 func (r *Root) Dir() string { return r.dir }
 
 // Tool is the path of a script that starts a program of the root: clang, ld.lld, ld64, python3, ccache,
-// llvm-cxxfilt, llvm-link, llvm-nm, llvm-objdump or llvm-symbolizer.
+// llvm-cov, llvm-cxxfilt, llvm-link, llvm-nm, llvm-objdump, llvm-profdata or llvm-symbolizer.
 func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }
 
 func (r *Root) libraries() string { return filepath.Join(r.dir, "usr/lib", libraryTriplet()) }
@@ -270,10 +270,12 @@ func (r *Root) writeTools() error {
 		"clang":           r.start(filepath.Join(llvm, "bin/clang"), "") + clang,
 		"ld.lld":          r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor gnu",
 		"ld64":            r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor darwin",
+		"llvm-cov":        r.start(filepath.Join(llvm, "bin/llvm-cov"), ""),
 		"llvm-cxxfilt":    r.start(filepath.Join(llvm, "bin/llvm-cxxfilt"), ""),
 		"llvm-link":       r.start(filepath.Join(llvm, "bin/llvm-link"), ""),
 		"llvm-objdump":    r.start(filepath.Join(llvm, "bin/llvm-objdump"), ""),
 		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), ""),
+		"llvm-profdata":   r.start(filepath.Join(llvm, "bin/llvm-profdata"), ""),
 		"llvm-symbolizer": r.start(filepath.Join(llvm, "bin/llvm-symbolizer"), ""),
 		"ccache":          r.start(filepath.Join(r.dir, "usr/bin/ccache"), ""),
 		"python3":         python + r.start(filepath.Join(r.dir, "usr/bin/python3"), ""),

@@ -64,10 +64,15 @@ func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, 
 	return &Builder{Env: env, Root: root, Torch: torch}, nil
 }
 
+// Build builds sources in a flavour. With Counted, the whole series is built to count
+// instead of plainly.
 func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour builds.Flavour) (*host.Build, error) {
 	identity := builds.Stamp{Baseline: b.Env.Series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
 	if len(source.Patches) == len(b.Env.Series.Patches) {
 		identity.Series = b.Env.Series.Digest()
+		if b.Env.Host.Counted != nil && flavour == builds.Plain {
+			flavour = builds.Coverage
+		}
 	}
 	facts, err := b.Env.Series.HostFacts()
 	if err != nil {
@@ -85,7 +90,13 @@ func (b *Builder) Build(ctx context.Context, source *fork.Snapshot, flavour buil
 		}
 	}
 	name := fmt.Sprint(source.Tree, source.Patches, flavour, options.Extent, b.Overlay) // root and libtorch are those of the run
-	return b.Env.Built.Once(name, func() (*host.Build, error) { return host.Make(ctx, options, b.Env.Sink) })
+	return b.Env.Built.Once(name, func() (*host.Build, error) {
+		built, err := host.Make(ctx, options, b.Env.Sink)
+		if err == nil && flavour == builds.Coverage {
+			err = b.Env.Host.Counted(built)
+		}
+		return built, err
+	})
 }
 
 func (b *Builder) extent(source *fork.Snapshot, flavour builds.Flavour) host.Extent {
@@ -93,7 +104,7 @@ func (b *Builder) extent(source *fork.Snapshot, flavour builds.Flavour) host.Ext
 	switch {
 	case b.First:
 		return host.First
-	case (partial || flavour != builds.Plain) && !b.AllSources:
+	case (partial || flavour != builds.Plain && flavour != builds.Coverage) && !b.AllSources:
 		return host.Core
 	}
 	return host.Whole

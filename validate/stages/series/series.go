@@ -5,6 +5,7 @@ package series
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -20,9 +21,24 @@ func Stage() stage.Stage {
 	}
 }
 
+// ran says which lines of the series have run, as far as that is recorded of this one.
+func ran(recorded *patches.CoverageResult, series *patches.Series) string {
+	if recorded.Lines > 0 && recorded.SeriesDigest != series.Digest() {
+		return "not measured of this series"
+	}
+	value := recorded.Summary()
+	if recorded.Lines > 0 {
+		value += fmt.Sprintf(", recorded on %s; mpsforge baseline coverage shows the others", recorded.Date.Format(time.DateOnly))
+	}
+	return value
+}
+
 // runStage lints the series.
 func runStage(_ context.Context, env *stage.Env, report *reports.Stage) error {
 	report.Facts = append(report.Facts, reports.Fact{Name: "series digest", Value: env.Series.Digest()})
+	if env.Coverage != nil {
+		report.Facts = append(report.Facts, reports.Fact{Name: "lines that ran", Value: ran(env.Coverage, env.Series)})
+	}
 	report.Count("patches", int64(env.Lint.Patches))
 	report.Count("hunks", int64(env.Lint.Hunks))
 	report.Count("hunks verified", int64(env.Lint.Verified))

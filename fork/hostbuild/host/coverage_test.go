@@ -1,0 +1,59 @@
+package host_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mpsforge/fork/hostbuild/host"
+	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/run"
+)
+
+// What a process has counted is there although it has crashed, and what a second one counts is added to it.
+func TestCountsOfProcessesThatCrash(t *testing.T) {
+	root, cache := hosttest.Root(t)
+	dir := t.TempDir()
+	source := `#include <cstdlib>
+int twice(int x) {
+  if (x > 1) {
+    return 2 * x;
+  }
+  return x;
+}
+int main(int count, char**) {
+  int result = twice(count);
+  if (result > 0)
+    std::abort();
+  return result;
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "program.cc"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	built, err := host.MakeCounting(t.Context(), root, cache, dir, "program.cc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {"more"}} {
+		if _, err := (run.Command{Name: built.Library, Args: args}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "aborted") {
+			t.Fatalf("the program has not crashed: %v", err)
+		}
+	}
+	counts, err := built.Counts(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[int]uint64{3: 2, 4: 1, 6: 1, 11: 2, 12: 0} {
+		if got, code := counts["program.cc"][line]; !code || got != want {
+			t.Errorf("line %d has run %d times (code: %v), want %d", line, got, code, want)
+		}
+	}
+	if err := built.ForgetCounts(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := built.Counts(t.Context(), root); err == nil {
+		t.Error("there are counts although none has run since")
+	}
+}
