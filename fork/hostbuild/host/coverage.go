@@ -1,16 +1,13 @@
 package host
 
 import (
-	"bufio"
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
@@ -63,7 +60,8 @@ func (b *Build) Counts(ctx context.Context, root *Root) (map[string]map[int]uint
 	if _, err := merge.Run(ctx); err != nil {
 		return nil, fmt.Errorf("merge what ran: %w", err)
 	}
-	args := []string{"export", "-format=lcov", "-instr-profile=" + merged, b.Library}
+	// The checkout's files have relative names; others are libtorch's headers and what is generated.
+	args := []string{"export", "-skip-functions", "-skip-expansions", "-ignore-filename-regex=^/", "-instr-profile=" + merged, b.Library}
 	for _, extension := range extensions {
 		args = append(args, "-object="+extension)
 	}
@@ -71,32 +69,74 @@ func (b *Build) Counts(ctx context.Context, root *Root) (map[string]map[int]uint
 	if err != nil {
 		return nil, fmt.Errorf("list the lines that ran: %w", err)
 	}
-	return parseLCOV(exported.Stdout)
-}
-
-// parseLCOV reads a tracefile (geninfo(1)) whose paths begin with the compiler's folder, which is the checkout.
-func parseLCOV(text []byte) (map[string]map[int]uint64, error) {
-	counts := map[string]map[int]uint64{}
-	var lines map[int]uint64
-	scanner := bufio.NewScanner(bytes.NewReader(text))
-	for scanner.Scan() {
-		kind, rest, _ := strings.Cut(scanner.Text(), ":")
-		switch kind {
-		case "SF":
-			path := filepath.Clean(rest)
-			if lines = counts[path]; lines == nil {
-				lines = map[int]uint64{}
-				counts[path] = lines
+	var export struct {
+		Data []struct {
+			Files []struct {
+				Filename string
+				Segments []segment
 			}
-		case "DA":
-			number, count, _ := strings.Cut(rest, ",")
-			line, err := strconv.Atoi(number)
-			times, bad := strconv.ParseUint(count, 10, 64)
-			if err = errors.Join(err, bad); err != nil || lines == nil {
-				return nil, fmt.Errorf("llvm-cov wrote the line %q: %w", scanner.Text(), err)
-			}
-			lines[line] += times
 		}
 	}
-	return counts, scanner.Err()
+	if err := json.Unmarshal(exported.Stdout, &export); err != nil {
+		return nil, fmt.Errorf("read what llvm-cov wrote: %w", err)
+	}
+	counts := map[string]map[int]uint64{}
+	for _, data := range export.Data {
+		for _, file := range data.Files {
+			counts[filepath.Clean(file.Filename)] = linesOf(file.Segments)
+		}
+	}
+	return counts, nil
+}
+
+// segment is where in a file the count changes: its text from here to the next one ran so often. It is written as
+// [line, column, count, has count, is region entry, is gap].
+type segment struct {
+	line       int
+	count      uint64
+	has, entry bool
+	gap        bool
+}
+
+func (s *segment) UnmarshalJSON(text []byte) error {
+	var column int
+	parts := []any{&s.line, &column, &s.count, &s.has, &s.entry, &s.gap}
+	return json.Unmarshal(text, &parts)
+}
+
+// linesOf gives how often each line with code ran, as llvm-cov counts: as the one of the regions that begin in it that ran most often, or
+// else that it is in. But a gap, where there is no code, counts for nothing: clang 19 writes one that never ran before what follows a
+// block from which a statement returns.
+func linesOf(segments []segment) map[int]uint64 {
+	lines := map[int]uint64{}
+	var before segment // that the line begins in
+	for i := 0; i < len(segments); {
+		line, entries := segments[i].line, false
+		var most uint64
+		code := before.has && !before.gap
+		if code {
+			most = before.count
+		}
+		on := i
+		for ; i < len(segments) && segments[i].line == line; i++ {
+			if s := segments[i]; s.has && s.entry && !s.gap {
+				most, code, entries = max(most, s.count), true, true
+			}
+		}
+		for _, s := range segments[on:i] { // what follows a gap
+			if !code && !entries && s.has && !s.gap {
+				most, code = s.count, true
+			}
+		}
+		if code {
+			lines[line] = most
+		}
+		before = segments[i-1]
+		if i < len(segments) && before.has && !before.gap {
+			for between := line + 1; between < segments[i].line; between++ {
+				lines[between] = before.count
+			}
+		}
+	}
+	return lines
 }

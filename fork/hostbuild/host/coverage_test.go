@@ -22,8 +22,16 @@ int twice(int x) {
   }
   return x;
 }
+void after(int x) {
+  {
+    if (x > 1)
+      return;
+  }
+  twice(x);
+}
 int main(int count, char**) {
   int result = twice(count);
+  after(count);
   if (result > 0)
     std::abort();
   return result;
@@ -45,7 +53,7 @@ int main(int count, char**) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line, want := range map[int]uint64{3: 2, 4: 1, 6: 1, 11: 2, 12: 0} {
+	for line, want := range map[int]uint64{3: 3, 4: 1, 6: 2, 10: 2, 11: 1, 13: 1, 19: 2, 20: 0} {
 		if got, code := counts["program.cc"][line]; !code || got != want {
 			t.Errorf("line %d has run %d times (code: %v), want %d", line, got, code, want)
 		}
