@@ -264,7 +264,7 @@ func (b *building) compile(ctx context.Context) error {
 	}
 	// Generated, large, and of no interest to anybody's speed.
 	for i := range registration {
-		registration[i].flags = slices.Concat(b.flags.torch, []string{"-O0"})
+		registration[i].flags = b.counted(slices.Concat(b.flags.torch, []string{"-O0"}))
 	}
 	b.units.registration = registration
 	if b.python, b.built.NoPython, err = b.findPython(); err != nil {

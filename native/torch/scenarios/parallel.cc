@@ -227,17 +227,11 @@ SCENARIO(graph_keys) {
 
 // A bound that is not a number is one warning, with what is used instead.
 SCENARIO(graph_cache_size_warning) {
-  struct Heard : c10::WarningHandler {
-    std::string text;
-    void process(const c10::Warning& warning) override { text += warning.msg() + "\n"; }
-  } heard;
-  c10::WarningHandler* const before = c10::WarningUtils::get_warning_handler();
-  c10::WarningUtils::set_warning_handler(&heard);  // of this thread
+  const Warnings warnings;
   at::softmax(at::ones({4, 4}, kMPS), 1);
-  c10::WarningUtils::set_warning_handler(before);
-  run.expect(
-      heard.text.find("PYTORCH_MPS_GRAPH_CACHE_SIZE=many is not a number of graphs; using 512") != std::string::npos,
-      "no warning of the bound, but: " + heard.text);
+  run.expect(warnings.text().find("PYTORCH_MPS_GRAPH_CACHE_SIZE=many is not a number of graphs; using 512") !=
+                 std::string::npos,
+             "no warning of the bound, but: " + warnings.text());
 }
 
 // Threads that come and go, and hardly ever see a shape twice: graphs never outnumber the bound by more than the

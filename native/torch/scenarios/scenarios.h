@@ -60,6 +60,23 @@ class Run {
   std::atomic<int> meeting_{0};
 };
 
+// What this thread is warned of while it lives, on the thread that has made it.
+class Warnings : c10::WarningHandler {
+ public:
+  Warnings() : before_(c10::WarningUtils::get_warning_handler()) { c10::WarningUtils::set_warning_handler(this); }
+  ~Warnings() override { c10::WarningUtils::set_warning_handler(before_); }
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void process(const c10::Warning& warning) override { text_ += warning.msg() + "\n"; }
+
+  c10::WarningHandler* before_;
+  std::string text_;
+};
+
 // For a StreamGuard: every other thread works on a stream of the program's own, the rest on those that they lease, if
 // they do. So there are several streams also where threads lease none.
 inline std::optional<c10::Stream> stream_of(int number) {

@@ -2,6 +2,7 @@
 // no synchronise but that of the threads themselves.
 #include <ATen/core/grad_mode.h>
 #include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/mps/MPSAllocatorInterface.h>
 #include <c10/core/Event.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
@@ -434,6 +435,18 @@ SCENARIO(exhausted_wait) {
   run.expect(statistic("peak") == std::min(run.threads, 2), "another number of leases at once");
 }
 
+// A warning of each variable that says nothing.
+SCENARIO(settings) {
+  const Warnings warnings;
+  at::ones({4}, kMPS);
+  statistic("peak");  // else the first thread that leases a stream reads them
+  for (const char* expected : {"PYTORCH_MPS_STREAM_POOL_SIZE=1 is not a whole number in 2..1024; using the default",
+                               "PYTORCH_MPS_STREAM_POOL_EXHAUSTED=sometimes is not one of share, wait, wait:500, error",
+                               "PYTORCH_MPS_SANITIZE: often is not one of warn, error, waits, poison"}) {
+    run.expect(warnings.text().find(expected) != std::string::npos, "no such warning, but: " + warnings.text());
+  }
+}
+
 // A forked child gets an error that says what to do; the parent goes on.
 SCENARIO(fork) {
   start_streams();
@@ -445,6 +458,11 @@ SCENARIO(fork) {
       if (child == 0) {
         int code = 1;
         try {
+          const auto& allocator = *at::mps::getIMPSAllocator();
+          const void* const buffer = value.storage().data();
+          if (allocator.isSharedBuffer(buffer)) _exit(3);
+          allocator.setBufferShape(buffer, {4, 2});
+          if (!allocator.getBufferShape(buffer).empty()) _exit(4);
           value = at::Tensor();  // a free does nothing
           at::zeros({8}, kMPS);
         } catch (const c10::Error& error) {

@@ -1,0 +1,142 @@
+// What PyTorch's headers of MPS offer to programs in C++ and PyTorch itself does not call.
+#include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/mps/MPSAllocatorInterface.h>
+#include <ATen/mps/MPSEvent.h>
+#include <ATen/mps/MPSStream.h>
+#include <ATen/native/mps/OperationUtils.h>
+#import <Metal/Metal.h>
+#include <dispatch/dispatch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "scenarios.h"
+
+extern "C" void* objc_autoreleasePoolPush(void);
+extern "C" void objc_autoreleasePoolPop(void*);
+
+namespace mpsforge::hostmps {
+namespace {
+
+using at::mps::getCurrentMPSStream;
+using at::mps::MPSStream;
+using at::mps::SyncType;
+
+const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
+
+// What the GPU has written to memory that the CPU shares is there once the memory's event was waited for.
+SCENARIO(shared_memory) {
+  constexpr size_t kSize = 256;
+  at::globalContext().hasMPS();
+  auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const c10::DataPtr memory = allocator.allocate(kSize);
+      const void* const buffer = memory.get();
+      run.expect(allocator.isSharedBuffer(buffer), "memory of the shared allocator is not shared");
+      const auto value = static_cast<uint8_t>(number * run.iterations + i + 1);
+      MPSStream* const stream = getCurrentMPSStream();
+      stream->fill(static_cast<id<MTLBuffer>>(const_cast<void*>(buffer)), value, kSize, 0);
+      run.expect(allocator.recordEvents(buffer), "no event was recorded");
+      stream->synchronize(SyncType::COMMIT);
+      allocator.waitForEvents(buffer);
+      const auto* bytes = static_cast<const uint8_t*>(allocator.getSharedBufferPtr(buffer).first);
+      run.expect(std::all_of(bytes, bytes + kSize, [&](uint8_t byte) { return byte == value; }),
+                 "the CPU reads other bytes than the GPU has written");
+    }
+  });
+}
+
+// Events that a program has from the pool, each thread its own and one for all, and whose methods choose the stream.
+SCENARIO(own_events) {
+  at::globalContext().hasMPS();
+  const auto pool = at::mps::getMPSEventPool();
+  const auto of_all = pool->acquireEvent(/*enable_timing=*/false, nullptr);
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      auto event = pool->acquireEvent(/*enable_timing=*/false, getCurrentMPSStream());
+      const auto notified = std::make_shared<std::atomic<bool>>(false);
+      const auto notify = ^(id<MTLSharedEvent>, uint64_t) {
+        *notified = true;
+      };
+      run.expect(!event->notify(/*needsLock=*/true, notify), "an event that was not recorded will notify");
+      const at::Tensor sum = at::add(at::full({8}, number, kMPS), 1.0);
+      event->record(/*needsLock=*/true, /*syncEvent=*/true);
+      const bool will = event->notify(/*needsLock=*/true, notify);
+      of_all->record(getCurrentMPSStream(), /*syncEvent=*/true);
+      of_all->notify(/*needsLock=*/true, ^(id<MTLSharedEvent>, uint64_t){
+                                         });
+      event->wait(/*needsLock=*/true);
+      event->synchronize();
+      run.expect(event->query(), "an event that was waited for is not complete");
+      for (int wait = 0; will && !*notified && wait < 10000; ++wait) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      run.expect(*notified == will, "nobody was notified of an event that is complete");
+      run.expect_close("sum", sum, at::full({8}, number + 1.0));
+      event.reset();
+      pool->emptyCache();
+    }
+  });
+}
+
+// A stream that PyTorch does not know, and a queue that is no stream's.
+SCENARIO(own_stream) {
+  constexpr int64_t kSize = 64;
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor tensor = at::zeros({kSize}, kMPS.dtype(at::kByte));
+      tensor.cpu();  // no other stream has work with it
+      {
+        const auto buffer = at::native::mps::getMTLBufferStorage(tensor);
+        MPSStream stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(at::kMPS, 0), 5000 + number));
+        stream.fill(buffer, 1, kSize, 0, SyncType::COMMIT_AND_CONTINUE);
+        stream.fill(buffer, 2, kSize / 2, 0, SyncType::COMMIT);
+        stream.fill(buffer, 3, kSize / 4, 0);
+        stream.synchronize(SyncType::COMMIT_AND_WAIT);
+      }
+      at::Tensor expected = at::ones({kSize}, at::kByte);
+      expected.narrow(0, 0, kSize / 2).fill_(2);
+      expected.narrow(0, 0, kSize / 4).fill_(3);
+      run.expect_close("filled", tensor, expected);
+      const dispatch_queue_t queue = dispatch_queue_create("the program's own", nullptr);
+      run.expect_error("a block that raises", "raised by the block", [&] {
+        at::native::mps::dispatch_sync_with_rethrow(queue, ^{
+          TORCH_CHECK(false, "raised by the block");
+        });
+      });
+      dispatch_release(queue);
+    }
+  });
+}
+
+struct Graph : at::native::mps::MPSCachedGraph {
+  explicit Graph(MPSGraph* graph) : MPSCachedGraph(graph) {}
+  MPSGraphTensor* input = nil;
+  MPSGraphTensor* output = nil;
+};
+
+// Code that is no operator has a cached graph until its autorelease pool drains, whoever empties the cache.
+SCENARIO(graphs_outside_operators) {
+  using namespace at::native::mps;
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor input = at::full({4}, number + i, kMPS), output = at::zeros({4}, kMPS);
+      void* const pool = objc_autoreleasePoolPush();
+      auto* const graph = LookUpOrCreateCachedGraph<Graph>("a program's own", [&](auto made, auto cached) {
+        cached->input = mpsGraphRankedPlaceHolder(made, input);
+        cached->output = [made squareWithTensor:cached->input name:nil];
+      });
+      at::detail::getMPSHooks().emptyCache();
+      Placeholder from(graph->input, input), to(graph->output, output);
+      runMPSGraph(getCurrentMPSStream(), graph->graph(), dictionaryFromPlaceholders(from), to);
+      objc_autoreleasePoolPop(pool);
+      run.expect_close("square", output, at::full({4}, 1.0 * (number + i) * (number + i)));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace mpsforge::hostmps
