@@ -2,6 +2,7 @@
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSEvent.h>
+#include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #import <Metal/Metal.h>
@@ -25,6 +26,8 @@ using at::mps::MPSStream;
 using at::mps::SyncType;
 
 const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
+
+c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
 
 // What the GPU has written to memory that the CPU shares is there once the memory's event was waited for.
 SCENARIO(shared_memory) {
@@ -67,7 +70,7 @@ SCENARIO(own_events) {
       const bool will = event->notify(/*needsLock=*/true, notify);
       of_all->record(getCurrentMPSStream(), /*syncEvent=*/true);
       of_all->notify(/*needsLock=*/true, ^(id<MTLSharedEvent>, uint64_t){
-                                         });
+                     });
       event->wait(/*needsLock=*/true);
       event->synchronize();
       run.expect(event->query(), "an event that was waited for is not complete");
@@ -75,6 +78,7 @@ SCENARIO(own_events) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       run.expect(*notified == will, "nobody was notified of an event that is complete");
+      if (run.wrong() > 0) return;  // it would wait as long each time
       run.expect_close("sum", sum, at::full({8}, number + 1.0));
       event.reset();
       pool->emptyCache();
@@ -108,6 +112,36 @@ SCENARIO(own_stream) {
         });
       });
       dispatch_release(queue);
+      // Memory of a number that is freed in a block on the queue of another stream than its own.
+      at::native::mps::MPSScalar two = at::native::mps::getMPSScalar(2.0, at::kFloat);
+      c10::DataPtr* const memory = &two.buffer;
+      const c10::StreamGuard on_another(guard().getNewStream(at::Device(at::kMPS, 0)));
+      dispatch_sync(getCurrentMPSStream()->queue(), ^{
+        memory->clear();
+      });
+      run.expect_close("product", at::mul(at::full({4}, number, kMPS), 2.0), at::full({4}, 2.0 * number));
+    }
+  });
+}
+
+// Mistakes raise, at once or, where a destructor may not, by the thread's next operator, and the thread goes on.
+SCENARIO(misuse) {
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::full({4}, number, kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      for (const int64_t unknown : {1 << 20, 1 << 21}) {
+        guard().destroyEvent(reinterpret_cast<void*>(unknown), 0);
+      }
+      run.expect_error("the next operator", "Invalid Event ID: " + std::to_string(1 << 21), [&] { at::add(own, 1.0); });
+      std::string said;
+      try {
+        at::native::mps::MetalShaderLibrary("kernel void none() {{}}", /*nparams=*/1).getFunctionNames();
+      } catch (const std::runtime_error& error) {
+        said = error.what();
+      }
+      run.expect(said == "Library must be initialized first", "functions of a library without its parameters: " + said);
+      at::mps::getMPSProfiler().endProfileKernel(&own, SyncType::COMMIT);  // that nobody has begun
+      run.expect_close("sum", at::add(own, 1.0), at::full({4}, number + 1.0));
     }
   });
 }

@@ -28,6 +28,9 @@ kernel void block(device float* out, constant float* in, uint3 at [[thread_posit
   const uint i = (at.z * 16 + at.y) * 16 + at.x;
   out[i] = in[i] + at.z;
 }
+kernel void gaps(device long* out, constant ulong* addresses, uint i [[thread_position_in_grid]]) {
+  out[i] = addresses[i + 1] - addresses[0];
+}
 """
 
 
@@ -212,6 +215,8 @@ class FrontEnd(ParallelTest):
         compile_shader = self.need_shader_compiler()
         ring, shared = Ring(self.settings.threads), compile_shader(SHADERS)
         tensor = torch.arange(float(SIZE))
+        takes_lists = hasattr(torch.mps, "compile_shader")  # PyTorch 2.6, which calls it _compile_shader, takes none of tensors
+        self.assertEqual(sorted(dir(shared)), ["block", "gaps", "line", "plane"])
 
         def work(i: int):
             own = compile_shader(SHADERS)
@@ -230,6 +235,10 @@ class FrontEnd(ParallelTest):
                 rows = torch.arange(64.0).repeat_interleave(64)
                 self.compare(planes.cpu(), expected + rows, f"{what}: a plane")
                 self.compare(blocks.cpu(), expected + rows + torch.arange(16.0).repeat_interleave(256), f"{what}: a block")
+                if takes_lists:
+                    gaps = torch.empty(2, dtype=torch.int64, device="mps")
+                    library.gaps(gaps, [taken, taken[8:], taken[100:]])
+                    self.compare(gaps.cpu(), torch.tensor([32, 400]), f"{what}: a list of tensors")
                 self.done()
 
         self.together(work)
