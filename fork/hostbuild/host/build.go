@@ -223,7 +223,7 @@ func (b *building) listGlue(path string, backend, glue, bare []string) {
 	switch folder, _, _ := strings.Cut(path, "/"); folder {
 	case "scenarios":
 		if slices.Contains(seriesDrivers, filepath.Base(path)) {
-			u.flags, u.prefix = b.flags.asking, backend
+			u.flags, u.prefix = b.counted(b.flags.asking), backend
 		}
 		if b.Extent == First && !slices.Contains(firstDrivers, filepath.Base(path)) {
 			return
@@ -321,7 +321,8 @@ func (b *building) link(ctx context.Context) error {
 	if err := library(built.Library, backend, wraps, libraries, runtime); err != nil {
 		return err
 	}
-	if err := b.compiler.link(ctx, built.Driver, objectsOf(b.units.drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
+	drivers := slices.Concat(b.units.drivers, b.units.counting)
+	if err := b.compiler.link(ctx, built.Driver, objectsOf(drivers), slices.Concat([]string{"-lhostmps"}, libraries, runtime)); err != nil {
 		return err
 	}
 	var err error

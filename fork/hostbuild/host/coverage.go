@@ -62,8 +62,10 @@ func (b *Build) Counts(ctx context.Context, root *Root) (map[string]map[int]uint
 	}
 	// The checkout's files have relative names; others are libtorch's headers and what is generated.
 	args := []string{"export", "-skip-functions", "-skip-expansions", "-ignore-filename-regex=^/", "-instr-profile=" + merged, b.Library}
-	for _, extension := range extensions {
-		args = append(args, "-object="+extension)
+	for _, object := range append(extensions, b.Driver) {
+		if builds.Exists(object) {
+			args = append(args, "-object="+object)
+		}
 	}
 	exported, err := run.Command{Name: root.Tool("llvm-cov"), Args: args, Dir: b.Dir}.Run(ctx)
 	if err != nil {

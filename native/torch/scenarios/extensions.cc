@@ -132,6 +132,7 @@ SCENARIO(errors_kept) {
     const at::Tensor own = at::full({64}, number, kMPS);
     for (int i = 0; i < run.iterations; ++i) {
       auto work = std::make_unique<at::mps::MPSExternalWork>();
+      const auto begun = at::mps::getMPSExternalWork();
       std::thread other([&] {
         work.reset();
         run.expect_error("the next operator", "There is no external", [&] { at::add(own, 1.0); });
@@ -140,6 +141,7 @@ SCENARIO(errors_kept) {
       other.join();
       run.expect_error("an operator inside of external work", "inside of external", [&] { at::add(own, 1.0); });
       at::mps::endMPSExternalWork();
+      at::mps::endMPSExternalWork(begun);  // it has ended
       run.expect_close("after all", at::add(own, 1.0), at::full({64}, number + 1.0));
     }
   });

@@ -113,8 +113,9 @@ SCENARIO(own_stream) {
       });
       dispatch_release(queue);
       // Memory of a number that is freed in a block on the queue of another stream than its own.
-      at::native::mps::MPSScalar two = at::native::mps::getMPSScalar(2.0, at::kFloat);
-      c10::DataPtr* const memory = &two.buffer;
+      float two = 2.0f;
+      c10::DataPtr number_memory = at::mps::getIMPSAllocator()->allocScalarBufferWithValue(&two, sizeof(two));
+      c10::DataPtr* const memory = &number_memory;
       const c10::StreamGuard on_another(guard().getNewStream(at::Device(at::kMPS, 0)));
       dispatch_sync(getCurrentMPSStream()->queue(), ^{
         memory->clear();
@@ -158,11 +159,17 @@ SCENARIO(graphs_outside_operators) {
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor input = at::full({4}, number + i, kMPS), output = at::zeros({4}, kMPS);
+      const auto find = [&] {
+        return LookUpOrCreateCachedGraph<Graph>("a program's own", [&](auto made, auto cached) {
+          cached->input = mpsGraphRankedPlaceHolder(made, input);
+          cached->output = [made squareWithTensor:cached->input name:nil];
+        });
+      };
+      void* const pool_of_first = objc_autoreleasePoolPush();
+      find();  // compiled here, if no thread has
+      objc_autoreleasePoolPop(pool_of_first);
       void* const pool = objc_autoreleasePoolPush();
-      auto* const graph = LookUpOrCreateCachedGraph<Graph>("a program's own", [&](auto made, auto cached) {
-        cached->input = mpsGraphRankedPlaceHolder(made, input);
-        cached->output = [made squareWithTensor:cached->input name:nil];
-      });
+      auto* const graph = find();
       at::detail::getMPSHooks().emptyCache();
       Placeholder from(graph->input, input), to(graph->output, output);
       runMPSGraph(getCurrentMPSStream(), graph->graph(), dictionaryFromPlaceholders(from), to);
