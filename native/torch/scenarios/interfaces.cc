@@ -156,6 +156,7 @@ struct Graph : at::native::mps::MPSCachedGraph {
 // Code that is no operator has a cached graph until its autorelease pool drains, whoever empties the cache.
 SCENARIO(graphs_outside_operators) {
   using namespace at::native::mps;
+  at::mps::getIMPSAllocator()->setLowWatermarkRatio(1e-12);  // from here on empty_cache() frees graphs, too
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor input = at::full({4}, number + i, kMPS), output = at::zeros({4}, kMPS);
