@@ -130,7 +130,8 @@ func LintCoverage(fsys fs.FS, baseline string) (*CoverageResult, error) {
 		return result, nil
 	}
 	if most := int(MostUnrun * float64(recorded.Lines)); len(recorded.Unrun) > most {
-		add(SeverityWarning, "write scenarios that run them", fmt.Sprintf("%d of %d lines have never run; at most %d may", len(recorded.Unrun), recorded.Lines, most))
+		add(SeverityWarning, "write scenarios that run them", fmt.Sprintf("%d of %d lines have never run; at most %d may", len(recorded.Unrun),
+			recorded.Lines, most))
 	}
 	without := 0
 	for _, line := range recorded.Unrun {

@@ -96,7 +96,8 @@ func (h *builder) pythonUnits(p pythonOf, glue, objects string, include, series 
 		{dir: h.Checkout, path: builds.PythonBindings, flags: h.counted(flags), object: filepath.Join(objects, builds.PythonBindings+".o")},
 		{dir: glue, path: "python/extension.cc", flags: flags, object: filepath.Join(objects, "hostmps/python/extension.cc.o")},
 		{dir: glue, path: "python/field.mm", flags: fieldFlags, object: filepath.Join(objects, "hostmps/python/field.mm.o")},
-		{dir: h.Checkout, path: filepath.Join(glue, "python/interop.mm"), flags: h.counted(seriesFlags), object: filepath.Join(objects, "hostmps/python/interop.mm.o")},
+		{dir: h.Checkout, path: filepath.Join(glue, "python/interop.mm"), flags: h.counted(seriesFlags),
+			object: filepath.Join(objects, "hostmps/python/interop.mm.o")},
 	}
 }
 
