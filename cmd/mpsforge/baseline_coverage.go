@@ -16,7 +16,7 @@ import (
 
 func baselineCoverage(std streams) *cli.Command {
 	return newCommand(std, spec{
-		parent: "baseline", name: "coverage", usage: "show which lines of the series the stages have run", ui: workUI, logs: true,
+		parent: "baseline", name: "coverage", usage: "show which lines of the series have run", ui: workUI, logs: true,
 		about: `A line that never ran was never tested. This shows which of the lines that the series adds outside its tests ran in the host build, under
 the stages runtime, python and operators in their short form, as recorded in coverage.json beside the series.
 

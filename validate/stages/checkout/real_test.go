@@ -82,7 +82,7 @@ func TestEscapesOfRealTrees(t *testing.T) {
 		t.Skip("SKIP real trees: -short")
 	}
 	cache := hosttest.Cache(t)
-	reasons := map[string]bool{}
+	reasons, seen := map[string]bool{}, 0
 	for name := range plants {
 		t.Run(name, func(t *testing.T) {
 			tree, series := hosttest.TreeOf(t, cache, name)
@@ -116,7 +116,11 @@ func TestEscapesOfRealTrees(t *testing.T) {
 			for _, e := range all {
 				reasons[e.harmless()] = true
 			}
+			seen++
 		})
+	}
+	if seen < len(plants) {
+		t.Skipf("SKIP rows of exemptions: whether each is of use shows on the trees of all %d baselines, and %d were seen", len(plants), seen)
 	}
 	for _, row := range harmless {
 		if !reasons[row.reason] {

@@ -118,7 +118,7 @@ func (l laboratory) library(t *testing.T, name, assembly string, args ...string)
 	file := filepath.Join(l.dir, name+".dylib")
 	compile := exec.CommandContext(t.Context(), l.root.Tool("clang"), "-target", "arm64-apple-macos11.0", "-x", "c", "-c", "-", "-o", file+".o")
 	compile.Stdin = strings.NewReader("__asm__(" + cText(assembly) + ");\n")
-	link := exec.CommandContext(t.Context(), l.root.Tool("ld64.lld"), append([]string{"-arch", "arm64", "-platform_version", "macos", "11.0", "14.5", "-dylib",
+	link := exec.CommandContext(t.Context(), l.root.Tool("ld64"), append([]string{"-arch", "arm64", "-platform_version", "macos", "11.0", "14.5", "-dylib",
 		"-install_name", "@rpath/" + name + ".dylib", file + ".o", "-o", file}, args...)...)
 	for _, command := range []*exec.Cmd{compile, link} {
 		if text, err := command.CombinedOutput(); err != nil {
