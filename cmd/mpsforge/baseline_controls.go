@@ -46,8 +46,8 @@ and writes how they ended. It takes minutes for each. lint warns of checks that 
 
 // judgeControls plants those that the command line names, one after the other, and writes at once how the checks of each ended.
 func (c call) judgeControls(ctx context.Context) (result, error) {
-	if c.String("patches") == "" {
-		return result{}, usagef("to write %s baseline controls needs --patches, the folder to write to", patches.ControlsFile)
+	if err := c.needsFolder("controls", patches.ControlsFile); err != nil {
+		return result{}, err
 	}
 	options, err := c.judgeOptions(ctx)
 	if err != nil {

@@ -44,8 +44,8 @@ where one has no reason, and when the series has changed.
 
 // measureCoverage runs the stages, and writes which lines ran.
 func (c call) measureCoverage(ctx context.Context) error {
-	if c.String("patches") == "" {
-		return usagef("to write %s baseline coverage needs --patches, the folder to write to", patches.CoverageFile)
+	if err := c.needsFolder("coverage", patches.CoverageFile); err != nil {
+		return err
 	}
 	options, err := c.judgeOptions(ctx)
 	if err != nil {

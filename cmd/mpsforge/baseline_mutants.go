@@ -59,8 +59,8 @@ the series has changed. Without flags it shows what is recorded.
 
 // mutantsFile is the list of a baseline, and the folder that it is written to.
 func (c call) mutantsFile(baseline string, must bool) (patches.Mutants, func(patches.Mutants) error, error) {
-	if c.String("patches") == "" {
-		return patches.Mutants{}, nil, usagef("to write %s baseline mutants needs --patches, the folder to write to", patches.MutantsFile)
+	if err := c.needsFolder("mutants", patches.MutantsFile); err != nil {
+		return patches.Mutants{}, nil, err
 	}
 	files, err := c.seriesFiles()
 	if err != nil {
@@ -178,6 +178,14 @@ func (c call) judgeMutants(ctx context.Context) (result, error) {
 		c.sink.Emit(events.Message{Level: events.Info, Text: name + ": " + judged.String()})
 	}
 	return c.showMutants()
+}
+
+// needsFolder refuses a command of baseline that is to write a file where no folder is named.
+func (c call) needsFolder(command, file string) error {
+	if c.String("patches") == "" {
+		return usagef("to write %s baseline %s needs --patches, the folder to write to", file, command)
+	}
+	return nil
 }
 
 // judgeOptions are those of the stages that judge planted faults, with the checkout, which must hold the whole series and nothing else,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -377,8 +378,12 @@ func (c call) verified(ctx context.Context, options *validate.Options) (closeChe
 	if options.Lint, err = patches.Lint(files, options.Series.Baseline.Name, validate.ScenarioNames()); err != nil {
 		return closeCheckout, err
 	}
-	options.Coverage, err = patches.LintCoverage(files, options.Series.Baseline.Name)
-	return closeCheckout, err
+	recorded, err := patches.ReadCoverage(files, options.Series.Baseline.Name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return closeCheckout, fmt.Errorf("read the coverage of %s: %w", options.Series.Baseline.Name, err)
+	}
+	options.Coverage = &recorded
+	return closeCheckout, nil
 }
 
 // verdict is what the command says of a report that it has written, and its exit code.

@@ -49,7 +49,7 @@ type Options struct {
 	Series *patches.Series
 	Lint   *patches.LintResult
 	// Coverage is which lines of the series have run, as recorded; nil if nobody looked.
-	Coverage *patches.CoverageResult
+	Coverage *patches.Coverage
 	// Checkout is nil when there is none; NoCheckout then says why.
 	Checkout   *fork.Checkout
 	NoCheckout string

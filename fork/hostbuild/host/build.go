@@ -274,11 +274,11 @@ func (b *building) compile(ctx context.Context) error {
 		b.built.NoPython = "this build has only what the first scenario needs"
 	}
 	if b.built.NoPython == "" {
-		b.units.python = append(b.pythonUnits(b.python, b.glue, b.objects, b.flags.headers, b.flags.series), b.units.counting...)
+		b.units.python = b.pythonUnits(b.python, b.glue, b.objects, b.flags.headers, b.flags.series)
 	}
 	// The largest first: it takes as long as many others together.
 	u := b.units
-	if err := b.compiler.compile(ctx, slices.Concat(u.registration, u.python, u.evaluator, u.metal, u.drivers, u.tests)); err != nil {
+	if err := b.compiler.compile(ctx, slices.Concat(u.registration, u.python, u.evaluator, u.metal, u.drivers, u.tests, u.counting)); err != nil {
 		return err
 	}
 	if b.Extent == First {
@@ -313,16 +313,13 @@ func (b *building) link(ctx context.Context) error {
 		return err
 	}
 	libraries = append(libraries, "-lmpsforge_evaluator")
-	backend := slices.Concat(b.units.backend, b.units.registration)
-	var runtime []string
-	if b.Flavour == builds.Coverage {
-		runtime = coverageFlags[:1]
-	}
-	if err := library(built.Library, backend, wraps, libraries, runtime); err != nil {
+	backend := slices.Concat(b.units.backend, b.units.registration, b.units.counting)
+	libraries = b.counted(libraries)
+	if err := library(built.Library, backend, wraps, libraries); err != nil {
 		return err
 	}
 	drivers := slices.Concat(b.units.drivers, b.units.counting)
-	if err := b.compiler.link(ctx, built.Driver, objectsOf(drivers), slices.Concat([]string{"-lhostmps"}, libraries, runtime)); err != nil {
+	if err := b.compiler.link(ctx, built.Driver, objectsOf(drivers), append([]string{"-lhostmps"}, libraries...)); err != nil {
 		return err
 	}
 	var err error
@@ -333,7 +330,7 @@ func (b *building) link(ctx context.Context) error {
 		}
 	}
 	if built.NoPython == "" {
-		built.Python, built.NoPython, err = b.linkPython(ctx, b.python, b.units.python, dir, b.glue, b.objects, slices.Concat(libraries, runtime))
+		built.Python, built.NoPython, err = b.linkPython(ctx, b.python, slices.Concat(b.units.python, b.units.counting), dir, b.glue, b.objects, libraries)
 		if err != nil {
 			return err
 		}

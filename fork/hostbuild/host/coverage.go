@@ -20,7 +20,7 @@ const profilesFolder = "profiles"
 // of its own: the counters are in the file itself, for which code has to find them at run time.
 var coverageFlags = []string{"-fprofile-instr-generate", "-fcoverage-mapping", "-fprofile-update=atomic", "-mllvm", "-runtime-counter-relocation"}
 
-// counted are flags of a source of PyTorch's.
+// counted are flags of a source of PyTorch's, or of what it is linked into.
 func (h *builder) counted(flags []string) []string {
 	if h.Flavour != builds.Coverage {
 		return flags
@@ -32,7 +32,7 @@ func (h *builder) counted(flags []string) []string {
 // share (%m and %c, https://clang.llvm.org/docs/SourceBasedCodeCoverage.html).
 func (b *building) listCounting() error {
 	u := unit{dir: b.objects, path: "profiles.cc", flags: commonFlags, object: filepath.Join(b.objects, "profiles.o")}
-	b.units.counting, b.units.backend = []unit{u}, append(b.units.backend, u)
+	b.units.counting = []unit{u}
 	name := filepath.Join(b.built.Dir, profilesFolder, "%m%c.profraw")
 	text := fmt.Sprintf("extern \"C\" __attribute__((visibility(\"hidden\"))) const char __llvm_profile_filename[] = %q;\n", name)
 	return os.WriteFile(filepath.Join(b.objects, u.path), []byte(text), 0o644)
@@ -94,10 +94,9 @@ func (b *Build) Counts(ctx context.Context, root *Root) (map[string]map[int]uint
 // segment is where in a file the count changes: its text from here to the next one ran so often. It is written as
 // [line, column, count, has count, is region entry, is gap].
 type segment struct {
-	line       int
-	count      uint64
-	has, entry bool
-	gap        bool
+	line            int
+	count           uint64
+	has, entry, gap bool
 }
 
 func (s *segment) UnmarshalJSON(text []byte) error {
@@ -113,7 +112,7 @@ func linesOf(segments []segment) map[int]uint64 {
 	lines := map[int]uint64{}
 	var before segment // that the line begins in
 	for i := 0; i < len(segments); {
-		line, entries := segments[i].line, false
+		line := segments[i].line
 		var most uint64
 		code := before.has && !before.gap
 		if code {
@@ -122,11 +121,11 @@ func linesOf(segments []segment) map[int]uint64 {
 		on := i
 		for ; i < len(segments) && segments[i].line == line; i++ {
 			if s := segments[i]; s.has && s.entry && !s.gap {
-				most, code, entries = max(most, s.count), true, true
+				most, code = max(most, s.count), true
 			}
 		}
 		for _, s := range segments[on:i] { // what follows a gap
-			if !code && !entries && s.has && !s.gap {
+			if !code && s.has && !s.gap {
 				most, code = s.count, true
 			}
 		}

@@ -111,6 +111,6 @@ func MakeCounting(ctx context.Context, root *Root, cache, dir, source string) (*
 	if err := b.compiler.compile(ctx, units); err != nil {
 		return nil, err
 	}
-	flags := append(coverageFlags[:1:1], "-Wl,--disable-new-dtags", "-Wl,-rpath,"+root.libraries())
-	return b.built, b.compiler.link(ctx, b.built.Library, objectsOf(units), flags)
+	flags := []string{"-Wl,--disable-new-dtags", "-Wl,-rpath," + root.libraries()}
+	return b.built, b.compiler.link(ctx, b.built.Library, objectsOf(units), b.counted(flags))
 }

@@ -22,15 +22,14 @@ func Stage() stage.Stage {
 }
 
 // ran says which lines of the series have run, as far as that is recorded of this one.
-func ran(recorded *patches.CoverageResult, series *patches.Series) string {
-	if recorded.Lines > 0 && recorded.SeriesDigest != series.Digest() {
+func ran(recorded *patches.Coverage, series *patches.Series) string {
+	switch {
+	case recorded.Lines == 0:
+		return recorded.Summary()
+	case recorded.SeriesDigest != series.Digest():
 		return "not measured of this series"
 	}
-	value := recorded.Summary()
-	if recorded.Lines > 0 {
-		value += fmt.Sprintf(", recorded on %s; mpsforge baseline coverage shows the others", recorded.Date.Format(time.DateOnly))
-	}
-	return value
+	return fmt.Sprintf("%s, recorded on %s; mpsforge baseline coverage shows the others", recorded.Summary(), recorded.Date.Format(time.DateOnly))
 }
 
 // runStage lints the series.
