@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Rises with every change of this header; a caller refuses a table with another number.
-#define MPSFORGE_METAL_ABI 5u
+#define MPSFORGE_METAL_ABI 6u
 
 typedef struct mpsforge_metal_device mpsforge_metal_device;
 typedef struct mpsforge_metal_queue mpsforge_metal_queue;
@@ -311,6 +311,7 @@ typedef struct {
   void (*times)(mpsforge_metal_command_buffer* buffer, mpsforge_metal_times* out);  // of the newest root
   // 1: the other one is the buffer's root now.
   int (*is_root)(mpsforge_metal_command_buffer* buffer, mpsforge_metal_command_buffer* other);
+  uint64_t (*number)(mpsforge_metal_command_buffer* buffer);  // of the newest root, on the device, as findings have it
   void (*dispatch_grid)(mpsforge_metal_encoder* encoder, const mpsforge_metal_grid* grid);
   void (*set_threadgroup_memory)(mpsforge_metal_encoder* encoder, uint32_t index, size_t length);
   // The kernels of the encoder's later dispatches may reach the buffer by address: MTLComputeCommandEncoder
@@ -330,10 +331,18 @@ typedef struct {
   int (*reach)(mpsforge_metal_call* call, size_t n, mpsforge_metal_reach* out);
   // Records what they found.
   void (*refuse)(mpsforge_metal_call* call, uint32_t problem, const char* what, const char* detail);
+  // Which command runs: the number of its command buffer, and its own there, from 1.
+  void (*command)(mpsforge_metal_call* call, uint64_t* command_buffer, uint32_t* number);
 } mpsforge_metal_api;
 
 // Runs anywhere.
 const mpsforge_metal_api* mpsforge_metal_software(void);
+
+// Begins a trace: the table that mpsforge_metal_software gives from now on writes a line for each call that orders or
+// touches memory (docs/dev/trace.md). Call it before the first device is made. NULL ends the trace, as does the end of
+// the process, in which a device that is still there is taken to end. A forked child writes nothing. Returns 0, or an
+// errno of the file.
+int mpsforge_metal_trace(const char* path);
 
 // Apple's framework; NULL on other systems.
 const mpsforge_metal_api* mpsforge_metal_framework(void);

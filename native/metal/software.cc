@@ -14,6 +14,7 @@
 #include "models.h"
 #include "queue.h"
 #include "serial_queue.h"
+#include "software.h"
 
 struct mpsforge_metal_device {
   std::shared_ptr<mpsforge::metal::Device> object;
@@ -212,6 +213,12 @@ void command_buffer_release(mpsforge_metal_command_buffer* buffer) noexcept {
   delete buffer;
 }
 
+uint64_t number(mpsforge_metal_command_buffer* buffer) noexcept {
+  uint64_t result = 0;
+  with_root(buffer, [&](auto& root, auto&, auto&) { result = root.number; });
+  return result;
+}
+
 uint32_t status(mpsforge_metal_command_buffer* buffer) noexcept {
   uint32_t result = MPSFORGE_METAL_NOT_ENQUEUED;
   with_root(buffer, [&](auto& root, auto&, auto& thread) { result = root.status(*thread); });
@@ -406,6 +413,11 @@ int reach(mpsforge_metal_call* call, size_t n, mpsforge_metal_reach* out) noexce
   return call && out && call->reach(n, *out) ? 1 : 0;
 }
 
+void command(mpsforge_metal_call* call, uint64_t* command_buffer, uint32_t* number) noexcept {
+  if (command_buffer) *command_buffer = call ? call->buffer.number : 0;
+  if (number) *number = call ? call->site.command : 0;
+}
+
 void refuse(mpsforge_metal_call* call, uint32_t problem, const char* what, const char* detail) noexcept {
   if (call) call->refuse(problem, what ? what : "", detail ? detail : "");
 }
@@ -571,6 +583,7 @@ constexpr mpsforge_metal_api kApi = {MPSFORGE_METAL_ABI,
                                      encoder_keep,
                                      times,
                                      is_root,
+                                     number,
                                      dispatch_grid,
                                      set_threadgroup_memory,
                                      use_buffer,
@@ -580,12 +593,19 @@ constexpr mpsforge_metal_api kApi = {MPSFORGE_METAL_ABI,
                                      argument_length,
                                      address_argument,
                                      reach,
-                                     refuse};
+                                     refuse,
+                                     command};
 
 }  // namespace
+
+const mpsforge_metal_api& untraced() { return kApi; }
+
 }  // namespace mpsforge::metal
 
-const mpsforge_metal_api* mpsforge_metal_software(void) { return &mpsforge::metal::kApi; }
+const mpsforge_metal_api* mpsforge_metal_software(void) {
+  const mpsforge_metal_api* traced = mpsforge::metal::traced();
+  return traced ? traced : &mpsforge::metal::kApi;
+}
 
 #ifndef __APPLE__
 const mpsforge_metal_api* mpsforge_metal_framework(void) { return nullptr; }

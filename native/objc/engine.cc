@@ -1,6 +1,7 @@
 #include "engine.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "../metal/random.h"
@@ -127,6 +129,11 @@ Environment read_environment() {
     fail("MPSFORGE_METAL_MACOS=%s is not a version such as 15.1", macos);
   }
   config.macos = 100 * read.macos_major + read.macos_minor;
+  if (const char* folder = std::getenv("MPSFORGE_METAL_TRACE"); folder && *folder) {
+    const std::string path = std::string(folder) + "/" + std::to_string(getpid()) + ".trace";
+    if (const int error = mpsforge_metal_trace(path.c_str()))
+      fail("MPSFORGE_METAL_TRACE: cannot write %s: %s", path.c_str(), std::strerror(error));
+  }
   return read;
 }
 

@@ -23,6 +23,8 @@
 //   MPSFORGE_METAL_RECORD          1: calls are recorded (mpsforge/host.h); default 0
 //   MPSFORGE_METAL_IN_STEP         1: a commit that is recorded returns when the GPU has run the command buffer and its
 //                                  handlers, so that memory that these give back is there at once; default 0
+//   MPSFORGE_METAL_TRACE           a folder: calls that order or touch memory are written to PID.trace in it
+//                                  (docs/dev/trace.md); default none
 // A value that cannot be read ends the process with its name.
 #ifndef MPSFORGE_NATIVE_OBJC_ENGINE_H
 #define MPSFORGE_NATIVE_OBJC_ENGINE_H

@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"syscall"
 	"unsafe"
 
 	_ "mpsforge/native/metal"    // linked, and its headers are included
@@ -45,10 +46,27 @@ func Identity(backend Backend) (string, error) {
 	return C.GoString(C.identity(metal)), nil
 }
 
+// trace has the software Metal write what is done with it to a file, until end is called.
+func trace(path string) (end func(), err error) {
+	name := C.CString(path)
+	defer C.free(unsafe.Pointer(name))
+	if errno := C.mpsforge_metal_trace(name); errno != 0 {
+		return nil, fmt.Errorf("trace to %s: %w", path, syscall.Errno(errno))
+	}
+	return func() { C.mpsforge_metal_trace(nil) }, nil
+}
+
 // Run runs the program on a Metal and the reference pool and returns what came of it. It blocks until all
 // runs are done, or the one under way when the context ends; the threads of a stuck run are left behind. An error means
 // that nothing can be said: a text or a schedule that is none (ErrProgram), no memory, or the end of the context.
 func Run(ctx context.Context, text string, options Options) (*Result, error) {
+	if options.Trace != "" {
+		end, err := trace(options.Trace)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
 	metal, err := api(options.Backend)
 	if err != nil {
 		return nil, err

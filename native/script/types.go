@@ -53,6 +53,7 @@ type Options struct {
 	Stall      time.Duration // without a step until a free run counts as stuck
 	Record     bool          // keep every step
 	Schedule   string        // of Replay
+	Trace      string        // a file for a trace of the runs (docs/dev/trace.md); then no other program may run in this process
 }
 
 // Kind is what a finding is.

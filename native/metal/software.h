@@ -1,0 +1,15 @@
+// The two tables that mpsforge_metal_software chooses from.
+#ifndef MPSFORGE_NATIVE_METAL_SOFTWARE_H
+#define MPSFORGE_NATIVE_METAL_SOFTWARE_H
+
+#include "metal.h"
+
+namespace mpsforge::metal {
+
+const mpsforge_metal_api& untraced();
+// NULL unless calls are traced.
+const mpsforge_metal_api* traced();
+
+}  // namespace mpsforge::metal
+
+#endif

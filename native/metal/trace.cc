@@ -1,0 +1,564 @@
+// Writes what a program does with the software Metal, a line for each call that orders or touches memory, so that
+// somebody else can judge the order: docs/dev/trace.md has the lines. Knows nothing of what the engine concludes.
+//
+// What tells others (a commit, a signal, a release of a token) is written before the call, what learns of others (a
+// wait, an acquire) after it, so that in the trace nobody learns of what has not been told yet.
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "metal.h"
+#include "software.h"
+
+namespace mpsforge::metal {
+namespace {
+
+const mpsforge_metal_api& engine() { return untraced(); }
+
+// --- the file
+
+// What a callback of the program needs to be announced by. Kept until it has run: then nobody has lost it who looks for
+// lost memory.
+struct Callback {
+  uint64_t id;
+  mpsforge_metal_function function;
+  mpsforge_metal_handler handler;
+  void* context;
+  mpsforge_metal_serial_queue* queue;
+};
+
+struct Trace {
+  std::mutex mutex;
+  FILE* file = nullptr;
+  mpsforge_metal_device* device = nullptr;  // whose end has not been written
+  std::deque<Callback*> waiting;
+};
+
+// Never destroyed: threads of the program call Metal until the process ends.
+Trace& trace() {
+  static auto& made = *new Trace;
+  return made;
+}
+
+uint32_t thread_number() {
+  static std::atomic<uint32_t> threads{0};
+  static thread_local const uint32_t mine = ++threads;
+  return mine;
+}
+
+__attribute__((format(printf, 1, 2))) void line(const char* format, ...) {
+  const std::lock_guard<std::mutex> lock(trace().mutex);
+  if (!trace().file) return;
+  std::fprintf(trace().file, "%" PRIu32 " ", thread_number());
+  va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(trace().file, format, arguments);
+  va_end(arguments);
+  std::fputc('\n', trace().file);
+}
+
+void write_end(mpsforge_metal_device* device) {
+  std::vector<mpsforge_metal_finding> found(engine().findings(device, nullptr, 0));
+  found.resize(std::min(found.size(), engine().findings(device, found.data(), found.size())));
+  size_t races = 0;
+  for (const auto& finding : found) races += finding.kind == MPSFORGE_METAL_RACE ? 1 : 0;
+  line("end %zu %zu", races, found.size() - races);
+}
+
+// A host build never closes its device. The engine's threads may go on meanwhile: what they still do is left out.
+void end_process() {
+  mpsforge_metal_device* device = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(trace().mutex);
+    device = trace().device;
+    trace().device = nullptr;
+  }
+  if (device) write_end(device);
+  mpsforge_metal_trace(nullptr);
+}
+
+// A forked child leaves the file to its parent, with all that has been written so far.
+void before_fork() {
+  trace().mutex.lock();
+  if (trace().file) std::fflush(trace().file);
+}
+void after_fork() { trace().mutex.unlock(); }
+void begin_child() {
+  trace().file = nullptr;
+  trace().mutex.unlock();
+}
+
+const char* access_word(uint32_t access) {
+  const bool reads = access & MPSFORGE_METAL_READ;
+  if (!(access & MPSFORGE_METAL_WRITE)) return reads ? "r" : "-";
+  return reads ? "rw" : "w";
+}
+
+// Of the root that calls go to now.
+uint64_t number(mpsforge_metal_command_buffer* buffer) { return buffer ? engine().number(buffer) : 0; }
+
+// --- callbacks
+
+Callback* keep(Callback made) {
+  static std::atomic<uint64_t> ids{0};
+  made.id = ++ids;
+  const std::lock_guard<std::mutex> lock(trace().mutex);
+  trace().waiting.push_back(new Callback(made));
+  return trace().waiting.back();
+}
+
+Callback take(void* context) {
+  auto* kept = static_cast<Callback*>(context);
+  const Callback taken = *kept;
+  const std::lock_guard<std::mutex> lock(trace().mutex);
+  for (auto& waiting : trace().waiting) {
+    if (waiting != kept) continue;
+    waiting = trace().waiting.back();
+    trace().waiting.pop_back();
+    break;
+  }
+  delete kept;
+  return taken;
+}
+
+void run_handler(void* context, mpsforge_metal_command_buffer* buffer) {
+  const Callback callback = take(context);
+  line("begin %" PRIu64, callback.id);
+  callback.handler(callback.context, buffer);
+  line("leave %" PRIu64, callback.id);
+}
+
+void run_notification(void* context) {
+  const Callback callback = take(context);
+  line("begin %" PRIu64, callback.id);
+  callback.function(callback.context);
+  line("leave %" PRIu64, callback.id);
+}
+
+void run_block(const Callback& callback) {
+  line("enter %p", static_cast<void*>(callback.queue));
+  callback.function(callback.context);
+  line("exit %p", static_cast<void*>(callback.queue));
+}
+
+void run_sync(void* context) { run_block(*static_cast<Callback*>(context)); }
+
+void run_async(void* context) {
+  const Callback callback = take(context);
+  line("begin %" PRIu64, callback.id);
+  run_block(callback);
+  line("leave %" PRIu64, callback.id);
+}
+
+// --- device, and order that the program declares
+
+mpsforge_metal_device* device_create(const mpsforge_metal_config* config) noexcept {
+  line("device");
+  mpsforge_metal_device* made = engine().device_create(config);
+  const std::lock_guard<std::mutex> lock(trace().mutex);
+  trace().device = made;
+  return made;
+}
+
+void device_close(mpsforge_metal_device* device) noexcept {
+  engine().device_close(device);
+  {
+    const std::lock_guard<std::mutex> lock(trace().mutex);
+    if (!device || trace().device != device) return;
+    trace().device = nullptr;
+  }
+  write_end(device);
+}
+
+void device_release(mpsforge_metal_device* device) noexcept {
+  device_close(device);
+  engine().device_release(device);
+}
+
+void order_release(mpsforge_metal_device* device, const void* object) noexcept {
+  line("release %p", object);
+  engine().order_release(device, object);
+}
+
+void order_acquire(mpsforge_metal_device* device, const void* object) noexcept {
+  engine().order_acquire(device, object);
+  line("acquire %p", object);
+}
+
+// --- buffers
+
+mpsforge_metal_buffer* note_buffer(mpsforge_metal_buffer* made) {
+  if (made) {
+    line("buffer %p %" PRIu64 " %zu", static_cast<void*>(made), engine().gpu_address(made),
+         engine().buffer_length(made));
+  }
+  return made;
+}
+
+mpsforge_metal_buffer* buffer_create(mpsforge_metal_device* device, size_t length, uint32_t storage,
+                                     const char* label) noexcept {
+  return note_buffer(engine().buffer_create(device, length, storage, label));
+}
+
+mpsforge_metal_buffer* buffer_over(mpsforge_metal_device* device, void* memory, size_t length, uint32_t storage,
+                                   const char* label) noexcept {
+  return note_buffer(engine().buffer_over(device, memory, length, storage, label));
+}
+
+void note_cpu(mpsforge_metal_buffer* buffer, size_t offset, size_t length, uint32_t access) {
+  line("cpu %p %zu %zu %s", static_cast<void*>(buffer), offset, length, access_word(access));
+}
+
+void cpu_access(mpsforge_metal_buffer* buffer, size_t offset, size_t length, uint32_t access) noexcept {
+  note_cpu(buffer, offset, length, access);
+  engine().cpu_access(buffer, offset, length, access);
+}
+
+void cpu_read(mpsforge_metal_buffer* buffer, size_t offset, size_t length, void* to) noexcept {
+  note_cpu(buffer, offset, length, MPSFORGE_METAL_READ);
+  engine().cpu_read(buffer, offset, length, to);
+}
+
+void cpu_write(mpsforge_metal_buffer* buffer, size_t offset, size_t length, const void* from) noexcept {
+  note_cpu(buffer, offset, length, MPSFORGE_METAL_WRITE);
+  engine().cpu_write(buffer, offset, length, from);
+}
+
+// --- queues and command buffers
+
+mpsforge_metal_queue* queue_create(mpsforge_metal_device* device, const char* label) noexcept {
+  mpsforge_metal_queue* made = engine().queue_create(device, label);
+  line("queue %p", static_cast<void*>(made));
+  return made;
+}
+
+void inject(mpsforge_metal_queue* queue, uint32_t kind, uint32_t n) noexcept {
+  if (kind == MPSFORGE_METAL_INJECT_ERROR) line("error %p %" PRIu32, static_cast<void*>(queue), n);
+  engine().inject(queue, kind, n);
+}
+
+mpsforge_metal_command_buffer* note_command_buffer(mpsforge_metal_command_buffer* made, mpsforge_metal_queue* queue) {
+  if (made) line("cb %" PRIu64 " %p", number(made), static_cast<void*>(queue));
+  return made;
+}
+
+mpsforge_metal_command_buffer* command_buffer(mpsforge_metal_queue* queue) noexcept {
+  return note_command_buffer(engine().command_buffer(queue), queue);
+}
+
+mpsforge_metal_command_buffer* mps_command_buffer(mpsforge_metal_queue* queue) noexcept {
+  return note_command_buffer(engine().mps_command_buffer(queue), queue);
+}
+
+// After a call that may have put a new root in the place of the old one.
+void note_root(mpsforge_metal_command_buffer* buffer, uint64_t old) {
+  const uint64_t now = number(buffer);
+  if (now != old && now != 0) line("continue %" PRIu64 " %" PRIu64, old, now);
+}
+
+// Where the GPU is known to have ended the command buffer.
+void note_ended(mpsforge_metal_command_buffer* buffer, bool ended) {
+  if (ended) line("completed %" PRIu64, number(buffer));
+}
+
+uint32_t status(mpsforge_metal_command_buffer* buffer) noexcept {
+  const uint32_t found = engine().status(buffer);
+  note_ended(buffer, found >= MPSFORGE_METAL_COMPLETED);
+  return found;
+}
+
+const char* error(mpsforge_metal_command_buffer* buffer) noexcept {
+  const char* found = engine().error(buffer);
+  note_ended(buffer, *found != 0);
+  return found;
+}
+
+void times(mpsforge_metal_command_buffer* buffer, mpsforge_metal_times* out) noexcept {
+  engine().times(buffer, out);
+  note_ended(buffer, out && out->gpu_end > 0);
+}
+
+void enqueue(mpsforge_metal_command_buffer* buffer) noexcept {
+  line("enqueue %" PRIu64, number(buffer));
+  engine().enqueue(buffer);
+}
+
+void commit(mpsforge_metal_command_buffer* buffer) noexcept {
+  line("commit %" PRIu64, number(buffer));
+  engine().commit(buffer);
+}
+
+void commit_and_continue(mpsforge_metal_command_buffer* buffer) noexcept {
+  const uint64_t old = number(buffer);
+  line("commit %" PRIu64, old);
+  engine().commit_and_continue(buffer);
+  note_root(buffer, old);
+}
+
+void wait_until_scheduled(mpsforge_metal_command_buffer* buffer) noexcept {
+  const uint64_t waited = number(buffer);
+  engine().wait_until_scheduled(buffer);
+  line("scheduled %" PRIu64, waited);
+}
+
+void wait_until_completed(mpsforge_metal_command_buffer* buffer) noexcept {
+  const uint64_t waited = number(buffer);
+  engine().wait_until_completed(buffer);
+  line("completed %" PRIu64, waited);
+}
+
+void add_scheduled_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
+                           void* context) noexcept {
+  if (!buffer || !handler) return;
+  Callback* callback = keep({0, nullptr, handler, context, nullptr});
+  line("on_scheduled %" PRIu64 " %" PRIu64, number(buffer), callback->id);
+  engine().add_scheduled_handler(buffer, run_handler, callback);
+}
+
+void add_completed_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
+                           void* context) noexcept {
+  if (!buffer || !handler) return;
+  Callback* callback = keep({0, nullptr, handler, context, nullptr});
+  line("on_completed %" PRIu64 " %" PRIu64, number(buffer), callback->id);
+  engine().add_completed_handler(buffer, run_handler, callback);
+}
+
+void encode_signal(mpsforge_metal_command_buffer* buffer, mpsforge_metal_event* event, uint64_t value) noexcept {
+  line("signal %" PRIu64 " %p %" PRIu64, number(buffer), static_cast<void*>(event), value);
+  engine().encode_signal(buffer, event, value);
+}
+
+void encode_wait(mpsforge_metal_command_buffer* buffer, mpsforge_metal_event* event, uint64_t value) noexcept {
+  line("wait %" PRIu64 " %p %" PRIu64, number(buffer), static_cast<void*>(event), value);
+  engine().encode_wait(buffer, event, value);
+}
+
+// --- encoders
+
+mpsforge_metal_encoder* note_encoder(mpsforge_metal_encoder* made, mpsforge_metal_command_buffer* buffer) {
+  if (made) line("encoder %p %" PRIu64, static_cast<void*>(made), number(buffer));
+  return made;
+}
+
+mpsforge_metal_encoder* blit_encoder(mpsforge_metal_command_buffer* buffer) noexcept {
+  return note_encoder(engine().blit_encoder(buffer), buffer);
+}
+
+mpsforge_metal_encoder* compute_encoder(mpsforge_metal_command_buffer* buffer) noexcept {
+  return note_encoder(engine().compute_encoder(buffer), buffer);
+}
+
+void fill(mpsforge_metal_encoder* encoder, mpsforge_metal_buffer* buffer, size_t offset, size_t length,
+          uint8_t value) noexcept {
+  line("fill %p %p %zu %zu", static_cast<void*>(encoder), static_cast<void*>(buffer), offset, length);
+  engine().fill(encoder, buffer, offset, length, value);
+}
+
+void copy(mpsforge_metal_encoder* encoder, mpsforge_metal_buffer* from, size_t from_offset, mpsforge_metal_buffer* to,
+          size_t to_offset, size_t length) noexcept {
+  line("copy %p %p %zu %p %zu %zu", static_cast<void*>(encoder), static_cast<void*>(from), from_offset,
+       static_cast<void*>(to), to_offset, length);
+  engine().copy(encoder, from, from_offset, to, to_offset, length);
+}
+
+void set_buffer(mpsforge_metal_encoder* encoder, uint32_t index, mpsforge_metal_buffer* buffer,
+                size_t offset) noexcept {
+  line("bind %p %" PRIu32 " %p %zu", static_cast<void*>(encoder), index, static_cast<void*>(buffer), offset);
+  engine().set_buffer(encoder, index, buffer, offset);
+}
+
+void use_buffer(mpsforge_metal_encoder* encoder, mpsforge_metal_buffer* buffer, uint32_t access) noexcept {
+  line("use %p %p", static_cast<void*>(encoder), static_cast<void*>(buffer));
+  engine().use_buffer(encoder, buffer, access);
+}
+
+void dispatch(mpsforge_metal_encoder* encoder, uint64_t threads) noexcept {
+  line("dispatch %p", static_cast<void*>(encoder));
+  engine().dispatch(encoder, threads);
+}
+
+void dispatch_grid(mpsforge_metal_encoder* encoder, const mpsforge_metal_grid* grid) noexcept {
+  // A grid of no threads is no command.
+  if (grid && grid->threads[0] * grid->threads[1] * grid->threads[2] != 0)
+    line("dispatch %p", static_cast<void*>(encoder));
+  engine().dispatch_grid(encoder, grid);
+}
+
+void mps_encode(mpsforge_metal_mps_kernel* kernel, mpsforge_metal_command_buffer* buffer,
+                mpsforge_metal_encoder* encoder, const char* name, const mpsforge_metal_binding* bindings, size_t count,
+                const void* bytes, size_t length, uint64_t threads) noexcept {
+  const uint64_t root = number(buffer);
+  {
+    // One line of as many words as there are buffers.
+    const std::lock_guard<std::mutex> lock(trace().mutex);
+    if (FILE* file = trace().file) {
+      std::fprintf(file, "%" PRIu32 " encode %" PRIu64, thread_number(), root);
+      for (size_t i = 0; i < count; ++i)
+        std::fprintf(file, " %p %zu", static_cast<void*>(bindings[i].buffer), bindings[i].offset);
+      std::fputc('\n', file);
+    }
+  }
+  engine().mps_encode(kernel, buffer, encoder, name, bindings, count, bytes, length, threads);
+  if (number(buffer) == root) return;
+  line("commit %" PRIu64, root);  // an MPSGraph may
+  note_root(buffer, root);
+}
+
+// --- what kernels touch
+
+void* argument(mpsforge_metal_call* call, uint32_t index, size_t offset, size_t length, uint32_t access) noexcept {
+  uint64_t buffer = 0;
+  uint32_t command = 0;
+  engine().command(call, &buffer, &command);
+  line("touch %" PRIu64 " %" PRIu32 " %" PRIu32 " %zu %zu %s", buffer, command, index, offset, length,
+       access_word(access));
+  return engine().argument(call, index, offset, length, access);
+}
+
+void* address_argument(mpsforge_metal_call* call, uint64_t address, size_t length, uint32_t access) noexcept {
+  uint64_t buffer = 0;
+  uint32_t command = 0;
+  engine().command(call, &buffer, &command);
+  line("reach %" PRIu64 " %" PRIu32 " %" PRIu64 " %zu %s", buffer, command, address, length, access_word(access));
+  return engine().address_argument(call, address, length, access);
+}
+
+// --- events
+
+mpsforge_metal_event* event_create(mpsforge_metal_device* device, const char* label) noexcept {
+  mpsforge_metal_event* made = engine().event_create(device, label);
+  line("event %p", static_cast<void*>(made));
+  return made;
+}
+
+void event_set(mpsforge_metal_event* event, uint64_t value) noexcept {
+  line("set %p %" PRIu64, static_cast<void*>(event), value);
+  engine().event_set(event, value);
+}
+
+uint64_t event_value(mpsforge_metal_event* event) noexcept {
+  const uint64_t found = engine().event_value(event);
+  line("reached %p %" PRIu64, static_cast<void*>(event), found);
+  return found;
+}
+
+int event_wait(mpsforge_metal_event* event, uint64_t value, int64_t timeout_ms) noexcept {
+  const int reached = engine().event_wait(event, value, timeout_ms);
+  if (reached) line("reached %p %" PRIu64, static_cast<void*>(event), value);
+  return reached;
+}
+
+void event_notify(mpsforge_metal_event* event, uint64_t value, mpsforge_metal_function function,
+                  void* context) noexcept {
+  if (!event || !function) return;
+  Callback* callback = keep({0, function, nullptr, context, nullptr});
+  line("notify %p %" PRIu64 " %" PRIu64, static_cast<void*>(event), value, callback->id);
+  engine().event_notify(event, value, run_notification, callback);
+}
+
+// --- serial queues
+
+mpsforge_metal_serial_queue* serial_create(mpsforge_metal_device* device, const char* label) noexcept {
+  mpsforge_metal_serial_queue* made = engine().serial_create(device, label);
+  line("serial %p", static_cast<void*>(made));
+  return made;
+}
+
+void serial_sync(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function, void* context) noexcept {
+  if (!function) return;
+  Callback callback{0, function, nullptr, context, queue};
+  engine().serial_sync(queue, run_sync, &callback);
+}
+
+void serial_async(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function, void* context) noexcept {
+  if (!queue || !function) return;
+  Callback* callback = keep({0, function, nullptr, context, queue});
+  line("async %p %" PRIu64, static_cast<void*>(queue), callback->id);
+  engine().serial_async(queue, run_async, callback);
+}
+
+mpsforge_metal_api make_table() {
+  mpsforge_metal_api table = engine();
+  table.device_create = device_create;
+  table.device_close = device_close;
+  table.device_release = device_release;
+  table.order_release = order_release;
+  table.order_acquire = order_acquire;
+  table.buffer_create = buffer_create;
+  table.buffer_over = buffer_over;
+  table.cpu_access = cpu_access;
+  table.cpu_read = cpu_read;
+  table.cpu_write = cpu_write;
+  table.queue_create = queue_create;
+  table.inject = inject;
+  table.command_buffer = command_buffer;
+  table.mps_command_buffer = mps_command_buffer;
+  table.status = status;
+  table.error = error;
+  table.times = times;
+  table.enqueue = enqueue;
+  table.commit = commit;
+  table.commit_and_continue = commit_and_continue;
+  table.wait_until_scheduled = wait_until_scheduled;
+  table.wait_until_completed = wait_until_completed;
+  table.add_scheduled_handler = add_scheduled_handler;
+  table.add_completed_handler = add_completed_handler;
+  table.encode_signal = encode_signal;
+  table.encode_wait = encode_wait;
+  table.blit_encoder = blit_encoder;
+  table.compute_encoder = compute_encoder;
+  table.fill = fill;
+  table.copy = copy;
+  table.set_buffer = set_buffer;
+  table.use_buffer = use_buffer;
+  table.dispatch = dispatch;
+  table.dispatch_grid = dispatch_grid;
+  table.mps_encode = mps_encode;
+  table.argument = argument;
+  table.address_argument = address_argument;
+  table.event_create = event_create;
+  table.event_set = event_set;
+  table.event_value = event_value;
+  table.event_wait = event_wait;
+  table.event_notify = event_notify;
+  table.serial_create = serial_create;
+  table.serial_sync = serial_sync;
+  table.serial_async = serial_async;
+  return table;
+}
+
+std::atomic<bool> on{false};
+
+}  // namespace
+
+const mpsforge_metal_api* traced() {
+  if (!on.load(std::memory_order_acquire)) return nullptr;
+  static const mpsforge_metal_api table = make_table();
+  return &table;
+}
+
+}  // namespace mpsforge::metal
+
+int mpsforge_metal_trace(const char* path) {
+  using namespace mpsforge::metal;
+  FILE* opened = path ? std::fopen(path, "w") : nullptr;
+  if (path && !opened) return errno;
+  static const int prepared = [] {
+    std::atexit(end_process);
+    return pthread_atfork(before_fork, after_fork, begin_child);
+  }();
+  const std::lock_guard<std::mutex> lock(trace().mutex);
+  const int closed = trace().file && std::fclose(trace().file) != 0 ? errno : 0;
+  trace().file = opened;
+  on.store(opened != nullptr, std::memory_order_release);
+  return prepared != 0 ? prepared : closed;
+}

@@ -1,0 +1,113 @@
+package trace
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mpsforge/native/script"
+	"mpsforge/validate/judge/corpus"
+)
+
+// judged runs a program once and returns what the trace of it says, and the trace.
+func judged(t *testing.T, text string, seed uint64) (Run, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "trace")
+	if _, err := script.Run(t.Context(), text, script.Options{Seed: seed, Runs: 1, MaxDelay: 50 * time.Microsecond, Stall: 10 * time.Second, Trace: path}); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	runs, err := Judge(file)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, written)
+	}
+	if len(runs) != 1 {
+		t.Fatalf("the trace has %d runs, and the program was run once", len(runs))
+	}
+	return runs[0], string(written)
+}
+
+func TestCorpusIsJudgedAsByTheEngine(t *testing.T) {
+	programs, err := corpus.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean, races := 0, 0
+	for _, program := range programs {
+		t.Run(program.Group+"/"+program.Name, func(t *testing.T) {
+			for seed := range uint64(3) {
+				run, text := judged(t, program.Text, seed+1)
+				if run.Verdict() == Agree {
+					clean++
+					if len(run.Races) > 0 {
+						clean--
+						races++
+					}
+				}
+				if run.Verdict() == Differ {
+					t.Errorf("seed %d: the engine found %d races, and the trace has %v; it is\n%s", seed+1, run.Engine.Races, run.Races, text)
+				}
+				if run.Problem != "" && run.Engine.Others == 0 { // two queues that wait for each other are a deadlock
+					t.Errorf("seed %d: %s", seed+1, run.Problem)
+				}
+			}
+		})
+	}
+	// Most programs that have no race in one run have none by any rule: that many must have been judged at all.
+	t.Logf("both found races in %d runs, and none in %d", races, clean)
+}
+
+// pairs are the programs of testdata/pairs.txt, by name.
+func pairs(t *testing.T) (names []string, ordered, unordered map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/pairs.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ordered, unordered = map[string]string{}, map[string]string{}
+	name := ""
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "== "):
+			name = strings.TrimSpace(line[len("== "):])
+			names = append(names, name)
+		case strings.HasPrefix(line, "+ "):
+			ordered[name] += line[2:]
+		case strings.HasPrefix(line, "- "):
+			unordered[name] += line[2:]
+		default:
+			ordered[name] += line
+			unordered[name] += line
+		}
+	}
+	return names, ordered, unordered
+}
+
+func TestUnorderedAccessesAreFoundAndOrderedOnesAreNot(t *testing.T) {
+	names, ordered, unordered := pairs(t)
+	if len(names) < 40 {
+		t.Fatalf("there are %d pairs, and issue 47 asks for 40", len(names))
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(3) {
+				if run, text := judged(t, ordered[name], seed+1); run.Verdict() != Agree || len(run.Races) > 0 {
+					t.Errorf("ordered, seed %d: %s, engine %+v, %v %s\n%s", seed+1, run.Verdict(), *run.Engine, run.Races, run.Problem, text)
+				}
+				if run, text := judged(t, unordered[name], seed+1); run.Verdict() != Agree || len(run.Races) == 0 {
+					t.Errorf("unordered, seed %d: %s, engine %+v, %v %s\n%s", seed+1, run.Verdict(), *run.Engine, run.Races, run.Problem, text)
+				}
+			}
+		})
+	}
+}

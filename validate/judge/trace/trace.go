@@ -1,0 +1,106 @@
+// Package trace judges the order of memory accesses in a trace of what a program did with the software Metal (docs/dev/trace.md).
+//
+// It is a second opinion on the software Metal's own checker: written from the rules of docs/dev/spec/metal.md alone, by another
+// method (the whole trace as a graph, after the program has ended), and sharing no code with the engine. Where the two differ, one is wrong.
+package trace
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Race is two accesses of the same bytes, one of them a write, that no rule orders.
+type Race struct {
+	Buffer int    `json:"buffer"` // the how-manieth that was made
+	Offset uint64 `json:"offset"` // bytes
+	Length uint64 `json:"length"`
+	First  string `json:"first"` // the line of the trace that made the access, and its verb
+	Second string `json:"second"`
+}
+
+func (r Race) String() string {
+	return fmt.Sprintf("buffer %d, %d bytes from %d: %s, and %s", r.Buffer, r.Length, r.Offset, r.First, r.Second)
+}
+
+// Engine is what the software Metal found by itself in the same run.
+type Engine struct {
+	Races  uint64 `json:"races"`  // pairs of places
+	Others uint64 `json:"others"` // findings that are no races
+}
+
+// Run is what a trace says of one device, from its creation to its end.
+type Run struct {
+	Accesses int    `json:"accesses"`
+	Races    []Race `json:"races"` // each pair of lines once
+	// Engine is nil where the trace does not have the end of the run, as that of a process that was killed.
+	Engine *Engine `json:"engine"`
+	// Problem is why the order cannot be judged, or empty.
+	Problem string `json:"problem"`
+}
+
+// Verdict is how the two opinions compare.
+type Verdict string
+
+// The verdicts.
+const (
+	Agree     Verdict = "agree"
+	Differ    Verdict = "differ"
+	NotJudged Verdict = "not judged" // Problem says why; or the engine's opinion is not known
+)
+
+// Verdict compares whether there are races, not how many: the engine counts pairs of places, of which a line of a loop is one.
+func (r Run) Verdict() Verdict {
+	switch {
+	case r.Problem != "" || r.Engine == nil || r.Engine.Others > 0:
+		return NotJudged
+	case (len(r.Races) > 0) == (r.Engine.Races > 0):
+		return Agree
+	}
+	return Differ
+}
+
+// ErrTrace is returned, wrapped, for a text that is no trace.
+var ErrTrace = errors.New("not a trace")
+
+// Judge reads a trace and judges each of its runs. A trace that breaks off is judged up to there.
+func Judge(text io.Reader) ([]Run, error) {
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, 1<<20)
+	var runs []Run
+	var b *builder
+	end := func() {
+		if b != nil {
+			runs = append(runs, b.judge())
+		}
+		b = nil
+	}
+	for number := 1; lines.Scan(); number++ {
+		words := strings.Fields(lines.Text())
+		if len(words) < 2 {
+			return nil, fmt.Errorf("%w: line %d is %q, and must be a thread and what it did", ErrTrace, number, lines.Text())
+		}
+		if words[1] == "device" {
+			end()
+			b = newBuilder()
+			continue
+		}
+		if b == nil {
+			// Calls that need no device, of a program that has not made one yet.
+			continue
+		}
+		if err := b.add(number, words); err != nil {
+			if !lines.Scan() { // the last line, of a process that was killed while it wrote it
+				break
+			}
+			return nil, fmt.Errorf("%w: line %d, %q: %w", ErrTrace, number, strings.Join(words, " "), err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read trace: %w", err)
+	}
+	end()
+	return runs, nil
+}
