@@ -23,10 +23,11 @@ func metalCommand(std streams) *cli.Command {
   mpsforge metal classify ~/Library/Logs/DiagnosticReports/python3*.ips
   mpsforge metal run --runs 100 race.txt
   mpsforge metal run-shader --grid 64 --length out=64 f.metal  a kernel, with checks
+  mpsforge metal order traces                                judge what programs did
   mpsforge metal compare facts-apple.json                    what a Mac's Metal did
   mpsforge metal selectors torch-2.9.1-*.whl                 what a wheel needs of Apple's API`,
 		Action: showGroup,
-		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalRunShader(std), metalCompare(std), metalSelectors(std),
+		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalRunShader(std), metalOrder(std), metalCompare(std), metalSelectors(std),
 			metalObserve()},
 	}
 }

@@ -9,16 +9,16 @@ import (
 
 // commandBuffer is one root.
 type commandBuffer struct {
-	queue    *queue
-	commands []command
-	encoded  []*node // what the threads knew that encoded it
-	enqueued bool
-	fails    bool // executes nothing
+	queue      *queue
+	commands   []command
+	encoded    []*node // what the threads knew that encoded it
+	enqueued   bool
+	fails      bool // executes nothing
+	begin, end *node
 
 	// Once it is committed.
-	committed  *node
-	begin, end *node
-	ran        int // commands; those behind a wait without end did not
+	committed *node
+	ran       int // commands; those behind a wait without end did not
 }
 
 type command struct {
@@ -28,7 +28,7 @@ type command struct {
 	signals  *event
 	waits    *event
 	value    uint64
-	node     *node
+	node     *node // once its command buffer is committed
 }
 
 type binding struct {
@@ -237,12 +237,16 @@ func (l *line) injectError() {
 
 func (l *line) makeRoot() {
 	number := l.word()
-	l.roots[number] = &commandBuffer{queue: l.queue()}
+	l.roots[number] = l.newRoot(l.queue())
+}
+
+func (l *line) newRoot(q *queue) *commandBuffer {
+	return &commandBuffer{queue: q, begin: l.graph.node(q.chain), end: l.graph.node(q.chain)}
 }
 
 func (l *line) goOn() {
 	old := l.root()
-	l.roots[l.word()] = &commandBuffer{queue: old.queue}
+	l.roots[l.word()] = l.newRoot(old.queue)
 }
 
 func (c *commandBuffer) enqueue() {
@@ -263,8 +267,8 @@ func (l *line) commit() {
 	c.queue.commits++
 	c.fails = c.queue.errors[c.queue.commits]
 	// Its nodes are a chain of their own for now: judge puts them behind those of the queue's earlier command buffers.
-	at := l.graph.node(c.queue.chain, c.commitKnows()...)
-	c.begin = at
+	c.begin.after = c.commitKnows()
+	at := c.begin
 	for i := range c.commands {
 		each := &c.commands[i]
 		if c.fails {
@@ -283,7 +287,7 @@ func (l *line) commit() {
 			at = l.graph.node(c.queue.chain, at)
 		}
 	}
-	c.end = l.graph.node(c.queue.chain, at)
+	c.end.after = append(c.end.after, at)
 }
 
 // commitKnows is what came before the commit.
@@ -353,11 +357,21 @@ func (l *line) encodeKernel() {
 
 func (l *line) running() *command {
 	c, number := l.root(), l.count()
-	if number == 0 || number > uint64(len(c.commands)) || c.commands[number-1].node == nil {
-		l.fail(fmt.Errorf("the command buffer has no command %d that runs", number))
-		return &command{node: &node{}}
+	if number == 0 || number > uint64(len(c.commands)) {
+		l.fail(fmt.Errorf("the command buffer has no command %d", number))
+		return &command{}
 	}
 	return &c.commands[number-1]
+}
+
+// touched adds an access of a kernel. That an MPSGraph has committed by itself is written when its encoding has ended: the kernel may have
+// run before.
+func (l *line) touched(on *command, a access) {
+	if on.node == nil {
+		on.accesses = append(on.accesses, a)
+	} else {
+		l.touches(on.node, a)
+	}
 }
 
 func (l *line) touch() {
@@ -369,7 +383,7 @@ func (l *line) touch() {
 	}
 	a := l.access(bound.buffer)
 	a.offset, a.bytes, a.write = bound.offset+l.count(), l.count(), l.writes()
-	l.touches(on.node, a)
+	l.touched(on, a)
 }
 
 func (l *line) reach() {
@@ -384,7 +398,7 @@ func (l *line) reach() {
 		}
 		a := l.access(b)
 		a.offset, a.bytes, a.write = address-b.address, bytes, writes
-		l.touches(on.node, a)
+		l.touched(on, a)
 		return
 	}
 	l.fail(errors.New("the command can reach no buffer there"))
