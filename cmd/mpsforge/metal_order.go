@@ -122,8 +122,8 @@ func printTraces(w io.Writer, all []judgedTrace) {
 				fmt.Fprintf(w, "%s: not judged: %s\n", judged.File, run.Problem)
 			case run.Engine == nil:
 				fmt.Fprintf(w, "%s: it breaks off: what the software Metal found is not known\n", judged.File)
-			case run.Engine.Others > 0:
-				fmt.Fprintf(w, "%s: not compared: findings of the software Metal that are no races: %d\n", judged.File, run.Engine.Others)
+			case run.Engine.Undone > 0:
+				fmt.Fprintf(w, "%s: not compared: calls that the software Metal refused or gave up: %d\n", judged.File, run.Engine.Undone)
 			case run.Verdict() == trace.Differ:
 				fmt.Fprintf(w, "%s: differs: the software Metal found %d races, and the trace has %d\n", judged.File, run.Engine.Races, len(run.Races))
 			}

@@ -1,4 +1,6 @@
 // The C ABI of the software Metal: looks after null pointers and handles, and calls the objects.
+#include "software.h"
+
 #include <cstring>
 #include <memory>
 #include <string>
@@ -14,7 +16,6 @@
 #include "models.h"
 #include "queue.h"
 #include "serial_queue.h"
-#include "software.h"
 
 struct mpsforge_metal_device {
   std::shared_ptr<mpsforge::metal::Device> object;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "metal.h"
@@ -41,6 +42,12 @@ struct Trace {
   FILE* file = nullptr;
   mpsforge_metal_device* device = nullptr;  // whose end has not been written
   std::deque<Callback*> waiting;
+  // Of MPSCommandBuffers, whose roots change.
+  struct Root {
+    mpsforge_metal_queue* queue;
+    uint64_t newest;
+  };
+  std::unordered_map<mpsforge_metal_command_buffer*, Root> roots;
 };
 
 // Never destroyed: threads of the program call Metal until the process ends.
@@ -55,23 +62,39 @@ uint32_t thread_number() {
   return mine;
 }
 
-__attribute__((format(printf, 1, 2))) void line(const char* format, ...) {
-  const std::lock_guard<std::mutex> lock(trace().mutex);
+void write(const char* format, va_list arguments) {
   if (!trace().file) return;
   std::fprintf(trace().file, "%" PRIu32 " ", thread_number());
+  std::vfprintf(trace().file, format, arguments);
+  std::fputc('\n', trace().file);
+}
+
+// With the mutex held.
+__attribute__((format(printf, 1, 2))) void write(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  std::vfprintf(trace().file, format, arguments);
+  write(format, arguments);
   va_end(arguments);
-  std::fputc('\n', trace().file);
+}
+
+__attribute__((format(printf, 1, 2))) void line(const char* format, ...) {
+  const std::lock_guard<std::mutex> lock(trace().mutex);
+  va_list arguments;
+  va_start(arguments, format);
+  write(format, arguments);
+  va_end(arguments);
 }
 
 void write_end(mpsforge_metal_device* device) {
   std::vector<mpsforge_metal_finding> found(engine().findings(device, nullptr, 0));
   found.resize(std::min(found.size(), engine().findings(device, found.data(), found.size())));
-  size_t races = 0;
-  for (const auto& finding : found) races += finding.kind == MPSFORGE_METAL_RACE ? 1 : 0;
-  line("end %zu %zu", races, found.size() - races);
+  // After a call that had no effect, or a wait that was given up, the trace says more than what happened.
+  size_t races = 0, undone = 0;
+  for (const auto& finding : found) {
+    races += finding.kind == MPSFORGE_METAL_RACE ? 1 : 0;
+    undone += finding.kind == MPSFORGE_METAL_VIOLATION || finding.kind == MPSFORGE_METAL_DEADLOCK ? 1 : 0;
+  }
+  line("end %zu %zu", races, undone);
 }
 
 // A host build never closes its device. The engine's threads may go on meanwhile: what they still do is left out.
@@ -103,8 +126,17 @@ const char* access_word(uint32_t access) {
   return reads ? "rw" : "w";
 }
 
-// Of the root that calls go to now.
-uint64_t number(mpsforge_metal_command_buffer* buffer) { return buffer ? engine().number(buffer) : 0; }
+// Of the root that calls go to now. Whoever sees a new root first says so: the thread that made it may be late.
+uint64_t number(mpsforge_metal_command_buffer* buffer) {
+  const uint64_t now = engine().number(buffer);
+  const std::lock_guard<std::mutex> lock(trace().mutex);
+  const auto found = trace().roots.find(buffer);
+  if (found != trace().roots.end() && now > found->second.newest) {
+    found->second.newest = now;
+    write("cb %" PRIu64 " %p", now, static_cast<void*>(found->second.queue));
+  }
+  return now;
+}
 
 // --- callbacks
 
@@ -246,23 +278,33 @@ void inject(mpsforge_metal_queue* queue, uint32_t kind, uint32_t n) noexcept {
   engine().inject(queue, kind, n);
 }
 
-mpsforge_metal_command_buffer* note_command_buffer(mpsforge_metal_command_buffer* made, mpsforge_metal_queue* queue) {
-  if (made) line("cb %" PRIu64 " %p", number(made), static_cast<void*>(queue));
+mpsforge_metal_command_buffer* command_buffer(mpsforge_metal_queue* queue) noexcept {
+  mpsforge_metal_command_buffer* made = engine().command_buffer(queue);
+  if (made) line("cb %" PRIu64 " %p", engine().number(made), static_cast<void*>(queue));
   return made;
 }
 
-mpsforge_metal_command_buffer* command_buffer(mpsforge_metal_queue* queue) noexcept {
-  return note_command_buffer(engine().command_buffer(queue), queue);
-}
-
 mpsforge_metal_command_buffer* mps_command_buffer(mpsforge_metal_queue* queue) noexcept {
-  return note_command_buffer(engine().mps_command_buffer(queue), queue);
+  mpsforge_metal_command_buffer* made = engine().mps_command_buffer(queue);
+  if (made) {
+    const std::lock_guard<std::mutex> lock(trace().mutex);
+    trace().roots[made] = {queue, 0};
+  }
+  number(made);
+  return made;
 }
 
-// After a call that may have put a new root in the place of the old one.
-void note_root(mpsforge_metal_command_buffer* buffer, uint64_t old) {
-  const uint64_t now = number(buffer);
-  if (now != old && now != 0) line("continue %" PRIu64 " %" PRIu64, old, now);
+mpsforge_metal_command_buffer* root_command_buffer(mpsforge_metal_command_buffer* buffer) noexcept {
+  number(buffer);
+  return engine().root_command_buffer(buffer);
+}
+
+void command_buffer_release(mpsforge_metal_command_buffer* buffer) noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(trace().mutex);
+    trace().roots.erase(buffer);
+  }
+  engine().command_buffer_release(buffer);
 }
 
 // Where the GPU is known to have ended the command buffer.
@@ -298,10 +340,8 @@ void commit(mpsforge_metal_command_buffer* buffer) noexcept {
 }
 
 void commit_and_continue(mpsforge_metal_command_buffer* buffer) noexcept {
-  const uint64_t old = number(buffer);
-  line("commit %" PRIu64, old);
+  line("commit %" PRIu64, number(buffer));
   engine().commit_and_continue(buffer);
-  note_root(buffer, old);
 }
 
 void wait_until_scheduled(mpsforge_metal_command_buffer* buffer) noexcept {
@@ -408,9 +448,7 @@ void mps_encode(mpsforge_metal_mps_kernel* kernel, mpsforge_metal_command_buffer
     }
   }
   engine().mps_encode(kernel, buffer, encoder, name, bindings, count, bytes, length, threads);
-  if (number(buffer) == root) return;
-  line("commit %" PRIu64, root);  // an MPSGraph may
-  note_root(buffer, root);
+  if (number(buffer) != root) line("commit %" PRIu64, root);  // an MPSGraph may
 }
 
 // --- what kernels touch
@@ -502,6 +540,8 @@ mpsforge_metal_api make_table() {
   table.inject = inject;
   table.command_buffer = command_buffer;
   table.mps_command_buffer = mps_command_buffer;
+  table.root_command_buffer = root_command_buffer;
+  table.command_buffer_release = command_buffer_release;
   table.status = status;
   table.error = error;
   table.times = times;

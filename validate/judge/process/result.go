@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -37,6 +38,22 @@ type Result struct {
 	Again     string // the command that starts it once more
 }
 
+// traceVariable has host builds write traces; see native/objc/engine.h.
+const traceVariable = "MPSFORGE_METAL_TRACE"
+
+// settings begin the variables of the software Metal and of PyTorch.
+var settings = []string{"PYTORCH_", "MPS_", "MPSFORGE_"}
+
+func isSetting(name string) bool {
+	return slices.ContainsFunc(settings, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// Drop reports whether a variable of the caller's environment is kept from the programs of a stage, which say themselves how they run. The
+// caller may have them write traces.
+func Drop(name string) bool {
+	return (isSetting(name) && name != traceVariable) || name == "LD_PRELOAD"
+}
+
 // Again is the command line that starts a process once more, with what its environment sets of the software Metal and of PyTorch:
 // without that it may run as none did. Of two settings of a name the later counts.
 func Again(environment []string, command run.Command) string {
@@ -44,7 +61,7 @@ func Again(environment []string, command run.Command) string {
 	values := map[string]string{}
 	for _, setting := range environment {
 		name, _, _ := strings.Cut(setting, "=")
-		if !strings.HasPrefix(name, "MPSFORGE_") && !strings.HasPrefix(name, "MPS_") && !strings.HasPrefix(name, "PYTORCH_") {
+		if !isSetting(name) {
 			continue
 		}
 		if values[name] == "" {

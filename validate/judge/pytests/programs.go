@@ -10,6 +10,7 @@ import (
 	"mpsforge/internal/run"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/hosts"
+	"mpsforge/validate/judge/process"
 	"mpsforge/validate/stage"
 )
 
@@ -17,10 +18,8 @@ import (
 
 // Program is a program in the subject's Python, with the environment of all its processes and more settings.
 func (s *Subject) Program(args, more []string) run.Command {
-	own := []string{"PYTORCH_", "MPS_", "MPSFORGE_"}
 	return run.Command{Name: s.interpreter, Args: args, Env: run.Environment(slices.Concat(s.environment, more), func(name string) bool {
-		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || name == "LD_PRELOAD" ||
-			name == "PYTHONDONTWRITEBYTECODE"
+		return process.Drop(name) || name == "PYTHONDONTWRITEBYTECODE"
 	})}
 }
 

@@ -57,7 +57,7 @@ func TestCorpusIsJudgedAsByTheEngine(t *testing.T) {
 				if run.Verdict() == Differ {
 					t.Errorf("seed %d: the engine found %d races, and the trace has %v; it is\n%s", seed+1, run.Engine.Races, run.Races, text)
 				}
-				if run.Problem != "" && run.Engine.Others == 0 { // two queues that wait for each other are a deadlock
+				if run.Problem != "" && run.Engine.Undone == 0 { // two queues that wait for each other are a deadlock
 					t.Errorf("seed %d: %s", seed+1, run.Problem)
 				}
 			}

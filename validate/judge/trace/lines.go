@@ -178,7 +178,7 @@ func init() {
 		"release": (*line).release, "acquire": func(l *line) { l.graph.learn(l.chain(), l.tokens[l.word()]) },
 		"buffer": (*line).makeBuffer, "cpu": (*line).cpu,
 		"queue": (*line).makeQueue, "error": (*line).injectError,
-		"cb": (*line).makeRoot, "continue": (*line).goOn, "enqueue": func(l *line) { l.root().enqueue() }, "commit": (*line).commit,
+		"cb": (*line).makeRoot, "enqueue": func(l *line) { l.root().enqueue() }, "commit": (*line).commit,
 		"completed":    func(l *line) { l.graph.learn(l.chain(), l.root().end) },
 		"scheduled":    func(l *line) { l.graph.learn(l.chain(), l.root().commitKnows()...) },
 		"on_completed": (*line).onCompleted, "on_scheduled": (*line).onScheduled,
@@ -236,17 +236,8 @@ func (l *line) injectError() {
 }
 
 func (l *line) makeRoot() {
-	number := l.word()
-	l.roots[number] = l.newRoot(l.queue())
-}
-
-func (l *line) newRoot(q *queue) *commandBuffer {
-	return &commandBuffer{queue: q, begin: l.graph.node(q.chain), end: l.graph.node(q.chain)}
-}
-
-func (l *line) goOn() {
-	old := l.root()
-	l.roots[l.word()] = l.newRoot(old.queue)
+	number, q := l.word(), l.queue()
+	l.roots[number] = &commandBuffer{queue: q, begin: l.graph.node(q.chain), end: l.graph.node(q.chain)}
 }
 
 func (c *commandBuffer) enqueue() {

@@ -28,7 +28,7 @@ func (r Race) String() string {
 // Engine is what the software Metal found by itself in the same run.
 type Engine struct {
 	Races  uint64 `json:"races"`  // pairs of places
-	Others uint64 `json:"others"` // findings that are no races
+	Undone uint64 `json:"undone"` // violations and deadlocks: calls that had no effect
 }
 
 // Run is what a trace says of one device, from its creation to its end.
@@ -54,7 +54,7 @@ const (
 // Verdict compares whether there are races, not how many: the engine counts pairs of places, of which a line of a loop is one.
 func (r Run) Verdict() Verdict {
 	switch {
-	case r.Problem != "" || r.Engine == nil || r.Engine.Others > 0:
+	case r.Problem != "" || r.Engine == nil || r.Engine.Undone > 0:
 		return NotJudged
 	case (len(r.Races) > 0) == (r.Engine.Races > 0):
 		return Agree
@@ -79,24 +79,24 @@ func Judge(text io.Reader) ([]Run, error) {
 	}
 	for number := 1; lines.Scan(); number++ {
 		words := strings.Fields(lines.Text())
-		if len(words) < 2 {
-			return nil, fmt.Errorf("%w: line %d is %q, and must be a thread and what it did", ErrTrace, number, lines.Text())
-		}
-		if words[1] == "device" {
+		var err error
+		switch {
+		case len(words) < 2:
+			err = errors.New("it must be a thread and what it did")
+		case words[1] == "device":
 			end()
 			b = newBuilder()
+		case b != nil: // before there is a device only calls are made that need none
+			err = b.add(number, words)
+		}
+		if err == nil {
 			continue
 		}
-		if b == nil {
-			// Calls that need no device, of a program that has not made one yet.
-			continue
+		text := lines.Text()
+		if !lines.Scan() { // the last line, of a process that was killed while it wrote it
+			break
 		}
-		if err := b.add(number, words); err != nil {
-			if !lines.Scan() { // the last line, of a process that was killed while it wrote it
-				break
-			}
-			return nil, fmt.Errorf("%w: line %d, %q: %w", ErrTrace, number, strings.Join(words, " "), err)
-		}
+		return nil, fmt.Errorf("%w: line %d, %q: %w", ErrTrace, number, text, err)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read trace: %w", err)

@@ -124,9 +124,7 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 	defer cancel()
 	command := h.command()
 	environment := h.environment()
-	command.Env = run.Environment(environment, func(name string) bool {
-		return strings.HasPrefix(name, "PYTORCH_") || strings.HasPrefix(name, "MPS_") || strings.HasPrefix(name, "MPSFORGE_") || name == "LD_PRELOAD"
-	})
+	command.Env = run.Environment(environment, process.Drop)
 	var r scenarioResult
 	started := time.Now()
 	found, err := command.Run(limited)
