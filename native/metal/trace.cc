@@ -35,6 +35,7 @@ struct Callback {
   mpsforge_metal_handler handler;
   void* context;
   mpsforge_metal_serial_queue* queue;
+  bool completed;  // a completed handler
 };
 
 struct Trace {
@@ -138,6 +139,13 @@ uint64_t number(mpsforge_metal_command_buffer* buffer) {
   return now;
 }
 
+// Where the GPU is known to have ended the command buffer; one that failed has executed nothing.
+void note_ended(mpsforge_metal_command_buffer* buffer, uint64_t ended) {
+  line("completed %" PRIu64, ended);
+  if (engine().number(buffer) == ended && engine().status(buffer) == MPSFORGE_METAL_ERROR)
+    line("failed %" PRIu64, ended);
+}
+
 // --- callbacks
 
 Callback* keep(Callback made) {
@@ -165,6 +173,7 @@ Callback take(void* context) {
 void run_handler(void* context, mpsforge_metal_command_buffer* buffer) {
   const Callback callback = take(context);
   line("begin %" PRIu64, callback.id);
+  if (callback.completed) note_ended(buffer, number(buffer));
   callback.handler(callback.context, buffer);
   line("leave %" PRIu64, callback.id);
 }
@@ -273,11 +282,6 @@ mpsforge_metal_queue* queue_create(mpsforge_metal_device* device, const char* la
   return made;
 }
 
-void inject(mpsforge_metal_queue* queue, uint32_t kind, uint32_t n) noexcept {
-  if (kind == MPSFORGE_METAL_INJECT_ERROR) line("error %p %" PRIu32, static_cast<void*>(queue), n);
-  engine().inject(queue, kind, n);
-}
-
 mpsforge_metal_command_buffer* command_buffer(mpsforge_metal_queue* queue) noexcept {
   mpsforge_metal_command_buffer* made = engine().command_buffer(queue);
   if (made) line("cb %" PRIu64 " %p", engine().number(made), static_cast<void*>(queue));
@@ -307,26 +311,24 @@ void command_buffer_release(mpsforge_metal_command_buffer* buffer) noexcept {
   engine().command_buffer_release(buffer);
 }
 
-// Where the GPU is known to have ended the command buffer.
-void note_ended(mpsforge_metal_command_buffer* buffer, bool ended) {
-  if (ended) line("completed %" PRIu64, number(buffer));
-}
-
 uint32_t status(mpsforge_metal_command_buffer* buffer) noexcept {
+  const uint64_t asked = number(buffer);
   const uint32_t found = engine().status(buffer);
-  note_ended(buffer, found >= MPSFORGE_METAL_COMPLETED);
+  if (found >= MPSFORGE_METAL_COMPLETED) note_ended(buffer, asked);
   return found;
 }
 
 const char* error(mpsforge_metal_command_buffer* buffer) noexcept {
+  const uint64_t asked = number(buffer);
   const char* found = engine().error(buffer);
-  note_ended(buffer, *found != 0);
+  if (*found) note_ended(buffer, asked);
   return found;
 }
 
 void times(mpsforge_metal_command_buffer* buffer, mpsforge_metal_times* out) noexcept {
+  const uint64_t asked = number(buffer);
   engine().times(buffer, out);
-  note_ended(buffer, out && out->gpu_end > 0);
+  if (out && out->gpu_end > 0) note_ended(buffer, asked);
 }
 
 void enqueue(mpsforge_metal_command_buffer* buffer) noexcept {
@@ -353,13 +355,13 @@ void wait_until_scheduled(mpsforge_metal_command_buffer* buffer) noexcept {
 void wait_until_completed(mpsforge_metal_command_buffer* buffer) noexcept {
   const uint64_t waited = number(buffer);
   engine().wait_until_completed(buffer);
-  line("completed %" PRIu64, waited);
+  note_ended(buffer, waited);
 }
 
 void add_scheduled_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
                            void* context) noexcept {
   if (!buffer || !handler) return;
-  Callback* callback = keep({0, nullptr, handler, context, nullptr});
+  Callback* callback = keep({0, nullptr, handler, context, nullptr, false});
   line("on_scheduled %" PRIu64 " %" PRIu64, number(buffer), callback->id);
   engine().add_scheduled_handler(buffer, run_handler, callback);
 }
@@ -367,7 +369,7 @@ void add_scheduled_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal
 void add_completed_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
                            void* context) noexcept {
   if (!buffer || !handler) return;
-  Callback* callback = keep({0, nullptr, handler, context, nullptr});
+  Callback* callback = keep({0, nullptr, handler, context, nullptr, true});
   line("on_completed %" PRIu64 " %" PRIu64, number(buffer), callback->id);
   engine().add_completed_handler(buffer, run_handler, callback);
 }
@@ -498,7 +500,7 @@ int event_wait(mpsforge_metal_event* event, uint64_t value, int64_t timeout_ms) 
 void event_notify(mpsforge_metal_event* event, uint64_t value, mpsforge_metal_function function,
                   void* context) noexcept {
   if (!event || !function) return;
-  Callback* callback = keep({0, function, nullptr, context, nullptr});
+  Callback* callback = keep({0, function, nullptr, context, nullptr, false});
   line("notify %p %" PRIu64 " %" PRIu64, static_cast<void*>(event), value, callback->id);
   engine().event_notify(event, value, run_notification, callback);
 }
@@ -513,13 +515,13 @@ mpsforge_metal_serial_queue* serial_create(mpsforge_metal_device* device, const 
 
 void serial_sync(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function, void* context) noexcept {
   if (!function) return;
-  Callback callback{0, function, nullptr, context, queue};
+  Callback callback{0, function, nullptr, context, queue, false};
   engine().serial_sync(queue, run_sync, &callback);
 }
 
 void serial_async(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function, void* context) noexcept {
   if (!queue || !function) return;
-  Callback* callback = keep({0, function, nullptr, context, queue});
+  Callback* callback = keep({0, function, nullptr, context, queue, false});
   line("async %p %" PRIu64, static_cast<void*>(queue), callback->id);
   engine().serial_async(queue, run_async, callback);
 }
@@ -537,7 +539,6 @@ mpsforge_metal_api make_table() {
   table.cpu_read = cpu_read;
   table.cpu_write = cpu_write;
   table.queue_create = queue_create;
-  table.inject = inject;
   table.command_buffer = command_buffer;
   table.mps_command_buffer = mps_command_buffer;
   table.root_command_buffer = root_command_buffer;

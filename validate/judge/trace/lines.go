@@ -28,6 +28,7 @@ type command struct {
 	signals  *event
 	waits    *event
 	value    uint64
+	life     int   // of the event signalled, at the commit
 	node     *node // once its command buffer is committed
 }
 
@@ -43,10 +44,8 @@ type encoder struct {
 }
 
 type queue struct {
-	chain   *chain
-	order   []*commandBuffer
-	commits int
-	errors  map[int]bool // the so-manieth commit ends in an error
+	chain *chain
+	order []*commandBuffer
 }
 
 // callback is what a handler, a listener or a block knows when it begins.
@@ -158,6 +157,7 @@ func (l *line) wait(e *event, value uint64) {
 	if value == 0 {
 		return
 	}
+	e.saw(value)
 	l.waits = append(l.waits, awaited{event: e, life: e.life(), value: value, node: l.graph.learn(l.chain())})
 }
 
@@ -177,9 +177,9 @@ func init() {
 	verbs = map[string]func(l *line){
 		"release": (*line).release, "acquire": func(l *line) { l.graph.learn(l.chain(), l.tokens[l.word()]) },
 		"buffer": (*line).makeBuffer, "cpu": (*line).cpu,
-		"queue": (*line).makeQueue, "error": (*line).injectError,
+		"queue": (*line).makeQueue, "failed": func(l *line) { l.root().fails = true },
 		"cb": (*line).makeRoot, "enqueue": func(l *line) { l.root().enqueue() }, "commit": (*line).commit,
-		"completed":    func(l *line) { l.graph.learn(l.chain(), l.root().end) },
+		"completed":    (*line).completed,
 		"scheduled":    func(l *line) { l.graph.learn(l.chain(), l.root().commitKnows()...) },
 		"on_completed": (*line).onCompleted, "on_scheduled": (*line).onScheduled,
 		"signal":  func(l *line) { l.encode(l.root(), command{signals: l.event(), value: l.count()}) },
@@ -225,15 +225,10 @@ func (l *line) touches(n *node, a access) {
 // --- queues and command buffers (rules 17, 22, 23, 25)
 
 func (l *line) makeQueue() {
-	l.queues[l.word()] = &queue{chain: l.graph.chain(), errors: map[int]bool{}}
+	l.queues[l.word()] = &queue{chain: l.graph.chain()}
 }
 
 func (l *line) queue() *queue { return named(l, "queue", l.queues) }
-
-func (l *line) injectError() {
-	q := l.queue()
-	q.errors[q.commits+int(l.count())] = true
-}
 
 func (l *line) makeRoot() {
 	number, q := l.word(), l.queue()
@@ -255,16 +250,11 @@ func (l *line) commit() {
 	c.enqueue()
 	c.ran = len(c.commands)
 	c.committed = l.publish()
-	c.queue.commits++
-	c.fails = c.queue.errors[c.queue.commits]
 	// Its nodes are a chain of their own for now: judge puts them behind those of the queue's earlier command buffers.
 	c.begin.after = c.commitKnows()
 	at := c.begin
 	for i := range c.commands {
 		each := &c.commands[i]
-		if c.fails {
-			continue
-		}
 		if each.waits != nil {
 			at = l.graph.node(c.queue.chain, at)
 			l.waits = append(l.waits, awaited{each.waits, each.waits.life(), each.value, at, c, i})
@@ -274,11 +264,22 @@ func (l *line) commit() {
 			l.touches(at, a)
 		}
 		if each.signals != nil {
-			each.signals.signal(each.value, at)
+			each.life = each.signals.life()
+			each.signals.signal(signal{each.value, at, c})
 			at = l.graph.node(c.queue.chain, at)
 		}
 	}
 	c.end.after = append(c.end.after, at)
+}
+
+func (l *line) completed() {
+	c := l.root()
+	l.graph.learn(l.chain(), c.end)
+	for _, each := range c.commands {
+		if each.signals != nil && each.life == each.signals.life() {
+			each.signals.saw(each.value)
+		}
+	}
 }
 
 // commitKnows is what came before the commit.
@@ -479,7 +480,7 @@ func (q *queue) link() {
 	var last *node
 	stopped := false
 	for _, c := range q.order {
-		if stopped || c.committed == nil {
+		if stopped || c.committed == nil || c.fails {
 			c.ran = 0
 		}
 		for _, each := range c.commands[c.ran:] {
@@ -487,7 +488,7 @@ func (q *queue) link() {
 				each.node.accesses = nil
 			}
 		}
-		if stopped = c.ran < len(c.commands) || c.committed == nil; stopped {
+		if stopped = stopped || c.committed == nil || (c.ran < len(c.commands) && !c.fails); stopped {
 			continue
 		}
 		if last != nil {
@@ -496,3 +497,4 @@ func (q *queue) link() {
 		last = c.end
 	}
 }
+
