@@ -44,7 +44,7 @@ func TestCompletionOffers(t *testing.T) {
 	t.Setenv("MPSFORGE_PATCHES", "")
 	for _, c := range []struct{ words, want string }{
 		{"u", "unapply"},
-		{"metal ", "explain classify run run-shader compare selectors"},
+		{"metal ", "explain classify run run-shader order compare selectors"},
 		{"help un", "unapply"},
 		{"apply --ch", "--check --checkout"},
 		{"apply --check --ch", "--checkout"}, // a flag that is there already is not offered

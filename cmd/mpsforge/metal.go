@@ -27,8 +27,8 @@ func metalCommand(std streams) *cli.Command {
   mpsforge metal compare facts-apple.json                    what a Mac's Metal did
   mpsforge metal selectors torch-2.9.1-*.whl                 what a wheel needs of Apple's API`,
 		Action: showGroup,
-		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalRunShader(std), metalOrder(std), metalCompare(std), metalSelectors(std),
-			metalObserve()},
+		Subcommands: []*cli.Command{metalExplain(std), metalClassify(std), metalRun(std), metalRunShader(std), metalOrder(std), metalCompare(std),
+			metalSelectors(std), metalObserve()},
 	}
 }
 

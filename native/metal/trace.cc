@@ -1,31 +1,30 @@
 // Writes what a program does with the software Metal, a line for each call that orders or touches memory, so that
 // somebody else can judge the order: docs/dev/trace.md has the lines. Knows nothing of what the engine concludes.
 //
-// What tells others (a commit, a signal, a release of a token) is written before the call, what learns of others (a
-// wait, an acquire) after it, so that in the trace nobody learns of what has not been told yet.
-#include <pthread.h>
-
+// What others learn of (a commit, a signal, a release of a token) is written before the call, what learns of others (a
+// wait, an acquire) after it, so that in the trace nobody learns of what is not there yet.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <sstream>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "metal.h"
 #include "software.h"
+#include "trace_file.h"
 
 namespace mpsforge::metal {
 namespace {
 
-const mpsforge_metal_api& engine() { return untraced(); }
+using trace::line;
 
-// --- the file
+const mpsforge_metal_api& engine() { return untraced(); }
 
 // What a callback of the program needs to be announced by. Kept until it has run: then nobody has lost it who looks for
 // lost memory.
@@ -38,52 +37,21 @@ struct Callback {
   bool completed;  // a completed handler
 };
 
-struct Trace {
-  std::mutex mutex;
-  FILE* file = nullptr;
-  mpsforge_metal_device* device = nullptr;  // whose end has not been written
-  std::deque<Callback*> waiting;
-  // Of MPSCommandBuffers, whose roots change.
-  struct Root {
-    mpsforge_metal_queue* queue;
-    uint64_t newest;
-  };
-  std::unordered_map<mpsforge_metal_command_buffer*, Root> roots;
+// Of an MPSCommandBuffer, whose root changes.
+struct Root {
+  mpsforge_metal_queue* queue;
+  uint64_t newest;
 };
 
-// Never destroyed: threads of the program call Metal until the process ends.
-Trace& trace() {
-  static auto& made = *new Trace;
+// What the recorder remembers, under the file's mutex. Never destroyed, as that is not.
+struct Memory {
+  mpsforge_metal_device* device = nullptr;  // whose end has not been written
+  std::deque<Callback*> waiting;
+  std::unordered_map<mpsforge_metal_command_buffer*, Root> roots;
+};
+Memory& memory() {
+  static auto& made = *new Memory;
   return made;
-}
-
-uint32_t thread_number() {
-  static std::atomic<uint32_t> threads{0};
-  static thread_local const uint32_t mine = ++threads;
-  return mine;
-}
-
-void write(const char* format, va_list arguments) {
-  if (!trace().file) return;
-  std::fprintf(trace().file, "%" PRIu32 " ", thread_number());
-  std::vfprintf(trace().file, format, arguments);
-  std::fputc('\n', trace().file);
-}
-
-// With the mutex held.
-__attribute__((format(printf, 1, 2))) void write(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  write(format, arguments);
-  va_end(arguments);
-}
-
-__attribute__((format(printf, 1, 2))) void line(const char* format, ...) {
-  const std::lock_guard<std::mutex> lock(trace().mutex);
-  va_list arguments;
-  va_start(arguments, format);
-  write(format, arguments);
-  va_end(arguments);
 }
 
 void write_end(mpsforge_metal_device* device) {
@@ -102,23 +70,11 @@ void write_end(mpsforge_metal_device* device) {
 void end_process() {
   mpsforge_metal_device* device = nullptr;
   {
-    const std::lock_guard<std::mutex> lock(trace().mutex);
-    device = trace().device;
-    trace().device = nullptr;
+    const std::lock_guard<std::mutex> lock(trace::mutex());
+    std::swap(device, memory().device);
   }
   if (device) write_end(device);
-  mpsforge_metal_trace(nullptr);
-}
-
-// A forked child leaves the file to its parent, with all that has been written so far.
-void before_fork() {
-  trace().mutex.lock();
-  if (trace().file) std::fflush(trace().file);
-}
-void after_fork() { trace().mutex.unlock(); }
-void begin_child() {
-  trace().file = nullptr;
-  trace().mutex.unlock();
+  trace::open(nullptr);
 }
 
 const char* access_word(uint32_t access) {
@@ -130,11 +86,11 @@ const char* access_word(uint32_t access) {
 // Of the root that calls go to now. Whoever sees a new root first says so: the thread that made it may be late.
 uint64_t number(mpsforge_metal_command_buffer* buffer) {
   const uint64_t now = engine().number(buffer);
-  const std::lock_guard<std::mutex> lock(trace().mutex);
-  const auto found = trace().roots.find(buffer);
-  if (found != trace().roots.end() && now > found->second.newest) {
+  const std::lock_guard<std::mutex> lock(trace::mutex());
+  const auto found = memory().roots.find(buffer);
+  if (found != memory().roots.end() && now > found->second.newest) {
     found->second.newest = now;
-    write("cb %" PRIu64 " %p", now, static_cast<void*>(found->second.queue));
+    trace::line_locked("cb %" PRIu64 " %p", now, static_cast<void*>(found->second.queue));
   }
   return now;
 }
@@ -151,19 +107,19 @@ void note_ended(mpsforge_metal_command_buffer* buffer, uint64_t ended) {
 Callback* keep(Callback made) {
   static std::atomic<uint64_t> ids{0};
   made.id = ++ids;
-  const std::lock_guard<std::mutex> lock(trace().mutex);
-  trace().waiting.push_back(new Callback(made));
-  return trace().waiting.back();
+  const std::lock_guard<std::mutex> lock(trace::mutex());
+  memory().waiting.push_back(new Callback(made));
+  return memory().waiting.back();
 }
 
 Callback take(void* context) {
   auto* kept = static_cast<Callback*>(context);
   const Callback taken = *kept;
-  const std::lock_guard<std::mutex> lock(trace().mutex);
-  for (auto& waiting : trace().waiting) {
+  const std::lock_guard<std::mutex> lock(trace::mutex());
+  for (auto& waiting : memory().waiting) {
     if (waiting != kept) continue;
-    waiting = trace().waiting.back();
-    trace().waiting.pop_back();
+    waiting = memory().waiting.back();
+    memory().waiting.pop_back();
     break;
   }
   delete kept;
@@ -205,17 +161,17 @@ void run_async(void* context) {
 mpsforge_metal_device* device_create(const mpsforge_metal_config* config) noexcept {
   line("device");
   mpsforge_metal_device* made = engine().device_create(config);
-  const std::lock_guard<std::mutex> lock(trace().mutex);
-  trace().device = made;
+  const std::lock_guard<std::mutex> lock(trace::mutex());
+  memory().device = made;
   return made;
 }
 
 void device_close(mpsforge_metal_device* device) noexcept {
   engine().device_close(device);
   {
-    const std::lock_guard<std::mutex> lock(trace().mutex);
-    if (!device || trace().device != device) return;
-    trace().device = nullptr;
+    const std::lock_guard<std::mutex> lock(trace::mutex());
+    if (!device || memory().device != device) return;
+    memory().device = nullptr;
   }
   write_end(device);
 }
@@ -291,8 +247,8 @@ mpsforge_metal_command_buffer* command_buffer(mpsforge_metal_queue* queue) noexc
 mpsforge_metal_command_buffer* mps_command_buffer(mpsforge_metal_queue* queue) noexcept {
   mpsforge_metal_command_buffer* made = engine().mps_command_buffer(queue);
   if (made) {
-    const std::lock_guard<std::mutex> lock(trace().mutex);
-    trace().roots[made] = {queue, 0};
+    const std::lock_guard<std::mutex> lock(trace::mutex());
+    memory().roots[made] = {queue, 0};
   }
   number(made);
   return made;
@@ -305,8 +261,8 @@ mpsforge_metal_command_buffer* root_command_buffer(mpsforge_metal_command_buffer
 
 void command_buffer_release(mpsforge_metal_command_buffer* buffer) noexcept {
   {
-    const std::lock_guard<std::mutex> lock(trace().mutex);
-    trace().roots.erase(buffer);
+    const std::lock_guard<std::mutex> lock(trace::mutex());
+    memory().roots.erase(buffer);
   }
   engine().command_buffer_release(buffer);
 }
@@ -358,20 +314,23 @@ void wait_until_completed(mpsforge_metal_command_buffer* buffer) noexcept {
   note_ended(buffer, waited);
 }
 
+Callback* note_handler(const char* verb, mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
+                       void* context, bool completed) {
+  Callback* callback = keep({0, nullptr, handler, context, nullptr, completed});
+  line("%s %" PRIu64 " %" PRIu64, verb, number(buffer), callback->id);
+  return callback;
+}
+
 void add_scheduled_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
                            void* context) noexcept {
   if (!buffer || !handler) return;
-  Callback* callback = keep({0, nullptr, handler, context, nullptr, false});
-  line("on_scheduled %" PRIu64 " %" PRIu64, number(buffer), callback->id);
-  engine().add_scheduled_handler(buffer, run_handler, callback);
+  engine().add_scheduled_handler(buffer, run_handler, note_handler("on_scheduled", buffer, handler, context, false));
 }
 
 void add_completed_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
                            void* context) noexcept {
   if (!buffer || !handler) return;
-  Callback* callback = keep({0, nullptr, handler, context, nullptr, true});
-  line("on_completed %" PRIu64 " %" PRIu64, number(buffer), callback->id);
-  engine().add_completed_handler(buffer, run_handler, callback);
+  engine().add_completed_handler(buffer, run_handler, note_handler("on_completed", buffer, handler, context, true));
 }
 
 void encode_signal(mpsforge_metal_command_buffer* buffer, mpsforge_metal_event* event, uint64_t value) noexcept {
@@ -439,36 +398,32 @@ void mps_encode(mpsforge_metal_mps_kernel* kernel, mpsforge_metal_command_buffer
                 mpsforge_metal_encoder* encoder, const char* name, const mpsforge_metal_binding* bindings, size_t count,
                 const void* bytes, size_t length, uint64_t threads) noexcept {
   const uint64_t root = number(buffer);
-  {
-    // One line of as many words as there are buffers.
-    const std::lock_guard<std::mutex> lock(trace().mutex);
-    if (FILE* file = trace().file) {
-      std::fprintf(file, "%" PRIu32 " encode %" PRIu64, thread_number(), root);
-      for (size_t i = 0; i < count; ++i)
-        std::fprintf(file, " %p %zu", static_cast<void*>(bindings[i].buffer), bindings[i].offset);
-      std::fputc('\n', file);
-    }
-  }
+  std::ostringstream words;
+  for (size_t i = 0; i < count; ++i)
+    words << ' ' << static_cast<const void*>(bindings[i].buffer) << ' ' << bindings[i].offset;
+  line("encode %" PRIu64 "%s", root, words.str().c_str());
   engine().mps_encode(kernel, buffer, encoder, name, bindings, count, bytes, length, threads);
   if (number(buffer) != root) line("commit %" PRIu64, root);  // an MPSGraph may
 }
 
 // --- what kernels touch
 
-void* argument(mpsforge_metal_call* call, uint32_t index, size_t offset, size_t length, uint32_t access) noexcept {
+struct Place {
+  explicit Place(mpsforge_metal_call* call) { engine().command(call, &buffer, &command); }
   uint64_t buffer = 0;
   uint32_t command = 0;
-  engine().command(call, &buffer, &command);
-  line("touch %" PRIu64 " %" PRIu32 " %" PRIu32 " %zu %zu %s", buffer, command, index, offset, length,
+};
+
+void* argument(mpsforge_metal_call* call, uint32_t index, size_t offset, size_t length, uint32_t access) noexcept {
+  const Place at(call);
+  line("touch %" PRIu64 " %" PRIu32 " %" PRIu32 " %zu %zu %s", at.buffer, at.command, index, offset, length,
        access_word(access));
   return engine().argument(call, index, offset, length, access);
 }
 
 void* address_argument(mpsforge_metal_call* call, uint64_t address, size_t length, uint32_t access) noexcept {
-  uint64_t buffer = 0;
-  uint32_t command = 0;
-  engine().command(call, &buffer, &command);
-  line("reach %" PRIu64 " %" PRIu32 " %" PRIu64 " %zu %s", buffer, command, address, length, access_word(access));
+  const Place at(call);
+  line("reach %" PRIu64 " %" PRIu32 " %" PRIu64 " %zu %s", at.buffer, at.command, address, length, access_word(access));
   return engine().address_argument(call, address, length, access);
 }
 
@@ -577,12 +532,10 @@ mpsforge_metal_api make_table() {
   return table;
 }
 
-std::atomic<bool> on{false};
-
 }  // namespace
 
 const mpsforge_metal_api* traced() {
-  if (!on.load(std::memory_order_acquire)) return nullptr;
+  if (!trace::is_open()) return nullptr;
   static const mpsforge_metal_api table = make_table();
   return &table;
 }
@@ -590,16 +543,6 @@ const mpsforge_metal_api* traced() {
 }  // namespace mpsforge::metal
 
 int mpsforge_metal_trace(const char* path) {
-  using namespace mpsforge::metal;
-  FILE* opened = path ? std::fopen(path, "w") : nullptr;
-  if (path && !opened) return errno;
-  static const int prepared = [] {
-    std::atexit(end_process);
-    return pthread_atfork(before_fork, after_fork, begin_child);
-  }();
-  const std::lock_guard<std::mutex> lock(trace().mutex);
-  const int closed = trace().file && std::fclose(trace().file) != 0 ? errno : 0;
-  trace().file = opened;
-  on.store(opened != nullptr, std::memory_order_release);
-  return prepared != 0 ? prepared : closed;
+  static const int at_exit = std::atexit(mpsforge::metal::end_process);
+  return at_exit != 0 ? ENOMEM : mpsforge::metal::trace::open(path);
 }

@@ -1,8 +1,10 @@
 package trace
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,8 @@ import (
 func judged(t *testing.T, text string, seed uint64) (Run, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "trace")
-	if _, err := script.Run(t.Context(), text, script.Options{Seed: seed, Runs: 1, MaxDelay: 50 * time.Microsecond, Stall: 10 * time.Second, Trace: path}); err != nil {
+	options := script.Options{Seed: seed, Runs: 1, MaxDelay: 50 * time.Microsecond, Stall: 10 * time.Second, Trace: path}
+	if _, err := script.Run(t.Context(), text, options); err != nil {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(path)
@@ -109,5 +112,39 @@ func TestUnorderedAccessesAreFoundAndOrderedOnesAreNot(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestPageRecorderAndJudgeHaveTheSameLines(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	page, err := os.ReadFile(filepath.Join(root, "docs", "dev", "trace.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder, err := os.ReadFile(filepath.Join(root, "native", "metal", "trace.cc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var described []string
+	for row := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(row, "| `") {
+			continue
+		}
+		for i, span := range strings.Split(strings.Split(row, "|")[1], "`") {
+			if i%2 == 1 {
+				described = append(described, strings.Fields(span)[0])
+			}
+		}
+	}
+	slices.Sort(described)
+	judged := append(slices.Collect(maps.Keys(verbs)), "device")
+	slices.Sort(judged)
+	if !slices.Equal(described, judged) {
+		t.Errorf("docs/dev/trace.md describes %q, and what is judged is %q", described, judged)
+	}
+	for _, verb := range judged {
+		if !strings.Contains(string(recorder), `("`+verb) {
+			t.Errorf("native/metal/trace.cc does not write the line %q", verb)
+		}
 	}
 }

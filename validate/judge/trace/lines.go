@@ -497,4 +497,3 @@ func (q *queue) link() {
 		last = c.end
 	}
 }
-

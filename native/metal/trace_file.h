@@ -1,0 +1,22 @@
+// The file of a trace: lines, each of one thread.
+#ifndef MPSFORGE_NATIVE_METAL_TRACE_FILE_H
+#define MPSFORGE_NATIVE_METAL_TRACE_FILE_H
+
+#include <mutex>
+
+namespace mpsforge::metal::trace {
+
+// Opens the file instead of the one before, or, with NULL, none. Returns 0, or an errno.
+int open(const char* path);
+bool is_open();
+
+// Of the file, and of what the recorder remembers.
+std::mutex& mutex();
+
+// Writes the calling thread's number and the words, if a file is open. The second is for those who hold the mutex.
+__attribute__((format(printf, 1, 2))) void line(const char* format, ...);
+__attribute__((format(printf, 1, 2))) void line_locked(const char* format, ...);
+
+}  // namespace mpsforge::metal::trace
+
+#endif
