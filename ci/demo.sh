@@ -3,7 +3,7 @@
 # beside MPSFORGE.
 #
 # plain runs what shows that stock dies and patched lives, without sanitizers; full runs every stage that Linux can run, in the short
-# form; rest is full without the stage operators, whose short form is the same in plain. Without BASELINE it takes what fetch
+# form; rest is what full has beyond plain. Without BASELINE it takes what fetch
 # takes here, and says which. The tree is kept below CACHE.
 set -eu
 mpsforge=$1 form=$3
@@ -39,8 +39,8 @@ fi
 "$mpsforge" unapply --checkout "$tree" --quiet >/dev/null
 "$mpsforge" apply --checkout "$tree" --quiet >/dev/null
 
-built=runtime,python
-[ "$form" = rest ] || built=$built,operators
+built=runtime
+[ "$form" = rest ] || built=$built,python,operators
 # Whether PyTorch's sources can be compiled here at all is seen by the first program. A fixed seed: what is drawn is the same each time,
 # so that a failure is the change's. Other seeds draw others.
 "$mpsforge" verify --stages runtime --scenarios parallel-basic --flavours plain --quick --seed 7 --checkout "$tree" --report "$folder/demo-first.json" || code=$?
@@ -73,7 +73,7 @@ fi
 case "$form" in
 plain) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --stages "$stages" --flavours plain --report "$folder/demo.json" ;;
 full) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --require "$stages" --report "$folder/demo.json" ;;
-rest) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --stages "$stages,bench" --require "$stages" --report "$folder/demo.json" ;;
+rest) "$mpsforge" run --build=false --checkout "$tree" --quick --seed 7 --flavours tsan --stages "$stages,bench" --require "$stages" --report "$folder/demo.json" ;;
 esac
 # The commits that were applied give the patch files again, byte for byte.
 "$mpsforge" export --checkout "$tree" --out "patches/$baseline" --check

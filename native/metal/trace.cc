@@ -45,7 +45,7 @@ struct Root {
 
 // What the recorder remembers, under the file's mutex. Never destroyed, as that is not.
 struct Memory {
-  mpsforge_metal_device* device = nullptr;  // whose end has not been written
+  mpsforge_metal_device* device = nullptr;  // whose findings at its end have not been written
   std::deque<Callback*> waiting;
   std::unordered_map<mpsforge_metal_command_buffer*, Root> roots;
 };
@@ -54,7 +54,7 @@ Memory& memory() {
   return made;
 }
 
-void write_end(mpsforge_metal_device* device) {
+void write_found(mpsforge_metal_device* device) {
   std::vector<mpsforge_metal_finding> found(engine().findings(device, nullptr, 0));
   found.resize(std::min(found.size(), engine().findings(device, found.data(), found.size())));
   // After a call that had no effect, or a wait that was given up, the trace says more than what happened.
@@ -63,7 +63,8 @@ void write_end(mpsforge_metal_device* device) {
     races += finding.kind == MPSFORGE_METAL_RACE ? 1 : 0;
     undone += finding.kind == MPSFORGE_METAL_VIOLATION || finding.kind == MPSFORGE_METAL_DEADLOCK ? 1 : 0;
   }
-  line("end %zu %zu", races, undone);
+  line("found %zu %zu", races, undone);
+  trace::flush();
 }
 
 // A host build never closes its device. The engine's threads may go on meanwhile: what they still do is left out.
@@ -73,7 +74,7 @@ void end_process() {
     const std::lock_guard<std::mutex> lock(trace::mutex());
     std::swap(device, memory().device);
   }
-  if (device) write_end(device);
+  if (device) write_found(device);
   trace::open(nullptr);
 }
 
@@ -173,7 +174,13 @@ void device_close(mpsforge_metal_device* device) noexcept {
     if (!device || memory().device != device) return;
     memory().device = nullptr;
   }
-  write_end(device);
+  write_found(device);
+}
+
+// The program may be about to end by _exit.
+size_t findings(mpsforge_metal_device* device, mpsforge_metal_finding* out, size_t capacity) noexcept {
+  if (device) write_found(device);
+  return engine().findings(device, out, capacity);
 }
 
 void device_release(mpsforge_metal_device* device) noexcept {
@@ -486,6 +493,7 @@ mpsforge_metal_api make_table() {
   table.device_create = device_create;
   table.device_close = device_close;
   table.device_release = device_release;
+  table.findings = findings;
   table.order_release = order_release;
   table.order_acquire = order_acquire;
   table.buffer_create = buffer_create;

@@ -6,9 +6,10 @@
 
 namespace mpsforge::metal::trace {
 
-// Opens the file instead of the one before, or, with NULL, none. Returns 0, or an errno.
+// Closes the file and opens another one, or, with NULL, none; mpsforge_metal_trace in metal.h has the rest.
 int open(const char* path);
 bool is_open();
+void flush();
 
 // Of the file, and of what the recorder remembers.
 std::mutex& mutex();

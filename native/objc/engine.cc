@@ -1,7 +1,6 @@
 #include "engine.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -130,7 +129,7 @@ Environment read_environment() {
   }
   config.macos = 100 * read.macos_major + read.macos_minor;
   if (const char* folder = std::getenv("MPSFORGE_METAL_TRACE"); folder && *folder) {
-    const std::string path = std::string(folder) + "/" + std::to_string(getpid()) + ".trace";
+    const std::string path = std::string(folder) + "/%p.trace";
     if (const int error = mpsforge_metal_trace(path.c_str()))
       fail("MPSFORGE_METAL_TRACE: cannot write %s: %s", path.c_str(), std::strerror(error));
   }

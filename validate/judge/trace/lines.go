@@ -192,7 +192,7 @@ func init() {
 		"serial": func(l *line) { l.serials[l.word()] = nil }, "async": (*line).async,
 		"enter": func(l *line) { l.graph.learn(l.chain(), l.serials[l.word()]) }, "exit": func(l *line) { l.serials[l.word()] = l.publish() },
 		"begin": (*line).begin, "leave": (*line).leave,
-		"end": func(l *line) { l.engine = &Engine{l.count(), l.count()} },
+		"found": func(l *line) { l.engine = &Engine{l.count(), l.count()} },
 	}
 }
 

@@ -35,7 +35,8 @@ type Engine struct {
 type Run struct {
 	Accesses int    `json:"accesses"`
 	Races    []Race `json:"races"` // each pair of lines once
-	// Engine is nil where the trace does not have the end of the run, as that of a process that was killed.
+	// Engine is what was found when somebody last asked, or at the end; nil where the trace breaks off before, as that of a process that was
+	// killed.
 	Engine *Engine `json:"engine"`
 	// Problem is why the order cannot be judged, or empty.
 	Problem string `json:"problem"`

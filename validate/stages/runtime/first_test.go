@@ -40,6 +40,9 @@ func TestFirstPullRequestKeepsThreadsAlive(t *testing.T) {
 							if end, _, err := one.run(t.Context()); err != nil || end.Problem != "" {
 								t.Errorf("%d threads, seed %d: %v %s\n%s", threads, one.seed, err, end.Problem, end.Again)
 							}
+							if died > 0 {
+								continue
+							}
 							one.built, one.limit = stock, process.Impatient
 							if end, _, err := one.run(t.Context()); err != nil {
 								t.Fatal(err)
