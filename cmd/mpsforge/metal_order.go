@@ -27,9 +27,6 @@ folder: then all its files *.trace are read. Exit code 4 if a race is found, or 
   mpsforge metal order traces
   mpsforge metal order --json traces/4711.trace`,
 		action: func(ctx context.Context, c call) (result, error) {
-			if c.NArg() == 0 {
-				return result{}, usagef("metal order needs a FILE, or a folder of traces")
-			}
 			paths, err := tracesIn(c.Args().Slice())
 			if err != nil {
 				return result{}, err
