@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"mpsforge/internal/events"
 	"mpsforge/validate/judge/trace"
 )
 
@@ -31,15 +33,16 @@ folder: then all its files *.trace are read. Exit code 4 if a race is found, or 
 			if err != nil {
 				return result{}, err
 			}
+			const step = "judge"
 			var all []judgedTrace
 			counts := map[trace.Verdict]int{}
 			accesses, races := 0, 0
-			for _, path := range paths {
-				if err := ctx.Err(); err != nil {
-					return result{}, err
-				}
+			finish := events.Step(c.sink, step)
+			for i, path := range paths {
+				c.sink.Emit(events.StepProgress{Step: step, Done: int64(i), Total: int64(len(paths)), Unit: "traces", Note: filepath.Base(path)})
 				judged, err := judgeTrace(path)
-				if err != nil {
+				if err := cmp.Or(ctx.Err(), err); err != nil {
+					finish(events.Failed, "")
 					return result{}, err
 				}
 				all = append(all, judged)
@@ -49,6 +52,7 @@ folder: then all its files *.trace are read. Exit code 4 if a race is found, or 
 					races += len(run.Races)
 				}
 			}
+			finish(events.OK, "")
 			summary := fmt.Sprintf("traces: %d, accesses: %d, races: %d; runs judged as by the software Metal: %d, otherwise: %d, not compared: %d",
 				len(paths), accesses, races, counts[trace.Agree], counts[trace.Differ], counts[trace.NotJudged])
 			found := result{value: all, message: summary, text: func(w io.Writer) {
