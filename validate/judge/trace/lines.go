@@ -451,6 +451,9 @@ func (l *line) leave() {
 func (b *builder) judge() Run {
 	run := Run{Accesses: b.accesses, Races: []Race{}, Engine: b.engine}
 	for _, w := range b.waits {
+		if w.in != nil && w.in.fails { // nor has it waited
+			continue
+		}
 		if first := w.event.first(w.life, w.value); first != nil {
 			w.node.after = append(w.node.after, first)
 		} else if w.in != nil {

@@ -53,13 +53,13 @@ type suiteFile struct {
 var suites = []suiteFile{
 	{name: "test_mps", quick: 400},
 	// Whatever is computed backward on mps runs on autograd's thread for the device.
-	{name: "test_autograd", quick: 30, standins: []string{"cuda_names", "default_device"}, long: regexp.MustCompile(`checkpoint|deep`),
-		about: regexp.MustCompile(
-			`^(TestMultithreadAutograd\.|TestAutogradDeviceTypeMPS\.|TestAutograd\..*(thread|reentrant|callback|deep|anomaly|hook|checkpoint))`)},
+	{name: "test_autograd", quick: 30, standins: []string{"cuda_names", "default_device"}, long: regexp.MustCompile(`checkpoint|deep`)},
 	{name: "test_cuda", quick: 5, standins: []string{"cuda_names"},
 		about: regexp.MustCompile(`^TestCuda\..*(stream|event|multiple_threads)`), long: regexp.MustCompile(`_oom$`)},
 	// What TorchScript forks runs on threads of its own.
 	{name: "jit/test_async", quick: 10, standins: []string{"default_device"}},
+	{name: "test_dataloader", quick: 10, standins: []string{"cuda_names", "default_device"}},
+	{name: "functorch/test_eager_transforms", quick: 10, standins: []string{"cuda_names", "default_device"}},
 }
 
 // others are files and folders that the suites import.
