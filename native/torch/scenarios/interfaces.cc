@@ -71,6 +71,7 @@ SCENARIO(own_events) {
       of_all->record(getCurrentMPSStream(), /*syncEvent=*/true);
       of_all->notify(/*needsLock=*/true, ^(id<MTLSharedEvent>, uint64_t){
                      });
+      of_all->query();  // while others record it
       event->wait(/*needsLock=*/true);
       event->synchronize();
       run.expect(event->query(), "an event that was waited for is not complete");

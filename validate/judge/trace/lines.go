@@ -165,7 +165,7 @@ func (b *builder) add(number int, words []string) error {
 	l := &line{builder: b, number: number, thread: words[0], verb: words[1], words: words[2:]}
 	verb, ok := verbs[l.verb]
 	if !ok {
-		return fmt.Errorf("no line begins so")
+		return errors.New("no line begins so")
 	}
 	verb(l)
 	return l.err
@@ -236,7 +236,7 @@ func (l *line) makeRoot() {
 }
 
 func (c *commandBuffer) enqueue() {
-	if !c.enqueued {
+	if !c.enqueued && c.queue != nil { // a root that no line made has none
 		c.enqueued = true
 		c.queue.order = append(c.queue.order, c)
 	}

@@ -59,7 +59,6 @@ var suites = []suiteFile{
 	// What TorchScript forks runs on threads of its own.
 	{name: "jit/test_async", quick: 10, standins: []string{"default_device"}},
 	{name: "test_dataloader", quick: 10, standins: []string{"cuda_names", "default_device"}},
-	{name: "functorch/test_eager_transforms", quick: 10, standins: []string{"cuda_names", "default_device"}},
 }
 
 // others are files and folders that the suites import.
