@@ -340,8 +340,8 @@ const mpsforge_metal_api* mpsforge_metal_software(void);
 
 // Begins a trace: the table that mpsforge_metal_software gives from now on writes a line for each call that orders or
 // touches memory (docs/dev/trace.md). Call it before the first device is made. NULL ends the trace, as does the end of
-// the process, in which a device that is still there is taken to end. "%p" in the path stands for the number of the
-// process, and has a forked child write a file of its own; without it a child writes nothing. Returns 0, or an errno.
+// the process, in which a device that is still there is taken to end. "%p" in the path is the number of the process,
+// and has a forked child write a file of its own; without it a child writes nothing. Returns 0, or an errno.
 int mpsforge_metal_trace(const char* path);
 
 // Apple's framework; NULL on other systems.

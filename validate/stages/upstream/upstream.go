@@ -57,8 +57,7 @@ var suites = []suiteFile{
 	{name: "test_cuda", quick: 5, standins: []string{"cuda_names"},
 		about: regexp.MustCompile(`^TestCuda\..*(stream|event|multiple_threads)`), long: regexp.MustCompile(`_oom$`)},
 	// What TorchScript forks runs on threads of its own.
-	{name: "jit/test_async", quick: 10, standins: []string{"default_device"}},
-	{name: "test_dataloader", quick: 10, standins: []string{"cuda_names", "default_device"}},
+	{name: "jit/test_async", quick: 5, standins: []string{"default_device"}},
 }
 
 // others are files and folders that the suites import.
