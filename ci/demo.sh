@@ -3,8 +3,7 @@
 # beside MPSFORGE.
 #
 # plain runs what shows that stock dies and patched lives, without sanitizers; full runs every stage that Linux can run, in the short
-# form; rest is what full has beyond plain. Without BASELINE it takes what fetch
-# takes here, and says which. The tree is kept below CACHE.
+# form; rest is what full has beyond plain. Without BASELINE it takes what fetch takes here, and says which. The tree is kept below CACHE.
 set -eu
 mpsforge=$1 form=$3
 baseline=${4:-$("$mpsforge" baseline choose)}

@@ -88,14 +88,16 @@ func tracesIn(named []string) ([]string, error) {
 			paths = append(paths, path)
 			continue
 		}
-		inside, err := filepath.Glob(filepath.Join(path, "*.trace"))
+		inside, err := fs.Glob(os.DirFS(path), "*.trace")
 		if err != nil {
 			return nil, fmt.Errorf("read traces: %w", err)
 		}
 		if len(inside) == 0 {
 			return nil, fmt.Errorf("read traces: %w: no file *.trace in %s", fs.ErrNotExist, path)
 		}
-		paths = append(paths, inside...)
+		for _, name := range inside {
+			paths = append(paths, filepath.Join(path, name))
+		}
 	}
 	return paths, nil
 }

@@ -4,11 +4,10 @@
 // What others learn of (a commit, a signal, a release of a token) is written before the call, what learns of others (a
 // wait, an acquire) after it, so that in the trace nobody learns of what is not there yet.
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cinttypes>
+#include <cstdint>
 #include <cstdlib>
-#include <deque>
 #include <mutex>
 #include <sstream>
 #include <unordered_map>
@@ -26,10 +25,8 @@ using trace::line;
 
 const mpsforge_metal_api& engine() { return untraced(); }
 
-// What a callback of the program needs to be announced by. Kept until it has run: then nobody has lost it who looks for
-// lost memory.
+// What the program is to be called back with.
 struct Callback {
-  uint64_t id;
   mpsforge_metal_function function;
   mpsforge_metal_handler handler;
   void* context;
@@ -46,7 +43,8 @@ struct Root {
 // What the recorder remembers, under the file's mutex. Never destroyed, as that is not.
 struct Memory {
   mpsforge_metal_device* device = nullptr;  // whose findings at its end have not been written
-  std::deque<Callback*> waiting;
+  uintptr_t callbacks = 0;
+  std::unordered_map<uintptr_t, Callback> waiting;  // by their numbers, which are the engine's contexts
   std::unordered_map<mpsforge_metal_command_buffer*, Root> roots;
 };
 Memory& memory() {
@@ -105,41 +103,45 @@ void note_ended(mpsforge_metal_command_buffer* buffer, uint64_t ended) {
 
 // --- callbacks
 
-Callback* keep(Callback made) {
-  static std::atomic<uint64_t> ids{0};
-  made.id = ++ids;
+uintptr_t keep(const Callback& made) {
   const std::lock_guard<std::mutex> lock(trace::mutex());
-  memory().waiting.push_back(new Callback(made));
-  return memory().waiting.back();
+  memory().waiting.emplace(++memory().callbacks, made);
+  return memory().callbacks;
 }
 
-Callback take(void* context) {
-  auto* kept = static_cast<Callback*>(context);
-  const Callback taken = *kept;
-  const std::lock_guard<std::mutex> lock(trace::mutex());
-  for (auto& waiting : memory().waiting) {
-    if (waiting != kept) continue;
-    waiting = memory().waiting.back();
-    memory().waiting.pop_back();
-    break;
+void* context_of(uintptr_t number) { return reinterpret_cast<void*>(number); }
+
+// Around what a callback runs.
+class Running {
+ public:
+  explicit Running(void* context) : number_(reinterpret_cast<uintptr_t>(context)) {
+    {
+      const std::lock_guard<std::mutex> lock(trace::mutex());
+      const auto found = memory().waiting.find(number_);
+      callback = found->second;
+      memory().waiting.erase(found);
+    }
+    line("begin %" PRIuPTR, number_);
   }
-  delete kept;
-  return taken;
-}
+  ~Running() { line("leave %" PRIuPTR, number_); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  Callback callback{};
+
+ private:
+  const uintptr_t number_;
+};
 
 void run_handler(void* context, mpsforge_metal_command_buffer* buffer) {
-  const Callback callback = take(context);
-  line("begin %" PRIu64, callback.id);
-  if (callback.completed) note_ended(buffer, number(buffer));
-  callback.handler(callback.context, buffer);
-  line("leave %" PRIu64, callback.id);
+  const Running running(context);
+  if (running.callback.completed) note_ended(buffer, number(buffer));
+  running.callback.handler(running.callback.context, buffer);
 }
 
 void run_notification(void* context) {
-  const Callback callback = take(context);
-  line("begin %" PRIu64, callback.id);
-  callback.function(callback.context);
-  line("leave %" PRIu64, callback.id);
+  const Running running(context);
+  running.callback.function(running.callback.context);
 }
 
 void run_block(const Callback& callback) {
@@ -150,12 +152,7 @@ void run_block(const Callback& callback) {
 
 void run_sync(void* context) { run_block(*static_cast<Callback*>(context)); }
 
-void run_async(void* context) {
-  const Callback callback = take(context);
-  line("begin %" PRIu64, callback.id);
-  run_block(callback);
-  line("leave %" PRIu64, callback.id);
-}
+void run_async(void* context) { run_block(Running(context).callback); }
 
 // --- device, and order that the program declares
 
@@ -321,23 +318,24 @@ void wait_until_completed(mpsforge_metal_command_buffer* buffer) noexcept {
   note_ended(buffer, waited);
 }
 
-Callback* note_handler(const char* verb, mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
-                       void* context, bool completed) {
-  Callback* callback = keep({0, nullptr, handler, context, nullptr, completed});
-  line("%s %" PRIu64 " %" PRIu64, verb, number(buffer), callback->id);
-  return callback;
+void* note_handler(const char* verb, mpsforge_metal_command_buffer* buffer, const Callback& callback) {
+  const uintptr_t kept = keep(callback);
+  line("%s %" PRIu64 " %" PRIuPTR, verb, number(buffer), kept);
+  return context_of(kept);
 }
 
 void add_scheduled_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
                            void* context) noexcept {
   if (!buffer || !handler) return;
-  engine().add_scheduled_handler(buffer, run_handler, note_handler("on_scheduled", buffer, handler, context, false));
+  engine().add_scheduled_handler(buffer, run_handler,
+                                 note_handler("on_scheduled", buffer, {nullptr, handler, context, nullptr, false}));
 }
 
 void add_completed_handler(mpsforge_metal_command_buffer* buffer, mpsforge_metal_handler handler,
                            void* context) noexcept {
   if (!buffer || !handler) return;
-  engine().add_completed_handler(buffer, run_handler, note_handler("on_completed", buffer, handler, context, true));
+  engine().add_completed_handler(buffer, run_handler,
+                                 note_handler("on_completed", buffer, {nullptr, handler, context, nullptr, true}));
 }
 
 void encode_signal(mpsforge_metal_command_buffer* buffer, mpsforge_metal_event* event, uint64_t value) noexcept {
@@ -462,9 +460,9 @@ int event_wait(mpsforge_metal_event* event, uint64_t value, int64_t timeout_ms) 
 void event_notify(mpsforge_metal_event* event, uint64_t value, mpsforge_metal_function function,
                   void* context) noexcept {
   if (!event || !function) return;
-  Callback* callback = keep({0, function, nullptr, context, nullptr, false});
-  line("notify %p %" PRIu64 " %" PRIu64, static_cast<void*>(event), value, callback->id);
-  engine().event_notify(event, value, run_notification, callback);
+  const uintptr_t kept = keep({function, nullptr, context, nullptr, false});
+  line("notify %p %" PRIu64 " %" PRIuPTR, static_cast<void*>(event), value, kept);
+  engine().event_notify(event, value, run_notification, context_of(kept));
 }
 
 // --- serial queues
@@ -477,15 +475,15 @@ mpsforge_metal_serial_queue* serial_create(mpsforge_metal_device* device, const 
 
 void serial_sync(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function, void* context) noexcept {
   if (!function) return;
-  Callback callback{0, function, nullptr, context, queue, false};
+  Callback callback{function, nullptr, context, queue, false};
   engine().serial_sync(queue, run_sync, &callback);
 }
 
 void serial_async(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function, void* context) noexcept {
   if (!queue || !function) return;
-  Callback* callback = keep({0, function, nullptr, context, queue, false});
-  line("async %p %" PRIu64, static_cast<void*>(queue), callback->id);
-  engine().serial_async(queue, run_async, callback);
+  const uintptr_t kept = keep({function, nullptr, context, queue, false});
+  line("async %p %" PRIuPTR, static_cast<void*>(queue), kept);
+  engine().serial_async(queue, run_async, context_of(kept));
 }
 
 mpsforge_metal_api make_table() {

@@ -1,13 +1,8 @@
 package trace
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"mpsforge/native/script"
 )
 
 // Whatever a file holds, it is judged or refused.
@@ -19,15 +14,7 @@ func FuzzJudge(f *testing.F) {
 		"buffer b 64\nserial s\nshared_event e\nnotify e 1 look\nasync s look\nsync s look\nevent.set e 1\nawait seen 3\n" +
 			"block look\npoke b 0 64 1\npost seen\n",
 	} {
-		path := filepath.Join(f.TempDir(), "trace")
-		if _, err := script.Run(f.Context(), text, script.Options{Runs: 1, Stall: 10 * time.Second, Trace: path}); err != nil {
-			f.Fatal(err)
-		}
-		written, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(written))
+		f.Add(traced(f, text, 1))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		runs, err := Judge(strings.NewReader(text))

@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -48,12 +49,6 @@ type queue struct {
 	order []*commandBuffer
 }
 
-// callback is what a handler, a listener or a block knows when it begins.
-type callback struct {
-	after func() []*node
-	wait  awaited
-}
-
 // builder makes the graph of a run, line by line.
 type builder struct {
 	graph     graph
@@ -67,7 +62,7 @@ type builder struct {
 	events    map[string]*event
 	serials   map[string]*node
 	tokens    map[string]*node
-	callbacks map[string]callback
+	callbacks map[string]func(c *chain) // has a chain know what the handler, listener or block knows when it begins
 	waits     []awaited
 	engine    *Engine
 }
@@ -75,7 +70,7 @@ type builder struct {
 func newBuilder() *builder {
 	return &builder{threads: map[string][]*chain{}, buffers: map[string]*buffer{}, queues: map[string]*queue{}, roots: map[string]*commandBuffer{},
 		encoders: map[string]*encoder{}, events: map[string]*event{}, serials: map[string]*node{}, tokens: map[string]*node{},
-		callbacks: map[string]callback{}}
+		callbacks: map[string]func(c *chain){}}
 }
 
 // line is one line of a trace, read word by word.
@@ -85,25 +80,20 @@ type line struct {
 	thread string
 	verb   string
 	words  []string
-	err    error
 }
 
-var errShort = errors.New("words are missing")
+// lineError is what fail ends the reading of a line with; add returns it.
+type lineError struct{ error }
+
+func (l *line) fail(err error) { panic(lineError{err}) }
 
 func (l *line) word() string {
 	if len(l.words) == 0 {
-		l.fail(errShort)
-		return ""
+		l.fail(errors.New("words are missing"))
 	}
 	word := l.words[0]
 	l.words = l.words[1:]
 	return word
-}
-
-func (l *line) fail(err error) {
-	if l.err == nil {
-		l.err = err
-	}
 }
 
 func (l *line) count() uint64 {
@@ -120,7 +110,6 @@ func named[T any](l *line, what string, all map[string]*T) *T {
 	found := all[name]
 	if found == nil {
 		l.fail(fmt.Errorf("no line made %s %s", what, name))
-		found = new(T)
 	}
 	return found
 }
@@ -161,14 +150,22 @@ func (l *line) wait(e *event, value uint64) {
 	l.waits = append(l.waits, awaited{event: e, life: e.life(), value: value, node: l.graph.learn(l.chain())})
 }
 
-func (b *builder) add(number int, words []string) error {
-	l := &line{builder: b, number: number, thread: words[0], verb: words[1], words: words[2:]}
-	verb, ok := verbs[l.verb]
+func (b *builder) add(number int, words []string) (err error) {
+	verb, ok := verbs[words[1]]
 	if !ok {
 		return errors.New("no line begins so")
 	}
-	verb(l)
-	return l.err
+	defer func() {
+		switch failed := recover().(type) {
+		case nil:
+		case lineError:
+			err = failed.error
+		default:
+			panic(failed)
+		}
+	}()
+	verb(&line{builder: b, number: number, thread: words[0], verb: words[1], words: words[2:]})
+	return nil
 }
 
 var verbs map[string]func(l *line)
@@ -184,7 +181,7 @@ func init() {
 		"on_completed": (*line).onCompleted, "on_scheduled": (*line).onScheduled,
 		"signal":  func(l *line) { l.encode(l.root(), command{signals: l.event(), value: l.count()}) },
 		"wait":    func(l *line) { l.encode(l.root(), command{waits: l.event(), value: l.count()}) },
-		"encoder": func(l *line) { l.encoders[l.word()] = &encoder{into: l.root()} }, "fill": (*line).fill, "copy": (*line).copy,
+		"encoder": func(l *line) { l.encoders[l.word()] = &encoder{into: l.root(), bound: map[int]binding{}} }, "fill": (*line).fill, "copy": (*line).copy,
 		"bind": (*line).bind, "use": (*line).use, "dispatch": (*line).dispatch, "encode": (*line).encodeKernel,
 		"touch": (*line).touch, "reach": (*line).reach,
 		"event": func(l *line) { l.events[l.word()] = newEvent() }, "set": func(l *line) { l.event().set(l.count(), l.publish()) },
@@ -214,11 +211,8 @@ func (l *line) makeBuffer() {
 func (l *line) cpu() {
 	a := l.access(l.buffer())
 	a.offset, a.bytes, a.write = l.count(), l.count(), l.writes()
-	l.touches(l.graph.open(l.chain()), a)
-}
-
-func (l *line) touches(n *node, a access) {
 	l.accesses++
+	n := l.graph.open(l.chain())
 	n.accesses = append(n.accesses, a)
 }
 
@@ -236,7 +230,7 @@ func (l *line) makeRoot() {
 }
 
 func (c *commandBuffer) enqueue() {
-	if !c.enqueued && c.queue != nil { // a root that no line made has none
+	if !c.enqueued {
 		c.enqueued = true
 		c.queue.order = append(c.queue.order, c)
 	}
@@ -244,7 +238,7 @@ func (c *commandBuffer) enqueue() {
 
 func (l *line) commit() {
 	c := l.root()
-	if l.err != nil || c.committed != nil {
+	if c.committed != nil {
 		return // twice is a violation, and has no effect
 	}
 	c.enqueue()
@@ -260,9 +254,6 @@ func (l *line) commit() {
 			l.waits = append(l.waits, awaited{each.waits, each.waits.life(), each.value, at, c, i})
 		}
 		each.node = at
-		for _, a := range each.accesses {
-			l.touches(at, a)
-		}
 		if each.signals != nil {
 			each.life = each.signals.life()
 			each.signals.signal(signal{each.value, at, c})
@@ -297,44 +288,33 @@ func (l *line) encode(c *commandBuffer, made command) {
 // --- encoders
 
 func (l *line) fill() {
-	into, a := l.encoder(), l.access(l.buffer())
+	e, a := l.encoder(), l.access(l.buffer())
 	a.offset, a.bytes, a.write = l.count(), l.count(), true
-	l.encodeOn(into, command{accesses: []access{a}})
+	l.encode(e.into, command{accesses: []access{a}})
 }
 
 func (l *line) copy() {
-	into, from := l.encoder(), l.access(l.buffer())
+	e, from := l.encoder(), l.access(l.buffer())
 	from.offset = l.count()
 	to := l.access(l.buffer())
 	to.offset, to.bytes, to.write = l.count(), l.count(), true
 	from.bytes = to.bytes
-	l.encodeOn(into, command{accesses: []access{from, to}})
-}
-
-func (l *line) encodeOn(e *encoder, made command) {
-	if l.err == nil {
-		l.encode(e.into, made)
-	}
+	l.encode(e.into, command{accesses: []access{from, to}})
 }
 
 func (l *line) bind() {
 	e, index, name := l.encoder(), int(l.count()), l.word()
-	bound := make(map[int]binding, len(e.bound)+1)
-	for i, other := range e.bound { // dispatches hold the old one
-		bound[i] = other
-	}
-	bound[index] = binding{l.buffers[name], l.count()}
-	e.bound = bound
+	e.bound[index] = binding{l.buffers[name], l.count()}
 }
 
 func (l *line) use() {
 	e := l.encoder()
-	e.used = append(slices.Clip(e.used), l.buffer())
+	e.used = append(e.used, l.buffer())
 }
 
 func (l *line) dispatch() {
 	e := l.encoder()
-	l.encodeOn(e, command{bound: e.bound, used: e.used})
+	l.encode(e.into, command{bound: maps.Clone(e.bound), used: slices.Clone(e.used)})
 }
 
 func (l *line) encodeKernel() {
@@ -351,19 +331,8 @@ func (l *line) running() *command {
 	c, number := l.root(), l.count()
 	if number == 0 || number > uint64(len(c.commands)) {
 		l.fail(fmt.Errorf("the command buffer has no command %d", number))
-		return &command{}
 	}
 	return &c.commands[number-1]
-}
-
-// touched adds an access of a kernel. That an MPSGraph has committed by itself is written when its encoding has ended: the kernel may have
-// run before.
-func (l *line) touched(on *command, a access) {
-	if on.node == nil {
-		on.accesses = append(on.accesses, a)
-	} else {
-		l.touches(on.node, a)
-	}
 }
 
 func (l *line) touch() {
@@ -371,11 +340,10 @@ func (l *line) touch() {
 	bound, ok := on.bound[index]
 	if !ok || bound.buffer == nil {
 		l.fail(fmt.Errorf("no buffer is bound to argument %d", index))
-		return
 	}
 	a := l.access(bound.buffer)
 	a.offset, a.bytes, a.write = bound.offset+l.count(), l.count(), l.writes()
-	l.touched(on, a)
+	on.accesses = append(on.accesses, a)
 }
 
 func (l *line) reach() {
@@ -390,7 +358,7 @@ func (l *line) reach() {
 		}
 		a := l.access(b)
 		a.offset, a.bytes, a.write = address-b.address, bytes, writes
-		l.touched(on, a)
+		on.accesses = append(on.accesses, a)
 		return
 	}
 	l.fail(errors.New("the command can reach no buffer there"))
@@ -399,49 +367,45 @@ func (l *line) reach() {
 // --- callbacks (rules 24, 26, 27)
 
 func (l *line) onCompleted() {
-	c, id, added := l.root(), l.word(), l.publish()
-	l.callbacks[id] = callback{after: func() []*node { return []*node{c.end, added} }}
+	b, c, id, added := l.builder, l.root(), l.word(), l.publish()
+	b.callbacks[id] = func(handler *chain) { b.graph.learn(handler, c.end, added) }
 }
 
 func (l *line) onScheduled() {
-	c, id := l.root(), l.word()
-	l.callbacks[id] = callback{after: c.commitKnows}
+	b, c, id := l.builder, l.root(), l.word()
+	b.callbacks[id] = func(handler *chain) { b.graph.learn(handler, c.commitKnows()...) }
 }
 
 func (l *line) notify() {
-	e, value, id := l.event(), l.count(), l.word()
-	l.callbacks[id] = callback{wait: awaited{event: e, life: e.life(), value: value}}
+	b, e, value, id := l.builder, l.event(), l.count(), l.word()
+	life := e.life()
+	b.callbacks[id] = func(listener *chain) {
+		b.waits = append(b.waits, awaited{event: e, life: life, value: value, node: b.graph.learn(listener)})
+	}
 }
 
 func (l *line) async() {
-	_, id, creator := l.word(), l.word(), l.publish()
-	l.callbacks[id] = callback{after: func() []*node { return []*node{creator} }}
+	b, _, id, creator := l.builder, l.word(), l.word(), l.publish()
+	b.callbacks[id] = func(block *chain) { b.graph.learn(block, creator) }
 }
 
 func (l *line) begin() {
 	id := l.word()
-	started, ok := l.callbacks[id]
+	know, ok := l.callbacks[id]
 	if !ok {
 		l.fail(fmt.Errorf("no line made callback %s", id))
-		return
 	}
 	delete(l.callbacks, id)
 	l.chain() // the thread's own, below
 	c := l.graph.chain()
 	l.threads[l.thread] = append(l.threads[l.thread], c)
-	if started.after != nil {
-		l.graph.learn(c, started.after()...)
-		return
-	}
-	started.wait.node = l.graph.learn(c)
-	l.waits = append(l.waits, started.wait)
+	know(c)
 }
 
 func (l *line) leave() {
 	stack := l.threads[l.thread]
 	if len(stack) < 2 {
 		l.fail(errors.New("the thread is in no callback"))
-		return
 	}
 	l.threads[l.thread] = stack[:len(stack)-1]
 }
@@ -449,7 +413,6 @@ func (l *line) leave() {
 // --- the end
 
 func (b *builder) judge() Run {
-	run := Run{Accesses: b.accesses, Races: []Race{}, Engine: b.engine}
 	for _, w := range b.waits {
 		if w.in != nil && w.in.fails { // nor has it waited
 			continue
@@ -461,16 +424,17 @@ func (b *builder) judge() Run {
 		}
 	}
 	for _, q := range b.queues {
-		q.link()
+		b.link(q)
 	}
+	run := Run{Accesses: b.accesses, Races: []Race{}, Engine: b.engine}
 	seen := map[[2]int]bool{}
-	whole := b.graph.walk(func(on *buffer, from, to uint64, first past, second access) {
+	whole := b.graph.walk(func(on *buffer, from, to uint64, first, second past) {
 		lines := [2]int{first.line, second.line}
 		if seen[lines] {
 			return
 		}
 		seen[lines] = true
-		run.Races = append(run.Races, Race{on.number, from, to - from, first.String(), fmt.Sprintf("line %d (%s)", second.line, second.verb)})
+		run.Races = append(run.Races, Race{on.number, from, to - from, first.String(), second.String()})
 	})
 	if !whole {
 		run.Problem = "its order goes round in a circle: calls of two threads on one queue are in the trace in another order than they took effect"
@@ -478,20 +442,26 @@ func (b *builder) judge() Run {
 	return run
 }
 
-// link puts the queue's command buffers in their order. Behind one that has not ended nothing ran.
-func (q *queue) link() {
+// link puts the queue's command buffers in their order, and what their commands access into the graph. Behind one that has not ended
+// nothing ran.
+func (b *builder) link(q *queue) {
 	var last *node
 	stopped := false
 	for _, c := range q.order {
-		if stopped || c.committed == nil || c.fails {
+		if c.committed == nil {
+			stopped = true
+			continue
+		}
+		if c.fails {
 			c.ran = 0
 		}
-		for _, each := range c.commands[c.ran:] {
-			if each.node != nil {
-				each.node.accesses = nil
+		for i, each := range c.commands {
+			b.accesses += len(each.accesses)
+			if !stopped && i < c.ran {
+				each.node.accesses = append(each.node.accesses, each.accesses...)
 			}
 		}
-		if stopped = stopped || c.committed == nil || (c.ran < len(c.commands) && !c.fails); stopped {
+		if stopped = stopped || (c.ran < len(c.commands) && !c.fails); stopped {
 			continue
 		}
 		if last != nil {

@@ -67,8 +67,8 @@ func (r Run) Verdict() Verdict {
 var ErrTrace = errors.New("not a trace")
 
 // Judge reads a trace and judges each of its runs. A trace that breaks off is judged up to there.
-func Judge(text io.Reader) ([]Run, error) {
-	lines := bufio.NewScanner(text)
+func Judge(from io.Reader) ([]Run, error) {
+	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	var runs []Run
 	var b *builder

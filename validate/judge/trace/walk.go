@@ -9,8 +9,8 @@ import (
 // piece is a range of a buffer whose bytes were all accessed by the same last accesses.
 type piece struct {
 	from, to uint64
-	writes   []past
-	reads    []past
+	write    past   // the last; its chain is nil where there was none
+	reads    []past // since then
 }
 
 // past is an access that was made: the chain's so-manieth node with accesses.
@@ -30,7 +30,7 @@ func (p past) known(n *node) bool {
 
 // walk goes through the nodes, each after those that it knows, and checks every access against those on the same bytes that came
 // earlier in the walk. It returns false if the graph has a circle, and so is none of an order.
-func (g *graph) walk(found func(b *buffer, from, to uint64, first past, second access)) bool {
+func (g *graph) walk(found func(b *buffer, from, to uint64, first, second past)) bool {
 	chains := 0
 	for _, n := range g.nodes {
 		if len(n.accesses) > 0 && n.chain.number < 0 {
@@ -122,7 +122,7 @@ func joined(one, other []uint32, chains int) []uint32 {
 }
 
 // check compares the access with the last ones on its bytes, and is then among them.
-func (a access) check(n *node, found func(b *buffer, from, to uint64, first past, second access)) {
+func (a access) check(n *node, found func(b *buffer, from, to uint64, first, second past)) {
 	b := a.buffer
 	end := a.offset + a.bytes
 	if a.bytes == 0 {
@@ -133,31 +133,29 @@ func (a access) check(n *node, found func(b *buffer, from, to uint64, first past
 	last := b.cut(end)
 	for i := first; i < last; i++ {
 		p := &b.pieces[i]
-		for _, w := range p.writes {
-			if !w.known(n) {
-				found(b, p.from, p.to, w, a)
-			}
+		if p.write.chain != nil && !p.write.known(n) {
+			found(b, p.from, p.to, p.write, me)
 		}
-		if a.write {
-			for _, r := range p.reads {
-				if !r.known(n) {
-					found(b, p.from, p.to, r, a)
-				}
-			}
+		if !a.write {
+			// A later write that comes after this read comes after those that it knows, too.
+			p.reads = append(slices.DeleteFunc(p.reads, func(r past) bool { return r.known(n) }), me)
 			continue
 		}
-		// A later write that comes after this read comes after those, too.
-		p.reads = append(slices.DeleteFunc(slices.Clone(p.reads), func(r past) bool { return r.known(n) }), me)
+		for _, r := range p.reads {
+			if !r.known(n) {
+				found(b, p.from, p.to, r, me)
+			}
+		}
 	}
 	if a.write {
-		b.pieces = slices.Replace(b.pieces, first, last, piece{a.offset, end, []past{me}, nil})
+		b.pieces = slices.Replace(b.pieces, first, last, piece{from: a.offset, to: end, write: me})
 	}
 }
 
 // cut has a piece begin at the offset, and returns its index. Bytes that nobody has accessed are a piece, too.
 func (b *buffer) cut(offset uint64) int {
 	if len(b.pieces) == 0 {
-		b.pieces = []piece{{0, max(b.bytes, offset), nil, nil}}
+		b.pieces = []piece{{to: max(b.bytes, offset)}}
 	}
 	i := sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].to > offset })
 	if i == len(b.pieces) || b.pieces[i].from == offset {
@@ -165,6 +163,6 @@ func (b *buffer) cut(offset uint64) int {
 	}
 	whole := b.pieces[i]
 	b.pieces[i].to = offset
-	b.pieces = slices.Insert(b.pieces, i+1, piece{offset, whole.to, whole.writes, slices.Clone(whole.reads)})
+	b.pieces = slices.Insert(b.pieces, i+1, piece{offset, whole.to, whole.write, slices.Clone(whole.reads)})
 	return i + 1
 }
