@@ -10,21 +10,12 @@
 #include <vector>
 
 #include "msl/compile.h"
+#include "programs/check.h"
 #include "shaders/run.h"
 
 using namespace mpsforge::shaders;
 
 namespace {
-
-int failures = 0;
-
-#define CHECK(...)                                                          \
-  do {                                                                      \
-    if (!(__VA_ARGS__)) {                                                   \
-      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-      ++failures;                                                           \
-    }                                                                       \
-  } while (false)
 
 constexpr uint32_t kThreads = 64, kGroup = 32;
 
@@ -247,5 +238,5 @@ int main(int count, char** args) {
   errors_have_the_source_s_lines();
   a_library_is_compiled_once();
   a_library_that_is_used_is_marked();
-  return failures == 0 ? 0 : 1;
+  return mpsforge::failures() == 0 ? 0 : 1;
 }

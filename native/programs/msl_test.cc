@@ -4,18 +4,9 @@
 #include <string>
 
 #include "msl/rewrite.h"
+#include "programs/check.h"
 
 namespace {
-
-int failures = 0;
-
-#define CHECK(...)                                                          \
-  do {                                                                      \
-    if (!(__VA_ARGS__)) {                                                   \
-      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-      ++failures;                                                           \
-    }                                                                       \
-  } while (false)
 
 mpsforge::msl::Rewritten rewritten(const std::string& source) {
   return mpsforge::msl::rewrite("# 1 \"program_source\"\n" + source, "/headers");
@@ -127,5 +118,5 @@ int main() {
   comments_and_text_are_no_code();
   kernels_wait_where_a_barrier_is();
   what_is_refused();
-  return failures == 0 ? 0 : 1;
+  return mpsforge::failures() == 0 ? 0 : 1;
 }

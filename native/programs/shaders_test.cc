@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "programs/check.h"
 #include "shaders/run.h"
 
 using namespace mpsforge::shaders;
@@ -28,16 +29,6 @@ void* mpsforge_shader_atomic(const Run* run, uint64_t address, uint64_t size, ui
 }
 
 namespace {
-
-int failures = 0;
-
-#define CHECK(...)                                                          \
-  do {                                                                      \
-    if (!(__VA_ARGS__)) {                                                   \
-      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-      ++failures;                                                           \
-    }                                                                       \
-  } while (false)
 
 constexpr uint32_t kDevice = 1, kGroup = 2;  // Metal's mem_flags
 constexpr uint32_t kThreads = 70;            // two SIMD groups and a part of one
@@ -332,5 +323,5 @@ int main() {
   read_beyond_a_buffer_gives_zeros();
   races_of_threads_are_found();
   a_race_names_both_threads();
-  return failures == 0 ? 0 : 1;
+  return mpsforge::failures() == 0 ? 0 : 1;
 }
