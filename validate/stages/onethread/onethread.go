@@ -113,7 +113,7 @@ func (r *runner) close() error {
 	var all []error
 	for _, s := range []*server{r.stock, r.patched} {
 		if s != nil {
-			all = append(all, s.close())
+			all = append(all, s.Close())
 		}
 	}
 	return errors.Join(all...)

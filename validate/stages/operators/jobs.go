@@ -11,7 +11,6 @@ import (
 	"mpsforge/reports"
 	"mpsforge/validate/judge/crash"
 	"mpsforge/validate/judge/process"
-	"mpsforge/validate/judge/pytests"
 )
 
 // entry is one of PyTorch's operator database, as validate/stages/operators/python/storm.py describes it.
@@ -181,7 +180,7 @@ func (p *pool) again(j job) string {
 	if err != nil {
 		return err.Error() // a job is plain data
 	}
-	return strings.Join(p.subject.Settings(), " ") + " " + p.command("--job", string(text)).String()
+	return strings.Join(p.subject.Settings(), " ") + " " + p.subject.Program(p.program("--job", string(text))).String()
 }
 
 // streamPerThread is the setting that gives all threads one stream.
@@ -189,11 +188,3 @@ const streamPerThread = "PYTORCH_MPS_STREAM_PER_THREAD"
 
 // ownSettings says whether a job turns the threads' streams off.
 func ownSettings(j job) bool { return j.Environment[streamPerThread] == "0" }
-
-// Identity events and results come on one stream; each line is one of these.
-type message struct {
-	Event   string  `json:"event"`
-	Entries []entry `json:"entries"`
-	pytests.Identity
-	result
-}

@@ -80,11 +80,10 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 		t.Fatalf("%d lines for %d jobs", len(lines), len(cases))
 	}
 	for i, c := range cases {
-		var m message
-		if err := json.Unmarshal([]byte(lines[i+2]), &m); err != nil {
+		o := outcome{Job: p.job(c.operator, "float32", c.form, defaultThreads)}
+		if err := json.Unmarshal([]byte(lines[i+2]), &o.Result); err != nil {
 			t.Fatal(err)
 		}
-		o := outcome{Job: p.job(c.operator, "float32", c.form, defaultThreads), Result: m.result}
 		o.settle(true)
 		// An unordered read may also come before the write for certain: its thread waits for its own stream before anybody commits the
 		// maker's. Such a run has no race; it has wrong values, and is reported as that.

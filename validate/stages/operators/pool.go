@@ -1,20 +1,16 @@
 package operators
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
-	"mpsforge/internal/run"
 	lines "mpsforge/internal/words"
 	"mpsforge/validate/judge/pytests"
 	"mpsforge/validate/stage"
@@ -36,78 +32,45 @@ type pool struct {
 // unpack writes the Python side into the cache, beside that of the parallel tests, whose module identity it uses.
 func unpack(cache string) (string, error) { return pytests.Unpack(cache, pytests.Sources, sources) }
 
-func (p *pool) command(args ...string) run.Command {
-	environment := []string{
+// program is storm.py with arguments, and the settings of its process.
+func (p *pool) program(args ...string) (program, settings []string) {
+	settings = []string{
 		// A Mac's runtime ends a forked process that goes on without exec; the one that forks has used no class that this protects.
 		"OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES",
 		// What PyTorch has no Metal kernel for runs on the CPU, as users run it: the copies to and fro are the backend's.
 		"PYTORCH_ENABLE_MPS_FALLBACK=1",
 	}
-	return p.subject.Program(append([]string{filepath.Join(p.scripts, "storm.py")}, args...), append(environment, p.extra...))
+	return append([]string{filepath.Join(p.scripts, "storm.py")}, args...), append(settings, p.extra...)
 }
 
 // worker is a process that forks one for each job. It is used by one goroutine.
 type worker struct {
-	jobs    io.WriteCloser
-	events  io.Closer
-	lines   *bufio.Reader
+	server
 	entries []entry
-	ended   chan struct{} // closed when the process has ended
-	failure error         // how, from then on
+}
+
+// server is pytests.Server.
+type server interface {
+	Ask(line string) error
+	Next(kind string, to any) error
+	Close() error
 }
 
 // start runs a worker and waits until it has reported which torch it loaded, and what the database has.
 func (p *pool) start(ctx context.Context) (*worker, error) {
-	input, jobs, err := os.Pipe()
+	args, settings := p.program()
+	served, err := p.subject.Serve(ctx, args, settings, slowSeconds*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	events, output, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, input.Close(), jobs.Close())
+	var database struct{ Entries []entry }
+	if err := served.Next("entries", &database); err != nil {
+		return nil, errors.Join(err, served.Close())
 	}
-	command := p.command("--events", "3")
-	command.Stdin, command.Files = input, []*os.File{output}
-	w := &worker{jobs: jobs, events: events, lines: bufio.NewReaderSize(events, 1<<20), ended: make(chan struct{})}
-	go func() {
-		found, err := command.Run(ctx)
-		for _, end := range []*os.File{input, output, jobs} {
-			_ = end.Close() // the reader of events sees their end now
-		}
-		if err != nil {
-			w.failure = fmt.Errorf("%w\n%s", err, lines.LastLines(string(found.Stderr), 12))
-		}
-		close(w.ended)
-	}()
-	first, err := w.next()
-	if err != nil {
-		return nil, err
+	if len(database.Entries) == 0 {
+		return nil, errors.Join(errors.New("the operator database of this torch is empty"), served.Close())
 	}
-	if err := p.subject.Check(first.Identity); err != nil {
-		return nil, errors.Join(err, w.stop())
-	}
-	second, err := w.next()
-	if err != nil {
-		return nil, err
-	}
-	if w.entries = second.Entries; len(w.entries) == 0 {
-		return nil, errors.Join(errors.New("the operator database of this torch is empty"), w.stop())
-	}
-	return w, nil
-}
-
-// next reads a message; that there is none more is an error, with what the process said.
-func (w *worker) next() (m message, err error) {
-	line, err := w.lines.ReadBytes('\n')
-	if err != nil {
-		_ = w.jobs.Close()
-		<-w.ended
-		return m, fmt.Errorf("the process that forks the jobs ended: %w", cmp.Or(w.failure, err))
-	}
-	if err := json.Unmarshal(line, &m); err != nil {
-		return m, fmt.Errorf("the process that forks the jobs wrote %.200q: %w", line, err)
-	}
-	return m, nil
+	return &worker{served, database.Entries}, nil
 }
 
 // ownFault is storm.py's exit code for faults of the Python side itself: no verdict on any operator.
@@ -118,27 +81,21 @@ func (w *worker) do(j job) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if _, err := w.jobs.Write(append(line, '\n')); err != nil {
+	if err := w.Ask(string(line)); err != nil {
 		return result{}, fmt.Errorf("give %s to its process: %w", j.cell, err)
 	}
-	m, err := w.next()
-	if err == nil && (m.Event != "result" || m.result.ID != j.ID || m.Status == "") {
-		err = fmt.Errorf("asked for job %d, got the result of %d: %q, %q", j.ID, m.result.ID, m.Event, m.Status)
+	var found result
+	err = w.Next("result", &found)
+	if err == nil && (found.ID != j.ID || found.Status == "") {
+		err = fmt.Errorf("asked for job %d, got the result of %d: %q", j.ID, found.ID, found.Status)
 	}
-	if err == nil && m.Status == crashed && m.Exit == ownFault {
-		err = fmt.Errorf("the process that runs it failed: %s", lines.LastLines(m.Stderr, 6))
+	if err == nil && found.Status == crashed && found.Exit == ownFault {
+		err = fmt.Errorf("the process that runs it failed: %s", lines.LastLines(found.Stderr, 6))
 	}
 	if err != nil {
 		return result{}, fmt.Errorf("%s: %w", j.cell, err)
 	}
-	return m.result, nil
-}
-
-// stop ends the process by ending its input.
-func (w *worker) stop() error {
-	_ = w.jobs.Close() // it may be closed already, by the process's end
-	<-w.ended
-	return errors.Join(w.failure, w.events.Close())
+	return found, nil
 }
 
 // crew starts workers until there are enough of them, at the same time.
@@ -208,7 +165,7 @@ func (p *pool) entries(ctx context.Context) ([]entry, error) {
 func (p *pool) close() error {
 	var all []error
 	for _, w := range p.workers {
-		all = append(all, w.stop())
+		all = append(all, w.Close())
 	}
 	p.workers = nil
 	return errors.Join(all...)

@@ -19,7 +19,7 @@ import (
 )
 
 // ablate leaves each of the chosen patches out in turn and reports which scenarios fail then, and how. A patch whose absence nothing
-// notices fails, and so does one whose trailer names a scenario that passes without it.
+// notices fails, and so does one whose trailer names a scenario that passes without it, or fails in a way that its row does not name.
 func (r *stageRun) ablate(ctx context.Context) error {
 	chosen, err := r.leftOut()
 	if err != nil {
@@ -55,6 +55,7 @@ type ablation struct {
 	elsewhere []string         // what else its trailer names: the proof is in another stage
 	noticed   []process.Result // of scenarios that fail for want of it; Path is the scenario and the flavour
 	passed    []string         // scenarios that ran without it, and were right in some flavour
+	unnamed   []process.Result // of scenarios that fail in a way that their rows do not name
 	broken    []string         // that fail with the whole series, too
 	others    []string         // that fail for want of what was left out with it
 	leftOut   []string         // with it, in some flavour
@@ -159,11 +160,14 @@ func (r *stageRun) endWithout(ctx context.Context, s scenario, built *host.Build
 		chances = s.chances()
 	}
 	failed := func(o process.Result) bool { return o.Problem != "" }
-	all, err := r.outcomes(ctx, s, built, chances, failed)
+	all, err := r.outcomes(ctx, s, built, chances, func(o process.Result) bool { return failed(o) && s.namesWithout(o) })
 	if err != nil {
 		return withoutEnd{}, err
 	}
 	end := withoutEnd{last: all[len(all)-1], seconds: secondsOf(all)}
+	if at := slices.IndexFunc(all, failed); at >= 0 && !failed(end.last) {
+		end.last = all[at] // no chance ended as the row says
+	}
 	if end.last.Skipped != "" || end.last.Problem == "" {
 		return end, nil
 	}
@@ -192,14 +196,21 @@ func (a *ablation) add(s scenario, end withoutEnd, flavour builds.Flavour, with 
 		a.others = addName(a.others, s.Name)
 	default:
 		end.last.Path = s.Name + ", " + string(flavour)
-		a.noticed = append(a.noticed, end.last)
+		if s.namesWithout(end.last) {
+			a.noticed = append(a.noticed, end.last)
+		} else {
+			a.unnamed = append(a.unnamed, end.last)
+		}
 	}
 }
 
 // noticing are the scenarios and programs that fail for want of the patch.
-func (a *ablation) noticing() []string {
+func (a *ablation) noticing() []string { return scenariosOf(a.noticed) }
+
+// scenariosOf are the scenarios and programs of ends.
+func scenariosOf(ends []process.Result) []string {
 	var names []string
-	for _, o := range a.noticed {
+	for _, o := range ends {
 		names = append(names, o.Path[:strings.LastIndex(o.Path, ", ")])
 	}
 	return names
@@ -217,7 +228,7 @@ func (a *ablation) judge(check *reports.Check) {
 		}
 		return some
 	}
-	passed, broken := among(a.passed), among(a.broken)
+	passed, broken, unnamed := among(a.passed), among(a.broken), among(scenariosOf(a.unnamed))
 	passed = slices.DeleteFunc(passed, func(name string) bool { return slices.Contains(broken, name) })
 	var said []string
 	say := func(what string, names []string) {
@@ -229,7 +240,7 @@ func (a *ablation) judge(check *reports.Check) {
 	say("its trailer says that these fail without it, but they pass: ", passed)
 	say("fail with the whole series, too, which says nothing about it: ", broken)
 	switch {
-	case len(passed)+len(broken) > 0:
+	case len(passed)+len(broken)+len(unnamed) > 0:
 	case len(a.noticed) > 0:
 		check.Verdict = reports.Passed
 	case len(a.named) > 0:
@@ -246,6 +257,11 @@ func (a *ablation) judge(check *reports.Check) {
 		seen = append(seen, fmt.Sprintf("%s (%s)", noticing[i], cmp.Or(o.Signature, string(o.Kind))))
 	}
 	say("fail without it: ", seen)
+	var others []string
+	for i, name := range scenariosOf(a.unnamed) {
+		others = append(others, fmt.Sprintf("%s (%s)", name, a.unnamed[i].Problem))
+	}
+	say("fail in a way that their rows do not name, which is no evidence: ", others)
 	say("fail, but for want of what was left out with it: ", slices.DeleteFunc(slices.Clone(a.others),
 		func(name string) bool { return slices.Contains(noticing, name) }))
 	check.Detail = strings.Join(said, "; ")

@@ -28,6 +28,7 @@ const (
 	wrongValue = `sed 's/"wrong":0/"wrong":1/' "$0.json"; exit`
 	crashes    = "echo \"x.mm:1: failed assertion \\`A command encoder is already encoding to this command buffer'\" >&2; kill -ABRT $$"
 	killed     = "kill -KILL $$"
+	throws     = "echo 'terminate called: out of range' >&2; kill -ABRT $$"
 	unknown    = "echo 'scenarios: no scenario' >&2; exit 2"
 	notLoaded  = "echo 'symbol lookup error' >&2; exit 127"
 )
@@ -63,7 +64,7 @@ func newStandIn(t *testing.T, ablate ...string) *standIn {
 	for _, p := range series.Patches {
 		identity.Patches = append(identity.Patches, p.Name)
 	}
-	cache := t.TempDir()
+	cache, wrong := t.TempDir(), []string{"^wrong values"}
 	env := &stage.Env{Sink: events.OrDiscard(nil), Identity: identity, Kept: &kept.Run{Cache: cache, Stage: "runtime"},
 		Options: stage.Options{Series: series, Quick: true, Seed: 7, Cache: cache, Artifacts: t.TempDir(),
 			Host: stage.HostOptions{Ablate: ablate, Flavours: []builds.Flavour{builds.Plain}}}}
@@ -71,9 +72,9 @@ func newStandIn(t *testing.T, ablate ...string) *standIn {
 		stage: &reports.Stage{Name: "runtime"}, step: "verify runtime",
 		patched: map[builds.Flavour]*host.Build{}, shared: &shared{failed: map[string]bool{}},
 		table: []scenario{
-			{Name: "one", Patches: []string{"locks"}, Stock: process.StockLives, Iterations: 1},
-			{Name: "two", Patches: []string{"queues"}, Stock: process.StockLives, Iterations: 1},
-			{Name: "three", Patches: []string{"queues"}, Stock: process.StockLives, Iterations: 1}}}
+			{Name: "one", Patches: []string{"locks"}, Stock: process.StockLives, Without: wrong, Iterations: 1},
+			{Name: "two", Patches: []string{"queues"}, Stock: process.StockLives, Without: wrong, Iterations: 1},
+			{Name: "three", Patches: []string{"queues"}, Stock: process.StockLives, Without: wrong, Iterations: 1}}}
 	return s
 }
 
@@ -198,6 +199,7 @@ func (s *standIn) ablations() (checks []reports.Check) {
 // A patch is shown to be needed by a scenario that is right with the whole series and fails for want of that patch. Where nothing shows
 // it, the stage fails; where this stage cannot, it says so and passes nothing.
 func TestAblationIsJudged(t *testing.T) {
+	const unnamedEnd, thrown = "fail in a way that their rows do not name, which is no evidence: ", " (died by signal aborted: terminate called: out of range)"
 	for name, c := range map[string]struct {
 		patch   string
 		prepare func(s *standIn)
@@ -206,6 +208,14 @@ func TestAblationIsJudged(t *testing.T) {
 	}{
 		"its scenario fails": {"locks", func(s *standIn) { s.fails["without locks: one"] = crashes },
 			reports.Passed, "fail without it: one (5 second-encoder)"},
+		"its scenario fails in a way that its row does not name": {"locks", func(s *standIn) { s.fails["without locks: one"] = throws },
+			reports.Failed, unnamedEnd + "one" + thrown},
+		"one of its two scenarios fails in a way that its row does not name": {"queues", func(s *standIn) {
+			s.fails["without queues: two"], s.fails["without queues: three"] = throws, wrongValue
+		}, reports.Failed, "fail without it: three (wrong values); " + unnamedEnd + "two" + thrown},
+		"another scenario fails in a way that its row does not name": {"locks", func(s *standIn) {
+			s.fails["without locks: one"], s.fails["without locks: two"] = wrongValue, throws
+		}, reports.Passed, "fail without it: one (wrong values); " + unnamedEnd + "two" + thrown},
 		"its scenario passes": {"locks", func(s *standIn) {},
 			reports.Failed, "its trailer says that these fail without it, but they pass: one"},
 		"one of its two scenarios passes": {"queues", func(s *standIn) { s.fails["without queues: three"] = wrongValue },

@@ -28,6 +28,8 @@ type scenario struct {
 	Stock process.Stock `json:"stock"`
 	// Ends say how stock fails, as process.Result.Among has it, beside the ends of threads that encode on one stream at once.
 	Ends []string `json:"ends"`
+	// Without says how it fails without a patch that it shows, in the same way, where stock fails otherwise or lives.
+	Without []string `json:"without"`
 	// Least is the fewest threads at which stock is expected to fail.
 	Least int `json:"least"`
 	// Threads, if not 0, is the one number of threads that it is run with.
@@ -57,6 +59,11 @@ func ScenarioNames() []string {
 // names reports whether stock's end is one that the row names. Another one shows nothing of what the scenario is about.
 func (s scenario) names(end process.Result) bool {
 	return s.Stock == process.StockLives || end.Races > 0 || end.Among(s.Ends)
+}
+
+// namesWithout reports whether the end without a patch is one that the row names. Another one is no evidence of what the patch does.
+func (s scenario) namesWithout(end process.Result) bool {
+	return end.Races > 0 || end.Among(slices.Concat(s.Ends, s.Without))
 }
 
 // EachScenario calls see with each scenario of the table, and what stock sources do in it.

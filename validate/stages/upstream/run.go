@@ -76,13 +76,13 @@ func (r *runner) runFile(ctx context.Context, file suiteFile) (err error) {
 	}()
 	first := sides[0].suite
 	for _, s := range sides[1:] {
-		if !slices.Equal(s.suite.names, first.names) {
+		if !slices.Equal(s.suite.Names, first.Names) {
 			return fmt.Errorf(
 				"%s has %d tests on %s and %d on %s: they must be the same; something that decides which tests exist differs between the two sides",
-				file.path, len(first.names), sides[0].subject.Name, len(s.suite.names), s.subject.Name)
+				file.path, len(first.Names), sides[0].subject.Name, len(s.suite.Names), s.subject.Name)
 		}
 	}
-	chosen := r.choose(file, first.names)
+	chosen := r.choose(file, first.Names)
 	for _, name := range chosen {
 		r.jobs = append(r.jobs, file.name+":"+name)
 	}
@@ -113,12 +113,12 @@ func (r *runner) about(file suiteFile, s *suite, chosen int) {
 	if r.names == nil {
 		r.names = map[string]bool{}
 	}
-	for _, name := range s.names {
+	for _, name := range s.Names {
 		r.names[file.name+":"+name] = true
 	}
-	value := fmt.Sprintf("%d tests", len(s.names))
-	if s.macos != "" {
-		value += ", run as on macOS " + s.macos
+	value := fmt.Sprintf("%d tests", len(s.Names))
+	if s.MacOS != "" {
+		value += ", run as on macOS " + s.MacOS
 	}
 	if file.about != nil {
 		value += fmt.Sprintf(", pointed at device mps by %s", strings.Join(file.standins, " and "))
@@ -143,7 +143,7 @@ func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (e
 	if err != nil {
 		return err
 	}
-	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.standins, r.limits, s.suite.names), s.suite.macos, fmt.Sprint(s.suite.packages))
+	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.standins, r.limits, s.suite.Names), s.suite.MacOS, fmt.Sprint(s.suite.Packages))
 	s.kept, err = openKept(r.env.Kept, depends...)
 	if err == nil && len(s.kept.ends) > 0 {
 		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends),
@@ -233,7 +233,7 @@ func closeAll(sides []*side) error {
 		if s.suite == nil {
 			continue
 		}
-		if err := s.suite.close(); first == nil {
+		if err := s.suite.Close(); first == nil {
 			first = err
 		}
 	}

@@ -3,7 +3,7 @@
 python3 suite.py FILE [--standin MODULE]... [--jobs N] [--limit SECONDS] [--memory BYTES] [--events FD]
 
 This process imports the file and all that it needs, and never uses device mps. It writes, a JSON object a line: identity (which torch
-this is), tests (all names, the macOS that they see, the operators that have a kernel for MPS). Then it reads names from
+this is), tests (all names, the macOS that they see, what is installed beside torch). Then it reads names from
 standard input, a line each, and writes for each the result. It ends when standard input has ended and all tests have.
 
 A result's outcome is one of unittest's (passed, failed, error, skipped, expected failure, unexpected success), or crash, hang or memory.
@@ -67,8 +67,6 @@ def main():
     source = path.read_text(encoding="utf-8")
     macos = standins.newest_macos(source)
     with standins.install(macos, limits.memory):
-        import torch
-
         pointed = [importlib.import_module(name) for name in limits.standin]
         with contextlib.ExitStack() as importing:
             for standin in pointed:
@@ -80,7 +78,7 @@ def main():
             sys.exit(f"suite.py: {path} makes threads when it is imported: {threads}; its tests cannot be forked")
         tell("identity", **identity.of_torch())
         packages = sorted(f"{one.name} {one.version}" for one in importlib.metadata.distributions())
-        tell("tests", names=list(tests), macos=macos, packages=packages, operators=torch._C._dispatch_get_registrations_for_dispatch_key("MPS"))
+        tell("tests", names=list(tests), macos=macos, packages=packages)
         gc.collect()
         gc.freeze()  # or each child would write to, and so copy, all of these objects
         own = standins.skips_of_mps if pointed else standins.OwnSkips(source)

@@ -1,0 +1,95 @@
+package pytests
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serve starts a program that stands in for Python.
+func serve(t *testing.T, wanted wantedTorch, program string) (*Server, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "python3")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return (&Subject{Name: "stand-in", interpreter: path, wanted: wanted}).Serve(t.Context(), nil, nil, time.Minute)
+}
+
+// served is serve of a program that says which torch it has.
+func served(t *testing.T, program string) *Server {
+	t.Helper()
+	s, err := serve(t, wantedTorch{any: true}, says(identityEvent, "3")+program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestServerAnswersWhatItIsAsked(t *testing.T) {
+	s := served(t, `while read name; do echo "{\"event\": \"result\", \"name\": \"$name\"}" >&3; done`)
+	for _, name := range []string{"one", "two"} {
+		var found struct{ Name string }
+		if err := errors.Join(s.Ask(name), s.Next("result", &found)); err != nil || found.Name != name {
+			t.Errorf("%q: %q, %v", name, found.Name, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that dies is an error that says how, with its last words, and it can still be closed.
+func TestServerThatDies(t *testing.T) {
+	s := served(t, "read name; echo 'MemoryError: none left' >&2; kill -KILL $$")
+	err := errors.Join(s.Ask("one"), s.Next("result", &struct{}{}))
+	if err == nil || !strings.Contains(err.Error(), "stand-in: the process ended: ") || !strings.Contains(err.Error(), "MemoryError: none left") {
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestServerThatEndsEarly(t *testing.T) {
+	s := served(t, "exit 0")
+	if err := s.Next("result", &struct{}{}); err == nil || !strings.Contains(err.Error(), "stand-in: the process ended: unexpected EOF") {
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServerThatWritesNothing(t *testing.T) {
+	s := served(t, "exec sleep 600")
+	s.patience = 50 * time.Millisecond
+	if err := s.Next("result", &struct{}{}); err == nil || !strings.Contains(err.Error(), "wrote nothing for 50ms, and was stopped") {
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(); err == nil {
+		t.Error("that it was stopped is no error")
+	}
+}
+
+func TestServerOfAnotherKindOfEvent(t *testing.T) {
+	for name, line := range map[string]string{"another event": `{"event": "skip"}`, "no event": "Traceback"} {
+		s := served(t, "echo '"+line+"' >&3; read end; exit 0")
+		if err := s.Next("result", &struct{}{}); err == nil || !strings.Contains(err.Error(), "expected the event result: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestServerWithAnotherTorch(t *testing.T) {
+	_, err := serve(t, wantedTorch{library: "/other.so"}, says(identityEvent, "3")+"read end; exit 0")
+	if !errors.Is(err, ErrOtherTorch) {
+		t.Errorf("%v", err)
+	}
+}
