@@ -132,6 +132,37 @@ std::string check_order(const std::vector<Operation>& history) {
   return "";
 }
 
+// Whether the counts are those of the operations, with so many slots leased before them.
+std::string check_statistics(const MPSStreamSlots::Statistics& found, const std::vector<Operation>& history,
+                             size_t before) {
+  MPSStreamSlots::Statistics expected;
+  expected.live = expected.leases = expected.peak = before;
+  for (const Operation& operation : history) {
+    if (operation.acquire) {
+      const bool leased = operation.outcome == Outcome::Leased;
+      expected.live += leased;
+      expected.leases += leased;
+      expected.waits += operation.queued != 0;
+      // As the lowest free slot is taken, leasing slot n means that n others were held.
+      if (leased) expected.peak = std::max(expected.peak, uint64_t{operation.lease.slot} + 1);
+      expected.shares += operation.outcome == Outcome::Shared;
+      expected.exhausted += operation.outcome == Outcome::Exhausted;
+    } else {
+      expected.live -= operation.accepted;
+      expected.refused += !operation.accepted;
+    }
+  }
+  if (found.live != expected.live) return "statistics: live";
+  if (found.peak != expected.peak) return "statistics: peak";
+  if (found.leases != expected.leases) return "statistics: leases";
+  if (found.waits != expected.waits) return "statistics: waits";
+  if (found.shares != expected.shares) return "statistics: shares";
+  if (found.exhausted != expected.exhausted) return "statistics: exhausted";
+  if (found.refused != expected.refused) return "statistics: refused";
+  if (found.waiting != 0) return "statistics: waiting after all have ended";
+  return "";
+}
+
 // Runs one case under the current schedule. Returns what is wrong, or an empty text.
 std::string run_once(Scheduler& scheduler, const Case& test) {
   MPSStreamSlots slots(test.config);
@@ -203,33 +234,7 @@ std::string run_once(Scheduler& scheduler, const Case& test) {
   if (test.config.worker_slots == 1) {
     if (const std::string wrong = check_order(history); !wrong.empty()) return wrong;
   }
-  MPSStreamSlots::Statistics expected;
-  expected.live = expected.leases = expected.peak = first.size();
-  for (const Operation& operation : history) {
-    if (operation.acquire) {
-      const bool leased = operation.outcome == Outcome::Leased;
-      expected.live += leased;
-      expected.leases += leased;
-      expected.waits += operation.queued != 0;
-      // As the lowest free slot is taken, leasing slot n means that n others were held.
-      if (leased) expected.peak = std::max(expected.peak, uint64_t{operation.lease.slot} + 1);
-      expected.shares += operation.outcome == Outcome::Shared;
-      expected.exhausted += operation.outcome == Outcome::Exhausted;
-    } else {
-      expected.live -= operation.accepted;
-      expected.refused += !operation.accepted;
-    }
-  }
-  const auto found = slots.statistics();
-  if (found.live != expected.live) return "statistics: live";
-  if (found.peak != expected.peak) return "statistics: peak";
-  if (found.leases != expected.leases) return "statistics: leases";
-  if (found.waits != expected.waits) return "statistics: waits";
-  if (found.shares != expected.shares) return "statistics: shares";
-  if (found.exhausted != expected.exhausted) return "statistics: exhausted";
-  if (found.refused != expected.refused) return "statistics: refused";
-  if (found.waiting != 0) return "statistics: waiting after all have ended";
-  return "";
+  return check_statistics(slots.statistics(), history, first.size());
 }
 
 uint64_t interleavings = 0;
