@@ -103,6 +103,9 @@ func TestTrailersNameScenariosOfTheirPatch(t *testing.T) {
 				if slices.Contains(patch.Header.Values("Scenario"), s.Name) && s.Patches[0] != patch.Name {
 					t.Errorf("%s: %s names %s, which the table gives to %s", baseline, patch.Name, s.Name, s.Patches[0])
 				}
+				if slices.Contains(patch.Header.Values("Scenario"), s.Name) && s.Stock == process.StockLives && len(s.Without) == 0 {
+					t.Errorf("%s: %s names %s, whose row does not say how it fails without a patch", baseline, patch.Name, s.Name)
+				}
 			}
 		}
 	}
