@@ -73,8 +73,9 @@ void occupy(const at::Tensor& matrix) {
 // The main thread leaves a copy to the CPU to the GPU, and the first other threads copy from there.
 SCENARIO(copies_before_threads) {
   const at::Tensor sevens = at::full({1 << 14}, 7.0), there = sevens.to(at::kMPS);
-  const at::Tensor matrix = at::ones({256, 256}).to(at::kMPS), here = at::zeros({1 << 14});
-  run.expect_close("matrix", matrix, at::ones({256, 256}));
+  // Of a size whose products take longer than threads and their streams take to begin.
+  const at::Tensor matrix = at::ones({1024, 1024}).to(at::kMPS), here = at::zeros({1 << 14});
+  run.expect_close("matrix", matrix, at::ones({1024, 1024}));
   occupy(matrix);
   here.copy_(there, /*non_blocking=*/true);
   run.in_parallel([&](int number) {
