@@ -69,7 +69,10 @@ check: build
 unit-short: # -trimpath as in build, so that what cgo compiled is used again; vet is a part of check
 	$(call part,go test -short,$(GO) test -trimpath -vet=off -short -timeout 15m ./...)
 
+# All tests. The gate sets MPSFORGE_LONG_TESTS to nothing: then those that take minutes each are left out.
+unit: export MPSFORGE_LONG_TESTS ?= 1
 unit:
+	@[ -n "$$MPSFORGE_LONG_TESTS" ] || git grep -hoE 'SKIP [^"]*MPSFORGE_LONG_TESTS=1' -- '*_test.go'
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || echo "SKIP TestPageInBrowser and TestPlantedFaultsAreSeen: there is no Chromium (Debian: apt-get install chromium)"
 	$(call part,go test,$(GO) test -trimpath -vet=off -timeout 45m ./...)
 

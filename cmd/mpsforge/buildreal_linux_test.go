@@ -30,6 +30,9 @@ var (
 // The build of PyTorch 2.6.0 itself, with Debian's patches and system libraries, in a trixie system: c10 whole, and a slice
 // of ATen with all that is generated for it. The stamp is in the library; what did not change is not built again.
 func TestBuildOfPyTorchItself(t *testing.T) {
+	if os.Getenv("MPSFORGE_LONG_TESTS") == "" {
+		t.Skip("SKIP TestBuildOfPyTorchItself: five minutes; asked for by MPSFORGE_LONG_TESTS=1, as make unit does")
+	}
 	dir, _ := realTree(t)
 	root := trixieRoot(t)
 	mpsforge := filepath.Join(t.TempDir(), "mpsforge")
