@@ -58,12 +58,10 @@ var suites = []suiteFile{
 		about: regexp.MustCompile(`^TestCuda\..*(stream|event|multiple_threads)`), long: regexp.MustCompile(`_oom$`)},
 	// What TorchScript forks runs on threads of its own.
 	{name: "jit/test_async", quick: 5, standins: []string{"default_device"}},
-	// Transforms wrap tensors of the device, level by level.
-	{name: "functorch/test_eager_transforms", quick: 10, standins: []string{"cuda_names", "default_device"}},
 }
 
 // others are files and folders that the suites import.
-var others = []string{"test/autograd", "test/functorch"}
+var others = []string{"test/autograd"}
 
 // PyTorch's operators, and which of them have a kernel for MPS.
 const (
