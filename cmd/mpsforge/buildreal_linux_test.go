@@ -31,7 +31,7 @@ var (
 // of ATen with all that is generated for it. The stamp is in the library; what did not change is not built again.
 func TestBuildOfPyTorchItself(t *testing.T) {
 	if os.Getenv("MPSFORGE_LONG_TESTS") == "" {
-		t.Skip("SKIP TestBuildOfPyTorchItself: five minutes; asked for by MPSFORGE_LONG_TESTS=1, as make unit does")
+		t.Skip("SKIP TestBuildOfPyTorchItself: c10 is compiled, for five minutes; asked for by MPSFORGE_LONG_TESTS=1, as make unit does")
 	}
 	dir, _ := realTree(t)
 	root := trixieRoot(t)

@@ -51,7 +51,7 @@ type suiteFile struct {
 
 // suites are the files, where the base commit's folder with the tests has them.
 var suites = []suiteFile{
-	{name: "test_mps", quick: 400},
+	{name: "test_mps", quick: 250},
 	// Whatever is computed backward on mps runs on autograd's thread for the device.
 	{name: "test_autograd", quick: 30, standins: []string{"cuda_names", "default_device"}, long: regexp.MustCompile(`checkpoint|deep`)},
 	{name: "test_cuda", quick: 5, standins: []string{"cuda_names"},
