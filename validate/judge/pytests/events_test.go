@@ -14,14 +14,20 @@ const (
 	resultEvent   = `{"event": "result", "expected": 1, "operations": 1, "answers": 1, "values": 1}` + "\n"
 )
 
-// ends runs a program that stands in for Python, with its words for the events.
-func ends(t *testing.T, program string) (problem, skipped string) {
+// scripted is a subject whose Python is a shell script.
+func scripted(t *testing.T, wanted wantedTorch, program string) *Subject {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "python3")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+program), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	subject := &Subject{Name: "stand-in", interpreter: path, Device: "cpu", wanted: wantedTorch{any: true}}
+	return &Subject{Name: "script", interpreter: path, Device: "cpu", wanted: wanted}
+}
+
+// ends runs a script in the place of Python, with its words for the events.
+func ends(t *testing.T, program string) (problem, skipped string) {
+	t.Helper()
+	subject := scripted(t, wantedTorch{any: true}, program)
 	end, _, err := Run{Subject: subject, Test: "any", Threads: 1, Iterations: 1, limits: defaultLimits}.run(t.Context())
 	if err != nil {
 		t.Fatal(err)

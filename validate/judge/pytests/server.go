@@ -22,7 +22,7 @@ const (
 )
 
 // Server is a process that has imported PyTorch and forks itself for each thing that it is asked for: it reads lines, and writes events on
-// file descriptor 3, each a line of JSON. It is used by one goroutine, which closes it.
+// file descriptor 3, each a line of JSON. It is used, but for Ask, by one goroutine, which closes it.
 type Server struct {
 	name     string // of the subject
 	patience time.Duration
@@ -62,18 +62,19 @@ func (s *Subject) Serve(ctx context.Context, args, settings []string, limit time
 		}
 	}()
 	var identity Identity
-	if err := served.Next("identity", &identity); err != nil {
-		return nil, errors.Join(err, served.Close())
+	err = served.Next("identity", &identity)
+	if err == nil {
+		err = s.Check(identity)
 	}
-	if err := s.Check(identity); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, served.Close())
 	}
 	return served, nil
 }
 
-// Ask writes a line.
-func (s *Server) Ask(line string) error {
-	_, err := io.WriteString(s.input, line+"\n")
+// Ask writes lines, and waits while the process does not read. It may run beside Next.
+func (s *Server) Ask(lines string) error {
+	_, err := io.WriteString(s.input, lines+"\n")
 	return err
 }
 

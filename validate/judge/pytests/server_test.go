@@ -2,24 +2,18 @@ package pytests
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-// serve starts a program that stands in for Python.
+// serve starts a script in the place of Python.
 func serve(t *testing.T, wanted wantedTorch, program string) (*Server, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "python3")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+program), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return (&Subject{Name: "stand-in", interpreter: path, wanted: wanted}).Serve(t.Context(), nil, nil, time.Minute)
+	return scripted(t, wanted, program).Serve(t.Context(), nil, nil, time.Minute)
 }
 
-// served is serve of a program that says which torch it has.
+// served is serve of a script that says which torch it has.
 func served(t *testing.T, program string) *Server {
 	t.Helper()
 	s, err := serve(t, wantedTorch{any: true}, says(identityEvent, "3")+program)
@@ -46,7 +40,7 @@ func TestServerAnswersWhatItIsAsked(t *testing.T) {
 func TestServerThatDies(t *testing.T) {
 	s := served(t, "read name; echo 'MemoryError: none left' >&2; kill -KILL $$")
 	err := errors.Join(s.Ask("one"), s.Next("result", &struct{}{}))
-	if err == nil || !strings.Contains(err.Error(), "stand-in: the process ended: ") || !strings.Contains(err.Error(), "MemoryError: none left") {
+	if err == nil || !strings.Contains(err.Error(), "script: the process ended: ") || !strings.Contains(err.Error(), "MemoryError: none left") {
 		t.Errorf("%v", err)
 	}
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
@@ -56,7 +50,7 @@ func TestServerThatDies(t *testing.T) {
 
 func TestServerThatEndsEarly(t *testing.T) {
 	s := served(t, "exit 0")
-	if err := s.Next("result", &struct{}{}); err == nil || !strings.Contains(err.Error(), "stand-in: the process ended: unexpected EOF") {
+	if err := s.Next("result", &struct{}{}); err == nil || !strings.Contains(err.Error(), "script: the process ended: unexpected EOF") {
 		t.Errorf("%v", err)
 	}
 	if err := s.Close(); err != nil {

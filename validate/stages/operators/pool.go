@@ -49,7 +49,7 @@ type worker struct {
 	entries []entry
 }
 
-// server is pytests.Server.
+// server is what a worker needs of pytests.Server; tests have another one.
 type server interface {
 	Ask(line string) error
 	Next(kind string, to any) error

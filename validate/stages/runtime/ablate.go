@@ -228,7 +228,8 @@ func (a *ablation) judge(check *reports.Check) {
 		}
 		return some
 	}
-	passed, broken, unnamed := among(a.passed), among(a.broken), among(scenariosOf(a.unnamed))
+	otherwise := scenariosOf(a.unnamed)
+	passed, broken, unnamed := among(a.passed), among(a.broken), among(otherwise)
 	passed = slices.DeleteFunc(passed, func(name string) bool { return slices.Contains(broken, name) })
 	var said []string
 	say := func(what string, names []string) {
@@ -257,11 +258,10 @@ func (a *ablation) judge(check *reports.Check) {
 		seen = append(seen, fmt.Sprintf("%s (%s)", noticing[i], cmp.Or(o.Signature, string(o.Kind))))
 	}
 	say("fail without it: ", seen)
-	var others []string
-	for i, name := range scenariosOf(a.unnamed) {
-		others = append(others, fmt.Sprintf("%s (%s)", name, a.unnamed[i].Problem))
+	for i, o := range a.unnamed {
+		otherwise[i] += fmt.Sprintf(" (%s)", o.Problem)
 	}
-	say("fail in a way that their rows do not name, which is no evidence: ", others)
+	say("fail in a way that their rows do not name, which is no evidence: ", otherwise)
 	say("fail, but for want of what was left out with it: ", slices.DeleteFunc(slices.Clone(a.others),
 		func(name string) bool { return slices.Contains(noticing, name) }))
 	check.Detail = strings.Join(said, "; ")

@@ -28,7 +28,7 @@ type scenario struct {
 	Stock process.Stock `json:"stock"`
 	// Ends say how stock fails, as process.Result.Among has it, beside the ends of threads that encode on one stream at once.
 	Ends []string `json:"ends"`
-	// Without says how it fails without a patch that it shows, in the same way, where stock fails otherwise or lives.
+	// Without say in the same form how it fails when a patch is left out, where stock lives or fails in another way.
 	Without []string `json:"without"`
 	// Least is the fewest threads at which stock is expected to fail.
 	Least int `json:"least"`
