@@ -3,6 +3,9 @@ package operators
 import (
 	"strings"
 	"testing"
+
+	"mpsforge/patches"
+	"mpsforge/reports"
 )
 
 // Threads that were to have streams of their own, and shared one, ran nothing at the same time: that is not a pass.
@@ -52,5 +55,21 @@ func TestDifferencesFromTheCPUAreGrouped(t *testing.T) {
 		if got := howUnlike(text); got != want {
 			t.Errorf("%q", got)
 		}
+	}
+}
+
+// Without the patch an operator must end as is named: another fault may come of what went with the patch.
+func TestAblationAcceptsTheNamedEndAlone(t *testing.T) {
+	without := protection{"hand-over", []string{"streams+handed-on"}, wrongValues}
+	crash := ended("add", "float32", "streams+handed-on", crashed)
+	check := without.judge([]outcome{crash}, patches.KnownOperators{}, []string{"cpu-copies"})
+	if check.Verdict != reports.Failed || !strings.HasPrefix(check.Detail, `no operator ends with "wrong values" without it`) ||
+		!strings.Contains(check.Detail, "crashed: 1; left out with it: cpu-copies") {
+		t.Errorf("a crash: %s: %s", check.Verdict, check.Detail)
+	}
+	wrong := ended("mul", "float32", "streams+handed-on", wrongValues)
+	if check = without.judge([]outcome{crash, wrong}, patches.KnownOperators{}, nil); check.Verdict != reports.Passed ||
+		!strings.HasPrefix(check.Detail, "noticed by 1 of 2 (wrong values), such as mul; ") {
+		t.Errorf("a wrong value: %s: %s", check.Verdict, check.Detail)
 	}
 }

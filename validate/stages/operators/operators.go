@@ -29,15 +29,18 @@ func Stage() stage.Stage {
 	}
 }
 
-// protecting are the patches without which operators must go wrong, and in which forms. Where leases go with a patch, threads have
-// streams of their own in forms with the word streams alone.
-var protecting = []struct {
+// protection is a patch without which operators must go wrong: in which forms, and how. Another end is no evidence for the patch.
+type protection struct {
 	patch string
 	forms []string
-}{
-	{"thread-leases", []string{"basic"}},
-	{"hand-over", []string{"streams+made-elsewhere", "streams+handed-on"}},
-	{"allocator-streams", []string{"streams+made-elsewhere"}},
+	end   status
+}
+
+// protecting are those patches. Where leases go with one, threads have streams of their own in forms with the word streams alone.
+var protecting = []protection{
+	{"thread-leases", []string{"basic"}, oneStream},
+	{"hand-over", []string{"streams+made-elsewhere", "streams+handed-on"}, wrongValues},
+	{"allocator-streams", []string{"streams+made-elsewhere"}, wrongValues},
 }
 
 const (
@@ -373,7 +376,7 @@ func (r *stormRun) hostBuilds(ctx context.Context, ends []outcome) error {
 					return err
 				}
 			}
-			if err := r.ablate(ctx, builder, one.patch, one.forms, ends); err != nil {
+			if err := r.ablate(ctx, builder, one, ends); err != nil {
 				return err
 			}
 		}
@@ -391,8 +394,9 @@ func (r *stormRun) hostBuilds(ctx context.Context, ends []outcome) error {
 	return r.sanitized(ctx, builder, slices.DeleteFunc(slices.Clone(r.mine), func(e entry) bool { return !slices.Contains(names, e.Name) }))
 }
 
-// ablate runs operators in the forms that a patch protects, without it. Some must go wrong: else a pass with it shows nothing.
-func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch string, forms []string, ends []outcome) error {
+// ablate runs operators in the forms that a patch protects, without it. Some must go wrong as is named: else a pass with it shows nothing.
+func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, without protection, ends []outcome) error {
+	patch := without.patch
 	source, err := r.env.Checkout.Without(ctx, r.env.Series, patch, r.env.Cache)
 	if err != nil {
 		return err
@@ -410,7 +414,7 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 	var jobs []job
 	for _, name := range running(r.mine, ends) {
 		e := r.entries[slices.IndexFunc(r.entries, func(e entry) bool { return e.Name == name })]
-		for _, form := range forms {
+		for _, form := range without.forms {
 			jobs = append(jobs, r.plan.job(name, e.mainType(), form, defaultThreads))
 		}
 	}
@@ -422,28 +426,34 @@ func (r *stormRun) ablate(ctx context.Context, builder *hosts.Builder, patch str
 	if err = errors.Join(err, p.close()); err != nil {
 		return err
 	}
+	r.report.Add(without.judge(found, r.known, source.LeftOut[1:]))
+	return nil
+}
+
+// judge says whether what was found without the patch is evidence for it.
+func (p protection) judge(found []outcome, known patches.KnownOperators, leftOutToo []string) reports.Check {
+	check := reports.Check{Name: "without " + p.patch, Subject: "ablation", Verdict: reports.Failed}
 	counts := map[string]int{}
-	check := reports.Check{Name: "without " + patch, Subject: "ablation", Verdict: reports.Failed}
 	var names []string
 	for _, o := range found {
 		check.Seconds += o.Result.Wall
 		counts[string(o.Result.Status)]++
-		if o.faulty() && knownOf(r.known, o) == nil {
+		if o.Result.Status == p.end && knownOf(known, o) == nil {
 			names = append(names, o.Job.Operator)
 		}
 	}
-	check.Detail = fmt.Sprintf("forms %s: %s", strings.Join(forms, ", "), listing(counts))
-	if len(source.LeftOut) > 1 {
-		check.Detail += "; left out with it: " + strings.Join(source.LeftOut[1:], ", ")
+	check.Detail = fmt.Sprintf("forms %s: %s", strings.Join(p.forms, ", "), listing(counts))
+	if len(leftOutToo) > 0 {
+		check.Detail += "; left out with it: " + strings.Join(leftOutToo, ", ")
 	}
-	if len(names) > 0 {
-		check.Verdict = reports.Passed
-		check.Detail = fmt.Sprintf("noticed by %d of %d, such as %s; %s", len(names), len(found), strings.Join(names[:min(3, len(names))], ", "), check.Detail)
-	} else {
-		check.Detail = "no operator fails without it, so a pass with it shows nothing; " + check.Detail
+	if len(names) == 0 {
+		check.Detail = fmt.Sprintf("no operator ends with %q without it, so a pass with it shows nothing; %s", p.end, check.Detail)
+		return check
 	}
-	r.report.Add(check)
-	return nil
+	check.Verdict = reports.Passed
+	check.Detail = fmt.Sprintf("noticed by %d of %d (%s), such as %s; %s", len(names), len(found), p.end, strings.Join(names[:min(3, len(names))], ", "),
+		check.Detail)
+	return check
 }
 
 // sanitized runs each of the entries once under ThreadSanitizer; the short form, some of them.

@@ -58,10 +58,13 @@ var suites = []suiteFile{
 		about: regexp.MustCompile(`^TestCuda\..*(stream|event|multiple_threads)`), long: regexp.MustCompile(`_oom$`)},
 	// What TorchScript forks runs on threads of its own.
 	{name: "jit/test_async", quick: 5, standins: []string{"default_device"}},
+	// Gradients of gradients, and of many inputs at once. Its classes are made for each device, the CPU among them.
+	{name: "functorch/test_eager_transforms", quick: 10, standins: []string{"default_device"}, about: regexp.MustCompile(`MPS\.`),
+		long: regexp.MustCompile(`_compile_`)},
 }
 
 // others are files and folders that the suites import.
-var others = []string{"test/autograd"}
+var others = []string{"test/autograd", "test/functorch"}
 
 // PyTorch's operators, and which of them have a kernel for MPS.
 const (

@@ -4,6 +4,7 @@ import threading
 import unittest
 
 import torch
+from default_device import for_mps
 from torch.testing._internal.common_device_type import onlyCUDA
 from torch.testing._internal.common_utils import TEST_CUDA, TestCase, run_tests  # noqa: F401
 
@@ -72,3 +73,12 @@ class StandinsOfADevice(TestCase):
     @onlyCUDA
     def test_of_cuda_alone(self):
         self.assertTrue(torch.ones(2, device="cuda").is_meta)
+
+
+class StandinsOfTestsForEachDevice(TestCase):
+    def test_those_for_pytorchs_machines_are_for_mps(self):
+        asked = []
+        make = for_mps(lambda generic, scope, **named: asked.append(named))
+        make(StandinsOfADevice, {}, only_for=("cpu", "cuda"))
+        make(StandinsOfADevice, {})
+        self.assertEqual(asked, [{"only_for": ("cpu", "cuda", "mps"), "allow_mps": True}, {"allow_mps": True}])
