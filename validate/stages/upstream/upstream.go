@@ -59,7 +59,7 @@ var suites = []suiteFile{
 	// What TorchScript forks runs on threads of its own.
 	{name: "jit/test_async", quick: 5, standins: []string{"default_device"}},
 	// Gradients of gradients, and of many inputs at once. Its classes are made for each device, the CPU among them.
-	{name: "functorch/test_eager_transforms", quick: 10, standins: []string{"default_device"}, about: regexp.MustCompile(`MPS\.`),
+	{name: "functorch/test_eager_transforms", quick: 10, standins: []string{"default_device"}, about: regexp.MustCompile(`MPS\.|^TestMakeFunctional\.`),
 		long: regexp.MustCompile(`_compile_`)},
 }
 

@@ -49,6 +49,8 @@ class Running:
             for descriptor in (1, 2):
                 os.dup2(self.output.fileno(), descriptor)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            if torch := sys.modules.get("torch"):  # it holds a fork for bad once mps was asked for, and then seeds no generator of it
+                torch.mps._is_in_bad_fork = lambda: False
             try:
                 work(write)
             finally:

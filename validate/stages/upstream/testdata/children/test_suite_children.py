@@ -4,9 +4,11 @@ import functools
 import os
 import signal
 import stat
+import sys
 import time
 import types
 import unittest
+import unittest.mock
 
 import forked
 import suite
@@ -104,6 +106,13 @@ class Children(unittest.TestCase):
                 time.sleep(1)
 
         self.assertEqual(self.end_of(body, 0.5)["outcome"], "hang")
+
+    def test_the_fork_is_not_held_for_bad(self):
+        """As torch holds it, which then seeds no generator of mps."""
+        asked = types.SimpleNamespace(mps=types.SimpleNamespace(_is_in_bad_fork=lambda: True))
+        with unittest.mock.patch.dict(sys.modules, torch=asked):
+            end = self.end_of(lambda: self.assertFalse(sys.modules.pop("torch").mps._is_in_bad_fork()))
+        self.assertEqual(end["outcome"], "passed", end)
 
     def test_a_process_left_behind_holds_up_nothing(self):
         reader, writer = os.pipe()
