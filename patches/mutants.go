@@ -19,6 +19,12 @@ import (
 // MutantsFile holds the mutants of a baseline's series and what found them, in the baseline's folder.
 const MutantsFile = "mutants.json"
 
+// Kinds of mutants that others ask for.
+const (
+	kindLock  = "lock left out"
+	kindOrder = "order weakened"
+)
+
 // Mutants are small faults planted into the lines that a series adds, to see whether the verifier finds them (mutants.json). The list is
 // drawn by a seed before any of them is judged.
 type Mutants struct {
@@ -44,6 +50,9 @@ type Mutant struct {
 	// Reading says of one that survived which test covers it now, or why it is no fault.
 	Reading string `json:"reading,omitempty"`
 }
+
+// MakesRace says that the mutant takes away what orders accesses, and nothing else.
+func (m Mutant) MakesRace() bool { return m.Kind == kindLock || m.Kind == kindOrder }
 
 // Judgement is how a mutant ended.
 type Judgement struct {
@@ -126,7 +135,7 @@ func mutations() []mutation {
 		return ""
 	}
 	return []mutation{
-		{"lock left out", func(line string, python bool) string {
+		{kindLock, func(line string, python bool) string {
 			if m := deferLine().FindStringSubmatch(line); m != nil {
 				return m[1] + ", std::defer_lock);"
 			}
@@ -135,7 +144,7 @@ func mutations() []mutation {
 			}
 			return line[:len(line)-len(strings.TrimLeft(line, " "))] + emptied
 		}},
-		{"order weakened", func(line string, _ bool) string {
+		{kindOrder, func(line string, _ bool) string {
 			if at := orderWord().FindStringIndex(line); at != nil {
 				return line[:at[0]] + "std::memory_order_relaxed" + line[at[1]:]
 			}

@@ -79,7 +79,8 @@ func withoutCache(text, cache string) string {
 }
 
 // mutantPasses are the runs that judge a mutant, the one that most likely finds it first: the scenarios alone, those first that the
-// patch's trailer names, then the Python tests, then ThreadSanitizer and the operators.
+// patch's trailer names, then the Python tests, then ThreadSanitizer and the operators. What makes a race of an access begins with
+// ThreadSanitizer.
 func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 	var named []string
 	for _, p := range series.Patches {
@@ -87,21 +88,24 @@ func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 			named = scenariosAmong(p.Header.Values("Scenario"))
 		}
 	}
-	scenarios := func(o *Options) {
-		o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{"checkout", "runtime"}, append(named, runtimestage.ScenarioNames()...),
-			[]builds.Flavour{builds.Plain}
+	scenarios := func(flavour builds.Flavour, stages ...string) func(*Options) {
+		return func(o *Options) {
+			o.Stages, o.Host.Scenarios, o.Host.Flavours = stages, append(slices.Clone(named), runtimestage.ScenarioNames()...), []builds.Flavour{flavour}
+		}
 	}
-	only := func(stage string, flavours ...builds.Flavour) func(*Options) {
-		return func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{stage}, nil, flavours }
+	only := func(stage string) func(*Options) {
+		return func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{stage}, nil, nil }
 	}
-	passes := []func(*Options){scenarios, only("python"), only("runtime", builds.Thread), only("operators")}
+	plain, python, races, operators := scenarios(builds.Plain, "checkout", "runtime"), only("python"), scenarios(builds.Thread, "runtime"), only("operators")
 	switch {
 	case m.Path == allocator.Header:
-		passes = append([]func(*Options){only("conformance")}, passes...)
+		return []func(*Options){only("conformance"), plain, python, races, operators}
 	case strings.HasPrefix(m.Path, "torch/"): // Python, and what it calls: hardly a scenario comes there
-		passes[0], passes[1] = passes[1], passes[0]
+		return []func(*Options){python, plain, races, operators}
+	case m.MakesRace():
+		return []func(*Options){races, plain, python, operators}
 	}
-	return passes
+	return []func(*Options){plain, python, races, operators}
 }
 
 // foundBy takes the first failure of a report into the judgement.
