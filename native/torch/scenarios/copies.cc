@@ -2,11 +2,20 @@
 // neither change their source nor read it later.
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <unistd.h>
 
 #include "scenarios.h"
 
 namespace mpsforge::hostmps {
 namespace {
+
+// Zeros on the CPU that begin on a page of memory: Metal can write them in place.
+at::Tensor on_a_page(at::IntArrayRef sizes, at::ScalarType type) {
+  const int64_t page = sysconf(_SC_PAGESIZE), bytes = c10::multiply_integers(sizes) * c10::elementSize(type);
+  const at::Tensor all = at::zeros({page + bytes}, at::kByte);
+  const int64_t start = page - static_cast<int64_t>(reinterpret_cast<uintptr_t>(all.data_ptr()) % page);
+  return all.slice(0, start, start + bytes).view(type).view(sizes);
+}
 
 // Threads read one tensor on mps at once, as views and as other types.
 SCENARIO(copies_to_cpu) {
@@ -17,6 +26,7 @@ SCENARIO(copies_to_cpu) {
       for (const at::ScalarType type : {at::kHalf, at::kByte, at::kInt, at::kLong}) {
         run.expect_close("rows of another type", shared.slice(0, 2).to(at::kCPU, type), expected.slice(0, 2).to(type));
         run.expect_close("columns of another type", shared.t().to(at::kCPU, type), expected.t().to(type));
+        run.expect_close("into a page, of another type", on_a_page({8, 8}, type).copy_(shared), expected.to(type));
       }
       const at::Tensor columns = at::zeros({8, 8}), all = at::zeros({8, 8});
       columns.slice(1, 0, 4).copy_(shared.slice(1, 0, 4));

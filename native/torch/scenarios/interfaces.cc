@@ -72,6 +72,7 @@ SCENARIO(own_events) {
       of_all->notify(/*needsLock=*/true, ^(id<MTLSharedEvent>, uint64_t){
                      });
       of_all->query();  // while others record it
+      of_all->wait(/*needsLock=*/true);
       event->wait(/*needsLock=*/true);
       event->synchronize();
       run.expect(event->query(), "an event that was waited for is not complete");

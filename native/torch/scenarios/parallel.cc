@@ -2,6 +2,7 @@
 // torch.mps.
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
+#include <ATen/native/mps/MetalShaderLibrary.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <mpsforge/host.h>
@@ -142,6 +143,10 @@ SCENARIO(kernels_cold_start) {
   at::globalContext().hasMPS();
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
+    if (number == 0) {
+      const auto names = at::native::mps::MetalShaderLibrary::getBundledLibrary().getFunctionNames();
+      run.expect(!names.empty(), "the bundled library has no function");
+    }
     for (const at::ScalarType type : {at::kFloat, at::kHalf}) {
       const at::Tensor input = random({4, 5}, generator).to(type);
       compare(run, "exp", {input}, [](Inputs in) { return at::exp(in[0]); });
