@@ -88,7 +88,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
   NSUInteger _size;  // that the heap or the device has counted
   MTLResourceOptions _options;
   void (^_deallocator)(void*, NSUInteger);
-  NSString* _label;
 }
 
 - (void)place {
@@ -169,7 +168,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
   } else if (_size > 0) {
     [[SoftwareMTLDevice shared] allocate:-static_cast<int64_t>(_size)];
   }
-  [_label release];
   [super dealloc];
 }
 
@@ -193,10 +191,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
     fail("-[SoftwareMTLBuffer didModifyRange:] of a buffer whose storage is not managed");
   }
   (void)range;
-}
-
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
 }
 
 - (MTLStorageMode)storageMode {
@@ -232,18 +226,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
   return MTLPurgeableStateNonVolatile;
 }
 
-- (NSString*)label {
-  EngineCall guard;
-  return _label;
-}
-
-- (void)setLabel:(NSString*)label {
-  NSString* made = [label copy];
-  EngineCall guard;
-  // The old one may be in another thread's hands: labels are few, so none is ever freed before its object.
-  _label = made;
-}
-
 @end
 
 @implementation SoftwareMTLHeap {
@@ -251,7 +233,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
   NSUInteger _size, _used;
   MTLResourceOptions _options;
   MTLPurgeableState _state;
-  NSString* _label;
 }
 
 - (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor {
@@ -267,7 +248,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
 - (void)dealloc {
   [[SoftwareMTLDevice shared] allocate:-static_cast<int64_t>(_size)];
   delete _mutex;
-  [_label release];
   [super dealloc];
 }
 
@@ -323,10 +303,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
   return old;
 }
 
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
-}
-
 - (MTLStorageMode)storageMode {
   return storage_of(_options);
 }
@@ -345,17 +321,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
 
 - (MTLHeapType)type {
   return MTLHeapTypeAutomatic;
-}
-
-- (NSString*)label {
-  EngineCall guard;
-  return _label;
-}
-
-- (void)setLabel:(NSString*)label {
-  NSString* made = [label copy];
-  EngineCall guard;
-  _label = made;
 }
 
 @end

@@ -81,9 +81,7 @@ void mpsforge_host_fail_command_buffer(void* queue, uint32_t n) {
   api().inject(((SoftwareMTLCommandQueue*)queue)->_engine, MPSFORGE_METAL_INJECT_ERROR, n);
 }
 
-@implementation SoftwareMTLCommandQueue {
-  NSString* _label;
-}
+@implementation SoftwareMTLCommandQueue
 
 - (instancetype)init {
   self = [super init];
@@ -99,12 +97,7 @@ void mpsforge_host_fail_command_buffer(void* queue, uint32_t n) {
     EngineCall guard;
     api().queue_release(_engine);
   }
-  [_label release];
   [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
 }
 
 - (id<MTLCommandBuffer>)commandBuffer {
@@ -118,17 +111,6 @@ void mpsforge_host_fail_command_buffer(void* queue, uint32_t n) {
 
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences {
   fail("-[SoftwareMTLCommandQueue commandBufferWithUnretainedReferences] is not implemented");
-}
-
-- (NSString*)label {
-  EngineCall guard;
-  return _label;
-}
-
-- (void)setLabel:(NSString*)label {
-  NSString* made = [label copy];
-  EngineCall guard;
-  _label = made;
 }
 
 @end
@@ -152,12 +134,7 @@ void mpsforge_host_fail_command_buffer(void* queue, uint32_t n) {
     api().command_buffer_release(_engine);
   }
   [_queue release];
-  [_label release];
   [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
 }
 
 - (id<MTLCommandQueue>)commandQueue {
@@ -168,15 +145,9 @@ void mpsforge_host_fail_command_buffer(void* queue, uint32_t n) {
   return YES;
 }
 
-- (NSString*)label {
-  return _label;
-}
-
 - (void)setLabel:(NSString*)label {
   used_by_one_thread(_used);
-  NSString* made = [label copy];
-  [_label autorelease];
-  _label = made;
+  [super setLabel:label];
 }
 
 - (MTLCommandBufferStatus)status {

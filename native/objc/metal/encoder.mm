@@ -33,9 +33,7 @@ mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder) {
 
 }  // namespace mpsforge::objc
 
-@implementation SoftwareMTLCommandEncoder {
-  NSString* _label;
-}
+@implementation SoftwareMTLCommandEncoder
 
 - (instancetype)initWithEngine:(mpsforge_metal_encoder*)engine {
   self = [super init];
@@ -52,7 +50,6 @@ mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder) {
     EngineCall guard;
     api().encoder_release(_engine);
   }
-  [_label release];
   [super dealloc];
 }
 
@@ -67,19 +64,9 @@ mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder) {
   if (!kept) [object release];
 }
 
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
-}
-
-- (NSString*)label {
-  return _label;
-}
-
 - (void)setLabel:(NSString*)label {
   used_by_one_thread(_used);
-  NSString* made = [label copy];
-  [_label autorelease];
-  _label = made;
+  [super setLabel:label];
 }
 
 - (void)endEncoding {
@@ -247,7 +234,6 @@ mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder) {
 @implementation SoftwareMTLArgumentEncoder {
   SoftwareMTLBuffer* _buffer;
   NSUInteger _offset;
-  NSString* _label;
 }
 
 namespace {
@@ -261,22 +247,7 @@ constexpr NSUInteger kEntries = 512;
 
 - (void)dealloc {
   [_buffer release];
-  [_label release];
   [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
-}
-
-- (NSString*)label {
-  return _label;
-}
-
-- (void)setLabel:(NSString*)label {
-  NSString* made = [label copy];
-  [_label autorelease];
-  _label = made;
 }
 
 - (NSUInteger)encodedLength {

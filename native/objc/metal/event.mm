@@ -42,7 +42,6 @@ void notify(void* context) {
 }  // namespace
 
 @implementation SoftwareMTLEvent {
-  NSString* _label;
   id<MTLDevice> _device;  // lives as long as the process
 }
 
@@ -61,24 +60,12 @@ void notify(void* context) {
     EngineCall guard;
     api().event_release(_engine);
   }
-  [_label release];
   [super dealloc];
 }
 
 // Apple's MTLEvent.h: nil when the event is shared across devices, as an MTLSharedEvent is.
 - (id<MTLDevice>)device {
   return _device;
-}
-
-- (NSString*)label {
-  EngineCall guard;
-  return _label;
-}
-
-- (void)setLabel:(NSString*)label {
-  NSString* made = [label copy];
-  EngineCall guard;
-  _label = made;
 }
 
 - (uint64_t)signaledValue {

@@ -30,7 +30,7 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
 
 }  // namespace
 
-@interface SoftwareMTLFunction : NSObject <MTLFunction> {
+@interface SoftwareMTLFunction : SoftwareMTLObject <MTLFunction> {
  @public
   SoftwareMTLLibrary* _library;
 }
@@ -45,7 +45,6 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
 @implementation SoftwareMTLLibrary {
   uint64_t _number;
   Translated _translated;
-  NSString* _label;
 }
 
 - (instancetype)init {
@@ -79,32 +78,12 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
   return self;
 }
 
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
 - (uint64_t)number {
   return _number;
 }
 
 - (Translated)translated {
   return _translated;
-}
-
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
-}
-
-- (NSString*)label {
-  EngineCall guard;
-  return _label;
-}
-
-- (void)setLabel:(NSString*)label {
-  NSString* made = [label copy];
-  EngineCall guard;
-  _label = made;
 }
 
 - (NSArray<NSString*>*)functionNames {
@@ -145,7 +124,6 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
 
 @implementation SoftwareMTLFunction {
   NSString* _name;
-  NSString* _label;
 }
 
 - (instancetype)initWithLibrary:(SoftwareMTLLibrary*)library name:(NSString*)name {
@@ -160,12 +138,7 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
 - (void)dealloc {
   [_library release];
   [_name release];
-  [_label release];
   [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
 }
 
 - (MTLFunctionType)functionType {
@@ -176,17 +149,6 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
   return _name;
 }
 
-- (NSString*)label {
-  EngineCall guard;
-  return _label;
-}
-
-- (void)setLabel:(NSString*)label {
-  NSString* made = [label copy];
-  EngineCall guard;
-  _label = made;
-}
-
 - (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)index {
   (void)index;
   return [[SoftwareMTLArgumentEncoder alloc] init];
@@ -194,9 +156,7 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
 
 @end
 
-@implementation SoftwareMTLComputePipelineState {
-  NSString* _label;
-}
+@implementation SoftwareMTLComputePipelineState
 
 + (instancetype)newWithFunction:(id<MTLFunction>)function error:(NSError**)error {
   if (!function) fail("a pipeline state is made without a function");
@@ -215,19 +175,6 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
   made->_label = [function.name copy];
   record("make pipeline " + name);
   return made;
-}
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (NSString*)label {
-  return _label;
-}
-
-- (id<MTLDevice>)device {
-  return [SoftwareMTLDevice shared];
 }
 
 // As of a simple kernel on any of Apple's GPUs.

@@ -7,6 +7,7 @@
 #define MPSFORGE_NATIVE_OBJC_METAL_METAL_OBJECTS_H
 
 #import <Metal/Metal.h>
+#import <Metal/SoftwareMTLCommandBuffer.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,12 +43,12 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 - (BOOL)allocate:(int64_t)bytes;
 @end
 
-@interface SoftwareMTLHeap : NSObject <MTLHeap>
+@interface SoftwareMTLHeap : SoftwareMTLObject <MTLHeap>
 - (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;
 - (void)giveBack:(NSUInteger)bytes;
 @end
 
-@interface SoftwareMTLBuffer : NSObject <MTLBuffer> {
+@interface SoftwareMTLBuffer : SoftwareMTLObject <MTLBuffer> {
  @public
   mpsforge_metal_buffer* _engine;
 }
@@ -62,13 +63,13 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
              deallocator:(void (^)(void* pointer, NSUInteger length))deallocator;
 @end
 
-@interface SoftwareMTLCommandQueue : NSObject <MTLCommandQueue> {
+@interface SoftwareMTLCommandQueue : SoftwareMTLObject <MTLCommandQueue> {
  @public
   mpsforge_metal_queue* _engine;
 }
 @end
 
-@interface SoftwareMTLEvent : NSObject <MTLSharedEvent> {
+@interface SoftwareMTLEvent : SoftwareMTLObject <MTLSharedEvent> {
  @public
   mpsforge_metal_event* _engine;
 }
@@ -76,7 +77,7 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 - (instancetype)initForDevice:(id<MTLDevice>)device;
 @end
 
-@interface SoftwareMTLCommandEncoder : NSObject <MTLCommandEncoder> {
+@interface SoftwareMTLCommandEncoder : SoftwareMTLObject <MTLCommandEncoder> {
  @public
   mpsforge_metal_encoder* _engine;
   char _used;
@@ -93,7 +94,7 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 @interface SoftwareMTLComputeCommandEncoder : SoftwareMTLCommandEncoder <MTLComputeCommandEncoder>
 @end
 
-@interface SoftwareMTLLibrary : NSObject <MTLLibrary>
+@interface SoftwareMTLLibrary : SoftwareMTLObject <MTLLibrary>
 // nil, and an error, if it cannot be compiled.
 - (instancetype)initWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error;
 // One that PyTorch's binary has in a section: with the kernels that were translated of it; if they were not, with every
@@ -101,7 +102,7 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 - (instancetype)initWithSection:(const std::string&)section;
 @end
 
-@interface SoftwareMTLComputePipelineState : NSObject <MTLComputePipelineState> {
+@interface SoftwareMTLComputePipelineState : SoftwareMTLObject <MTLComputePipelineState> {
  @public
   const char* _kernel;  // the engine's name for it
 }
@@ -109,7 +110,7 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 + (instancetype)newWithFunction:(id<MTLFunction>)function error:(NSError**)error;
 @end
 
-@interface SoftwareMTLArgumentEncoder : NSObject <MTLArgumentEncoder>
+@interface SoftwareMTLArgumentEncoder : SoftwareMTLObject <MTLArgumentEncoder>
 @end
 
 #endif

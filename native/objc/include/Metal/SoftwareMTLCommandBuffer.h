@@ -1,4 +1,5 @@
-// The class of command buffers, for MPSCommandBuffer to inherit from.
+// The class of command buffers, for MPSCommandBuffer to inherit from, and what it has in common with all that Metal
+// makes.
 #ifndef MPSFORGE_NATIVE_OBJC_METAL_SOFTWAREMTLCOMMANDBUFFER_H
 #define MPSFORGE_NATIVE_OBJC_METAL_SOFTWAREMTLCOMMANDBUFFER_H
 
@@ -6,12 +7,21 @@
 
 struct mpsforge_metal_command_buffer;
 
-@interface SoftwareMTLCommandBuffer : NSObject <MTLCommandBuffer> {
+// An object of the process's device. Any thread may ask for its label and set it.
+@interface SoftwareMTLObject : NSObject {
+ @protected
+  NSString* _label;
+}
+- (id<MTLDevice>)device;
+- (NSString*)label;
+- (void)setLabel:(NSString*)label;
+@end
+
+@interface SoftwareMTLCommandBuffer : SoftwareMTLObject <MTLCommandBuffer> {
  @public
   struct mpsforge_metal_command_buffer* _engine;
   char _used;
   id<MTLCommandQueue> _queue;
-  NSString* _label;
 }
 // Owns the engine's command buffer from now on.
 - (instancetype)initWithEngine:(struct mpsforge_metal_command_buffer*)engine queue:(id<MTLCommandQueue>)queue;

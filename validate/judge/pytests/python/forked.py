@@ -49,7 +49,7 @@ class Running:
             for descriptor in (1, 2):
                 os.dup2(self.output.fileno(), descriptor)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            if torch := sys.modules.get("torch"):  # it holds a fork for bad once mps was asked for, and then seeds no generator of it
+            if torch := sys.modules.get("torch"):  # once asked for mps, it takes a fork for a bad one, and seeds no generator of mps
                 torch.mps._is_in_bad_fork = lambda: False
             try:
                 work(write)

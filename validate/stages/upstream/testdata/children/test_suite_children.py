@@ -107,8 +107,8 @@ class Children(unittest.TestCase):
 
         self.assertEqual(self.end_of(body, 0.5)["outcome"], "hang")
 
-    def test_the_fork_is_not_held_for_bad(self):
-        """As torch holds it, which then seeds no generator of mps."""
+    def test_the_fork_is_not_a_bad_one(self):
+        """torch takes it for one, and would seed no generator of mps."""
         asked = types.SimpleNamespace(mps=types.SimpleNamespace(_is_in_bad_fork=lambda: True))
         with unittest.mock.patch.dict(sys.modules, torch=asked):
             end = self.end_of(lambda: self.assertFalse(sys.modules.pop("torch").mps._is_in_bad_fork()))
