@@ -9,6 +9,7 @@
 #include <dispatch/dispatch.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -145,6 +146,25 @@ SCENARIO(misuse) {
       run.expect(said == "Library must be initialized first", "functions of a library without its parameters: " + said);
       at::mps::getMPSProfiler().endProfileKernel(&own, SyncType::COMMIT);  // that nobody has begun
       run.expect_close("sum", at::add(own, 1.0), at::full({4}, number + 1.0));
+    }
+  });
+}
+
+// A thread asks a library for its functions' names once another one has loaded it. Nothing but the library's own lock
+// orders the two.
+SCENARIO(function_names) {
+  at::globalContext().hasMPS();
+  std::atomic<bool> loaded{false};
+  run.in_parallel([&](int number) {
+    if (number == 0) {
+      while (run.threads > 1 && !loaded.load(std::memory_order_relaxed))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const auto names = at::native::mps::MetalShaderLibrary::getBundledLibrary().getFunctionNames();
+      run.expect(!names.empty(), "the bundled library has no function");
+    } else {
+      const at::Tensor found = at::renorm(at::full({6, 4}, 2.0, kMPS), 2, 0, 1.0);
+      run.expect_close("renorm", found, at::full({6, 4}, 0.5));
+      loaded.store(true, std::memory_order_relaxed);
     }
   });
 }

@@ -2,12 +2,10 @@
 // torch.mps.
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
-#include <ATen/native/mps/MetalShaderLibrary.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <mpsforge/host.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -150,23 +148,6 @@ SCENARIO(kernels_cold_start) {
       compare(run, "tanh", {input}, [](Inputs in) { return at::tanh(in[0]); });
     }
     compare(run, "renorm", {random({6, 5}, generator)}, [](Inputs in) { return at::renorm(in[0], 2, 0, 1.5); });
-  });
-}
-
-// A thread asks a library for its functions' names once another one has loaded it. Nothing but the library's own lock
-// orders the two.
-SCENARIO(function_names) {
-  at::globalContext().hasMPS();
-  std::atomic<bool> loaded{false};
-  run.in_parallel([&](int number) {
-    if (number == 0) {
-      while (!loaded.load(std::memory_order_relaxed)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      const auto names = at::native::mps::MetalShaderLibrary::getBundledLibrary().getFunctionNames();
-      run.expect(!names.empty(), "the bundled library has no function");
-    } else {
-      compare(run, "renorm", {at::ones({6, 5})}, [](Inputs in) { return at::renorm(in[0], 2, 0, 1.5); });
-      loaded.store(true, std::memory_order_relaxed);
-    }
   });
 }
 
