@@ -19,7 +19,7 @@ import (
 // MutantsFile holds the mutants of a baseline's series and what found them, in the baseline's folder.
 const MutantsFile = "mutants.json"
 
-// Kinds of mutants that others ask for.
+// Kinds of mutants that make races of accesses.
 const (
 	kindLock  = "lock left out"
 	kindOrder = "order weakened"
@@ -51,7 +51,7 @@ type Mutant struct {
 	Reading string `json:"reading,omitempty"`
 }
 
-// MakesRace says that the mutant takes away what orders accesses, and nothing else.
+// MakesRace says that the mutant takes away what orders accesses.
 func (m Mutant) MakesRace() bool { return m.Kind == kindLock || m.Kind == kindOrder }
 
 // Judgement is how a mutant ended.
