@@ -170,8 +170,6 @@ func Tests() []Test {
 			quickIterations: 6},
 		{Name: "fork-workers", About: "a DataLoader's forked workers beside threads that use mps", Section: ProcessSection, patches: discipline,
 			stock: process.StockMay, threads: []int{4}, quick: []int{4}, iterations: 4, quickIterations: 2},
-		{Name: "profiled-exit", About: "the end of a process that logs the profiler's statistics", Section: ProcessSection,
-			patches: []string{"profiler-streams"}, stock: process.StockMay, threads: []int{3}, quick: []int{3}, iterations: 4, quickIterations: 1},
 		{Name: "spawn", About: "a spawned process beside threads", Section: ProcessSection, patches: discipline, stock: process.StockMay,
 			threads: []int{2}, quick: []int{2}, iterations: 10, quickIterations: 4},
 		{Name: "exit", About: "the interpreter's end while threads compute", Section: ProcessSection, patches: discipline, stock: process.StockMay,

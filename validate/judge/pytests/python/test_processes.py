@@ -2,11 +2,8 @@
 
 import multiprocessing
 import os
-import re
 import select
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -16,27 +13,6 @@ from harness import ParallelTest, exit_code, numbers
 from process_pool import ProcessPool
 
 PATIENCE = 60  # seconds; only what hangs takes so long
-
-# A program that ends before the GPU has done what its threads, the main one among them, ask for.
-PROFILED = """
-import sys, threading, torch
-
-square = torch.ones(512, 512, device="mps")
-
-
-def work():
-    for _ in range(10):
-        torch.mm(square, square)
-    torch.add(square, square)
-
-
-threads = [threading.Thread(target=work) for _ in range(int(sys.argv[1]))]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-work()
-"""
 
 
 def compute(device, case):
@@ -166,22 +142,6 @@ class Processes(ParallelTest):
 
         for i in range(self.settings.threads):
             threading.Thread(target=work, args=(i,), daemon=False).start()
-
-    def test_profiled_exit(self):
-        """A process that logs the profiler's statistics at its end waits for what its threads have left to the GPU: they have its times."""
-        self.need_mps()
-        environment = {**os.environ, "PYTORCH_MPS_LOG_PROFILE_INFO": "8"}  # statistics of all
-        for iteration in range(self.settings.iterations):
-            for workers in (0, self.settings.threads):
-                command = [sys.executable, "-c", PROFILED, str(workers)]
-                ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
-                self.assertEqual(ended.returncode, 0, ended.stderr[-2000:])
-                # runs and mean GPU time in ms; a row for each graph, and threads may make the same one at the same time
-                rows = re.findall(r"^ *[GK]\d+ +(\d+) +[\d.]+ +([\d.]+) +[\d.]+ +\S*add", ended.stderr, re.MULTILINE)
-                self.assertTrue(rows and all(float(mean) > 0 for _, mean in rows), f"the GPU's time of add is not there: {rows}")
-                runs = sum(int(runs) for runs, _ in rows)
-                self.compare(torch.tensor(runs), torch.tensor(workers + 1), f"iteration {iteration}, runs of add with {workers} threads more")
-                self.counts.add(expected=1, operations=1)
 
     def test_processes(self):
         """Processes instead of threads, each with a model of its own: what to use where threads are not enough."""
