@@ -30,7 +30,7 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
 
 }  // namespace
 
-@interface SoftwareMTLFunction : SoftwareMTLObject <MTLFunction> {
+@interface SoftwareMTLFunction : SoftwareMTLSharedObject <MTLFunction> {
  @public
   SoftwareMTLLibrary* _library;
 }

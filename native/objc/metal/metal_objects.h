@@ -43,12 +43,16 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 - (BOOL)allocate:(int64_t)bytes;
 @end
 
-@interface SoftwareMTLHeap : SoftwareMTLObject <MTLHeap>
+// One that any thread may use, its label among the rest.
+@interface SoftwareMTLSharedObject : SoftwareMTLObject
+@end
+
+@interface SoftwareMTLHeap : SoftwareMTLSharedObject <MTLHeap>
 - (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;
 - (void)giveBack:(NSUInteger)bytes;
 @end
 
-@interface SoftwareMTLBuffer : SoftwareMTLObject <MTLBuffer> {
+@interface SoftwareMTLBuffer : SoftwareMTLSharedObject <MTLBuffer> {
  @public
   mpsforge_metal_buffer* _engine;
 }
@@ -63,13 +67,13 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
              deallocator:(void (^)(void* pointer, NSUInteger length))deallocator;
 @end
 
-@interface SoftwareMTLCommandQueue : SoftwareMTLObject <MTLCommandQueue> {
+@interface SoftwareMTLCommandQueue : SoftwareMTLSharedObject <MTLCommandQueue> {
  @public
   mpsforge_metal_queue* _engine;
 }
 @end
 
-@interface SoftwareMTLEvent : SoftwareMTLObject <MTLSharedEvent> {
+@interface SoftwareMTLEvent : SoftwareMTLSharedObject <MTLSharedEvent> {
  @public
   mpsforge_metal_event* _engine;
 }
@@ -94,7 +98,7 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 @interface SoftwareMTLComputeCommandEncoder : SoftwareMTLCommandEncoder <MTLComputeCommandEncoder>
 @end
 
-@interface SoftwareMTLLibrary : SoftwareMTLObject <MTLLibrary>
+@interface SoftwareMTLLibrary : SoftwareMTLSharedObject <MTLLibrary>
 // nil, and an error, if it cannot be compiled.
 - (instancetype)initWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error;
 // One that PyTorch's binary has in a section: with the kernels that were translated of it; if they were not, with every

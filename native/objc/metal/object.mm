@@ -18,6 +18,20 @@ using namespace mpsforge::objc;
 }
 
 - (NSString*)label {
+  return _label;
+}
+
+- (void)setLabel:(NSString*)label {
+  NSString* made = [label copy];
+  [_label autorelease];
+  _label = made;
+}
+
+@end
+
+@implementation SoftwareMTLSharedObject
+
+- (NSString*)label {
   EngineCall guard;
   return _label;
 }

@@ -7,7 +7,7 @@
 
 struct mpsforge_metal_command_buffer;
 
-// An object of the process's device. Any thread may ask for its label and set it.
+// An object of the process's device, which one thread uses at a time: ThreadSanitizer sees its label.
 @interface SoftwareMTLObject : NSObject {
  @protected
   NSString* _label;

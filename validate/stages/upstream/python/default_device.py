@@ -8,11 +8,11 @@ from torch.testing._internal import common_device_type, common_utils
 
 
 def for_mps(instantiate):
-    """PyTorch's function that makes tests for each device, called with its own switch for MPS set. A list of the CPU and CUDA alone is
-    of the devices that PyTorch's own machines have."""
+    """PyTorch's function that makes tests for each device, called with its own switch for MPS set. A class of tests that lists the CPU
+    and CUDA alone is made for MPS, too."""
 
     def instantiate_for_mps(generic, scope, *arguments, **named):
-        if named.get("only_for"):
+        if set(named.get("only_for") or ()) == {"cpu", "cuda"}:
             named["only_for"] = (*named["only_for"], "mps")
         return instantiate(generic, scope, *arguments, **{**named, "allow_mps": True})
 
