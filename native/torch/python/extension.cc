@@ -49,6 +49,8 @@ PyMethodDef functions[] = {
     {"allocator", allocator, METH_NOARGS, "The address of MPS's allocator."},
     {"hold_queue", field::hold_queue, METH_NOARGS, "Stay on the queue of the current stream until let_go()."},
     {"wait_until_held", field::wait_until_held, METH_NOARGS, "Wait until another thread is in hold_queue()."},
+    {"on_completion", field::on_completion, METH_O,
+     "Call the function when what the current stream has been given by now is complete."},
     {"let_go", field::let_go, METH_NOARGS, "End hold_queue()."},
     {"fail_command_buffer", field::fail_command_buffer, METH_O,
      "fail_command_buffer(n): the n-th one that the current stream commits from now on fails."},

@@ -31,6 +31,7 @@ struct TwoTensors {
 PyObject* hold_queue(PyObject* self, PyObject* none);
 PyObject* wait_until_held(PyObject* self, PyObject* none);
 PyObject* let_go(PyObject* self, PyObject* none);
+PyObject* on_completion(PyObject* self, PyObject* function);
 PyObject* fail_command_buffer(PyObject* self, PyObject* n);
 PyObject* refuse(PyObject* self, PyObject* arguments);
 PyObject* foreign(PyObject* self, PyObject* count);

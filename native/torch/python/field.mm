@@ -98,6 +98,24 @@ PyObject* let_go(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* on_completion(PyObject*, PyObject* function) {
+  HANDLE_TH_ERRORS
+  Py_INCREF(function);  // until it has been called
+  const WithoutGIL released;
+  at::mps::MPSStream* const stream = at::mps::getCurrentMPSStream();
+  dispatch_sync(stream->queue(), ^{
+    [stream->commandBuffer() addCompletedHandler:^(id<MTLCommandBuffer>) {
+      const PyGILState_STATE state = PyGILState_Ensure();
+      Py_XDECREF(PyObject_CallNoArgs(function));
+      if (PyErr_Occurred()) PyErr_WriteUnraisable(function);
+      Py_DECREF(function);
+      PyGILState_Release(state);
+    }];
+  });
+  END_HANDLE_TH_ERRORS
+  Py_RETURN_NONE;
+}
+
 PyObject* fail_command_buffer(PyObject*, PyObject* n) {
   HANDLE_TH_ERRORS
   const unsigned long number = PyLong_AsUnsignedLong(n);

@@ -1,6 +1,7 @@
 // Command buffers that fail on the GPU: who waits for what they were to compute gets an exception, and later work is
 // right.
 #include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <c10/core/Event.h>
@@ -71,6 +72,14 @@ const std::vector<Place>& places() {
          c10::Event event(at::kMPS);
          event.record(current_stream());
          event.synchronize();
+       }},
+      {"a wait, after the stream was to go on without work",
+       [](const at::Tensor& input) {
+         at::mps::MPSStream* stream = at::mps::getCurrentMPSStream();
+         stream->synchronize(at::mps::SyncType::COMMIT_AND_WAIT);
+         stream->synchronize(at::mps::SyncType::COMMIT_AND_CONTINUE);
+         failing_sum(input);
+         hooks().deviceSynchronize();
        }},
       {"another stream, whose thread has ended",
        [](const at::Tensor& input) {
@@ -198,6 +207,25 @@ SCENARIO(failed_operators_in_graphs) {
                   at::exp(at::sum(ones)).item();
                 },
                 {kError, "with work of sum_dim_IntList (thread "}, {"neg", "exp"});
+  });
+}
+
+// A copy that raises lets go of the buffer that it made over the CPU's memory.
+SCENARIO(failed_copies) {
+  in_turns(run, [&](const at::Tensor& ones) {
+    const auto fail = [&] {
+      run.expect_error("copy to the CPU", kError, [&] { failing_product(ones).cpu(); });
+      run.expect_error("copy from the CPU", kError, [&] {
+        failing_product(ones);
+        at::empty_like(ones).copy_(at::ones({64}));
+      });
+      raise_all();
+    };
+    const auto allocated = [] { return at::mps::getIMPSAllocator()->getDriverAllocatedMemory(); };
+    fail();  // what is made once
+    const size_t before = allocated();
+    for (int i = 0; i < 20; ++i) fail();
+    run.expect(allocated() == before, "the device has as much memory allocated as before the copies that failed");
   });
 }
 

@@ -59,6 +59,28 @@ class Waiting(ParallelTest):
         self.counts.facts["polls while it wrote, by each thread"] = each = statistics.median(passed) / (self.settings.threads - 1)
         self.assertLessEqual(each, MOST_POLLS, f"polls that each thread did while the writer waited: {passed}, of all of them")
 
+    def test_polled_handlers(self):
+        """An event and a stream are polled while handlers of what they come after need the interpreter lock."""
+        self.need(torch.mps, "Stream")
+        extension, called = self.need_extension(), []
+        tensor, stream = torch.zeros(4, device="mps"), torch.mps.Stream()
+        for i in range(self.settings.iterations):
+            event = torch.mps.Event()
+            with torch.mps.stream(stream):
+                tensor.add_(1)
+                extension.on_completion(lambda: called.append(None))
+                event.record()
+            polled = stream.query if i % 2 else event.query
+            if i % 2:
+                stream.record_event()  # commits
+            while not polled():
+                pass
+            self.done()
+        self.synchronize()
+        self.compare(tensor.cpu(), torch.full((4,), float(self.settings.iterations)), "the sum")
+        self.assertEqual(len(called), self.settings.iterations, "handlers that were called")
+        self.counts.add(expected=self.settings.iterations, answers=self.settings.iterations - 1)
+
     def test_exhausted_indexing(self):
         """More threads than streams, which wait for one; the first thing that each does is to index or to assign a number."""
         self.need(torch.mps, "release_stream_slot")
