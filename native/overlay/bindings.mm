@@ -29,7 +29,7 @@ const c10::impl::VirtualGuardImpl& guard() {
 
 c10::Stream stream_of(int64_t id) { return c10::Stream(c10::Stream::UNSAFE, guard().getDevice(), id); }
 
-std::string lines_of(const std::vector<std::pair<std::string, uint64_t>>& counters) {
+std::string lines_of(const std::unordered_map<std::string, uint64_t>& counters) {
   std::ostringstream lines;
   for (const auto& [name, value] : counters) lines << name << '\t' << value << '\n';
   return lines.str();
@@ -111,7 +111,7 @@ int mpsforge_overlay_event_elapsed(uint32_t from, uint32_t to, double* milliseco
 #if MPSFORGE_OVERLAY_STREAMS
 int mpsforge_overlay_stream_current(int64_t* stream) {
   return attempt([&] {
-    hooks().leaseStream();  // what the next operator will use
+    at::mps::leaseMPSStream();  // what the next operator will use
     *stream = guard().getStream(guard().getDevice()).id();
   });
 }
@@ -145,15 +145,15 @@ int mpsforge_overlay_stream_query(int64_t stream, int* complete) {
 }
 
 int mpsforge_overlay_stream_release() {
-  return attempt([] { hooks().returnStream(); });
+  return attempt([] { at::mps::returnMPSStream(); });
 }
 
 int mpsforge_overlay_graph_statistics(const char** text) {
-  return attempt([&] { *text = keep(lines_of(hooks().graphCacheStatistics())); });
+  return attempt([&] { *text = keep(lines_of(at::native::mps::graphCacheStatistics())); });
 }
 
 int mpsforge_overlay_stream_statistics(const char** text) {
-  return attempt([&] { *text = keep(lines_of(hooks().streamPoolStatistics())); });
+  return attempt([&] { *text = keep(lines_of(at::mps::getMPSStreamStatistics())); });
 }
 
 int mpsforge_overlay_external_begin(const void* expected, void** queue) {
