@@ -1,5 +1,5 @@
-// What the patches add for scenarios, which are compiled once for all checkouts. Where the sources have none, there is no
-// counter, and nothing to release.
+// What the patches add for scenarios, which are compiled once for all checkouts. Where the sources have none, there is
+// no counter, and nothing to release.
 #include <ATen/mps/MPSStream.h>
 #include <mpsforge/host.h>
 #if __has_include(<ATen/mps/MPSStreamSlots.h>)
