@@ -34,7 +34,6 @@ func oneStreamTests() []Test {
 		streams("current-stream", "the current stream before and after a thread's first operator", "python-streams", 4, 10, 3),
 		with(streams("asks-again", "a thread that found no stream gets the first that is free", "thread-leases", 1, 5, 2), poolOf("2", "share")...),
 		streams("interrupted-stream", "Ctrl-C as a stream context begins, runs and ends", "python-streams", 1, 2000, 500),
-		streams("shared-context", "one stream context that several threads enter and leave", "python-streams", 4, 50000, 20000),
 		streams("unknown-streams", "streams that do not exist, and a forked child", "python-streams", 1, 3, 1),
 		streams("forked-inside", "a fork inside of an operator, while its tensor is used", "python-streams", 1, 3, 1),
 		streams("forked-exit", "the exit of a forked child while its parent profiles", "stream-pool", 1, 3, 2),

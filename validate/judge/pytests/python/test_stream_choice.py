@@ -267,23 +267,6 @@ class StreamChoice(ParallelTest):
         self.counts.add(expected=self.settings.iterations, answers=self.settings.iterations)
         self.assertEqual(interrupted, self.settings.iterations)
 
-    def test_shared_context(self):
-        """One stream context that several threads enter and leave at once."""
-        self.need(torch.mps, "Stream", "stream")
-        stream = torch.mps.Stream()
-        context = torch.mps.stream(stream)
-
-        def work(i):
-            for _ in range(self.settings.iterations):
-                with context:
-                    pass
-                self.done()
-            torch.mps.reset_stream()  # which of them restores what is not said
-            self.compare(torch.ones(4, device="mps").add(i).cpu(), torch.full((4,), i + 1.0), f"thread {i}")
-            self.counts.add(answers=self.settings.iterations - 1)
-
-        self.together(work)
-
     def test_unknown_streams(self):
         """A stream that does not exist is an error, and so is any in a forked child; neither ends the process."""
         self.need(torch.mps, "Stream")
