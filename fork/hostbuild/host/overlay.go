@@ -27,7 +27,7 @@ type Overlay struct {
 const HooksSource = "aten/src/ATen/mps/MPSHooks.mm"
 
 // ownGlue are the sources that only a host build has: scenarios ask them.
-var ownGlue = []string{"backend/hooks.cc", "backend/pool.cc", dispatchStub, "stamp.cc"}
+var ownGlue = []string{"backend/scenarios.cc", "backend/pool.cc", dispatchStub, "stamp.cc"}
 
 // overlay links the backend, but for what registers once only, with the sources of native/overlay. What the other host build
 // brings (the Objective-C layer, the evaluator, the kernels) is used and not brought again.

@@ -34,17 +34,6 @@ at::Tensor failing_sum(const at::Tensor& input) {
   return at::sum(at::add(input, 1.0));
 }
 
-// After this the thread has raised all that has failed so far.
-void raise_all() {
-  for (;;) {
-    try {
-      hooks().deviceSynchronize();
-      return;
-    } catch (const c10::Error&) {
-    }
-  }
-}
-
 struct Place {
   const char* name;
   std::function<void(const at::Tensor&)> consume;  // must raise
@@ -108,7 +97,7 @@ SCENARIO(failed_work) {
         if (run.wrong() != wrong) raises = false;
         run.meet();
         if (!raises) return;
-        raise_all();
+        raise_all<c10::Error>();
         run.meet();
         run.expect_close("later work", at::sum(at::add(there, 2.0)), at::full({}, 192.0));
       }
@@ -132,7 +121,7 @@ void expect_text(Run& run, const std::string& what, const std::function<void()>&
       if (text.find(word) != std::string::npos) wrong = what + ": \"" + word + "\" in: " + text;
     }
   }
-  raise_all();
+  raise_all<c10::Error>();
   run.expect(wrong.empty(), wrong);
 }
 
@@ -153,7 +142,7 @@ void in_turns(Run& run, const std::function<void(const at::Tensor&)>& body) {
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations && number < kThreads; ++i) {
       const std::lock_guard<std::mutex> lock(turn);
-      raise_all();  // what the others' work has come to
+      raise_all<c10::Error>();  // what the others' work has come to
       const at::Tensor ones = at::ones({64}).to(at::kMPS);
       at::neg(ones).cpu();  // a command buffer that does not fail
       body(ones);
@@ -219,7 +208,7 @@ SCENARIO(failed_copies) {
         failing_product(ones);
         at::empty_like(ones).copy_(at::ones({64}));
       });
-      raise_all();
+      raise_all<c10::Error>();
     };
     const auto allocated = [] { return at::mps::getIMPSAllocator()->getDriverAllocatedMemory(); };
     fail();  // what is made once

@@ -4,6 +4,7 @@
 #define MPSFORGE_HOSTMPS_SCENARIOS_H
 
 #include <ATen/ATen.h>
+#include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-// Hooks that the patches add (backend/hooks.cc).
+// Hooks that the patches add (backend/scenarios.cc).
 extern "C" int64_t mpsforge_hostmps_stream_statistic(const char* name);
 extern "C" void mpsforge_hostmps_release_stream_slot();
 // The n-th command buffer that the calling thread's stream commits from now on fails.
@@ -82,6 +83,18 @@ class Warnings : c10::WarningHandler {
 inline std::optional<c10::Stream> stream_of(int number) {
   if (number % 2 == 0) return std::nullopt;
   return c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
+}
+
+// After this the thread has raised all that has failed so far. What is raised must be a Raised.
+template <typename Raised>
+void raise_all() {
+  for (;;) {
+    try {
+      at::detail::getMPSHooks().deviceSynchronize();
+      return;
+    } catch (const Raised&) {
+    }
+  }
 }
 
 // benchmark: what make bench times, found by its name alone.
