@@ -98,8 +98,8 @@ at::Tensor cut(at::Tensor tensor, const Value& value, at::IntArrayRef memory) {
 }
 
 // The node's results, as the recorder promised them or as the memory has them.
-Tensors compute(Operation operation, const Node& node, const Tensors& inputs, const Shape* size) {
-  Tensors computed = operation(node, inputs);
+Tensors compute(const Operation& operation, const Node& node, const Tensors& inputs, const Shape* size) {
+  Tensors computed = operation.compute(node, inputs);
   if (size && computed.at(0).numel() != c10::multiply_integers(*size)) {
     return compute(operation, sized(node, *size), inputs, nullptr);
   }
@@ -179,7 +179,10 @@ AtenEvaluator::AtenEvaluator() {
   add_recurrent_operations(operations_);
 }
 
-bool AtenEvaluator::knows(const std::string& operation) const { return operations_.count(operation) != 0; }
+graph::Rule* AtenEvaluator::rule(const std::string& operation) const {
+  const auto found = operations_.find(operation);
+  return found == operations_.end() ? nullptr : found->second.results;
+}
 
 void AtenEvaluator::run(const graph::Plan& plan, const std::vector<graph::View>& feeds,
                         const std::vector<graph::View>& results) const {

@@ -8,15 +8,21 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../../native/objc/graph/evaluator_hook.h"
+#include "../objc/graph/evaluator_hook.h"
+#include "../objc/graph/infer_rules.h"
 
 namespace mpsforge::hostmps {
 
 using graph::DataType;
 using graph::Node;
 using Tensors = std::vector<at::Tensor>;
-// Gives the node's results. It may throw; the caller names the operation.
-using Operation = Tensors (*)(const Node& node, const Tensors& inputs);
+namespace rules = graph::rules;
+
+struct Operation {
+  // Gives the node's results. It may throw; the caller names the operation.
+  Tensors (*compute)(const Node& node, const Tensors& inputs);
+  graph::Rule* results;  // their types and shapes, before there are values
+};
 using Operations = std::unordered_map<std::string, Operation>;
 
 at::ScalarType scalar_type(DataType type);
@@ -44,7 +50,7 @@ void add_recurrent_operations(Operations& operations);
 class AtenEvaluator : public graph::Evaluator {
  public:
   AtenEvaluator();
-  bool knows(const std::string& operation) const override;
+  graph::Rule* rule(const std::string& operation) const override;
   void run(const graph::Plan& plan, const std::vector<graph::View>& feeds,
            const std::vector<graph::View>& results) const override;
 

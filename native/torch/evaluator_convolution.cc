@@ -306,17 +306,17 @@ Tensors average_pooling_gradient(const Node& node, const Tensors& inputs) {
 
 void add_convolutions(Operations& operations) {
   const Operations more = {
-      {"convolution", convolution},
-      {"convolutionDataGradient", convolution_data_gradient},
-      {"convolutionWeightsGradient", convolution_weights_gradient},
-      {"depthwiseConvolution", depthwise},
-      {"depthwiseConvolutionDataGradient", depthwise_data_gradient},
-      {"depthwiseConvolutionWeightsGradient", depthwise_weights_gradient},
-      {"maxPooling2D", max_pooling},
-      {"maxPooling2DReturnIndices", max_pooling_with_indices},
-      {"maxPooling2DGradient", max_pooling_gradient},
-      {"avgPooling2D", average_pooling},
-      {"avgPooling2DGradient", average_pooling_gradient},
+      {"convolution", {convolution, rules::convolution}},
+      {"convolutionDataGradient", {convolution_data_gradient, rules::with_given_shape}},
+      {"convolutionWeightsGradient", {convolution_weights_gradient, rules::with_given_shape}},
+      {"depthwiseConvolution", {depthwise, rules::convolution}},
+      {"depthwiseConvolutionDataGradient", {depthwise_data_gradient, rules::with_given_shape}},
+      {"depthwiseConvolutionWeightsGradient", {depthwise_weights_gradient, rules::with_given_shape}},
+      {"maxPooling2D", {max_pooling, rules::pooling}},
+      {"maxPooling2DReturnIndices", {max_pooling_with_indices, rules::pooling_indices}},
+      {"maxPooling2DGradient", {max_pooling_gradient, rules::gradient_of_second}},
+      {"avgPooling2D", {average_pooling, rules::pooling}},
+      {"avgPooling2DGradient", {average_pooling_gradient, rules::gradient_of_second}},
   };
   operations.insert(more.begin(), more.end());
 }

@@ -196,17 +196,17 @@ Tensors scatter_along_axis_into(const Node& node, const Tensors& inputs) {
 
 void add_index_operations(Operations& operations) {
   const Operations more = {
-      {"gather", gather},
-      {"gatherAlongAxis", gather_along_axis},
-      {"gatherND", gather_nd},
-      {"oneHot", one_hot},
-      {"nonZeroIndices", non_zero},
-      {"scatter", scatter},
-      {"scatterInto", scatter_into},
-      {"scatterND", scatter_nd},
-      {"scatterNDInto", scatter_nd_with_data},
-      {"scatterAlongAxis", scatter_along_axis},
-      {"scatterAlongAxisInto", scatter_along_axis_into},
+      {"gather", {gather, rules::gather}},
+      {"gatherAlongAxis", {gather_along_axis, rules::gather_along}},
+      {"gatherND", {gather_nd, rules::unknown_shape}},
+      {"oneHot", {one_hot, rules::one_hot}},
+      {"nonZeroIndices", {non_zero, rules::integers_of_unknown_shape}},
+      {"scatter", {scatter, rules::scatter_new}},
+      {"scatterInto", {scatter_into, rules::scatter_into}},
+      {"scatterND", {scatter_nd, rules::scatter_new}},
+      {"scatterNDInto", {scatter_nd_with_data, rules::scatter_into}},
+      {"scatterAlongAxis", {scatter_along_axis, rules::scatter_new}},
+      {"scatterAlongAxisInto", {scatter_along_axis_into, rules::scatter_into}},
   };
   operations.insert(more.begin(), more.end());
 }

@@ -167,22 +167,22 @@ Tensors fourier_to_real(const Node& node, const Tensors& inputs) {
 
 void add_matrix_operations(Operations& operations) {
   const Operations more = {
-      {"matrixMultiplication", matrix_multiplication},
-      {"arrayMatrixMultiplication", array_matrix_multiplication},
-      {"scaledDotProductAttention", attention},
-      {"bandPart", band_part},
-      {"bandPartByTensors", band_part_by_tensors},
-      {"inverse", inverse},
-      {"matrixDecompositionLU", decompose_lu},
-      {"matrixSolveLU", solve_lu},
-      {"matrixSolveTriangular", solve_triangular},
-      {"normalization", normalization},
-      {"normalizationGammaGradient", normalization_gamma_gradient},
-      {"normalizationBetaGradient", normalization_beta_gradient},
-      {"normalizationGradient", normalization_gradient},
-      {"fastFourierTransform", fourier},
-      {"realToHermiteanFFT", fourier_of_real},
-      {"HermiteanToRealFFT", fourier_to_real},
+      {"matrixMultiplication", {matrix_multiplication, rules::matrix_multiplication}},
+      {"arrayMatrixMultiplication", {array_matrix_multiplication, rules::array_matrix_multiplication}},
+      {"scaledDotProductAttention", {attention, rules::attention}},
+      {"bandPart", {band_part, rules::same}},
+      {"bandPartByTensors", {band_part_by_tensors, rules::same}},
+      {"inverse", {inverse, rules::same}},
+      {"matrixDecompositionLU", {decompose_lu, rules::decomposition}},
+      {"matrixSolveLU", {solve_lu, rules::matrix_solution}},
+      {"matrixSolveTriangular", {solve_triangular, rules::matrix_solution}},
+      {"normalization", {normalization, rules::normalization}},
+      {"normalizationGammaGradient", {normalization_gamma_gradient, rules::gamma_gradient}},
+      {"normalizationBetaGradient", {normalization_beta_gradient, rules::gamma_gradient}},
+      {"normalizationGradient", {normalization_gradient, rules::gradient_of_second}},
+      {"fastFourierTransform", {fourier, rules::same}},
+      {"realToHermiteanFFT", {fourier_of_real, rules::to_complex}},
+      {"HermiteanToRealFFT", {fourier_to_real, rules::to_real}},
   };
   operations.insert(more.begin(), more.end());
 }

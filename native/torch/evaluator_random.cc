@@ -155,6 +155,8 @@ Tensors dropout(const Node& node, const Tensors& inputs) {
 
 }  // namespace
 
-void add_random_operations(Operations& operations) { operations.insert({{"random", random}, {"dropout", dropout}}); }
+void add_random_operations(Operations& operations) {
+  operations.insert({{"random", {random, rules::random}}, {"dropout", {dropout, rules::same}}});
+}
 
 }  // namespace mpsforge::hostmps

@@ -140,7 +140,7 @@ Tensors lstm_gradients(const Node& node, const Tensors& inputs) {
 }  // namespace
 
 void add_recurrent_operations(Operations& operations) {
-  operations.insert({{"LSTM", lstm}, {"LSTMGradients", lstm_gradients}});
+  operations.insert({{"LSTM", {lstm, rules::lstm}}, {"LSTMGradients", {lstm_gradients, rules::lstm_gradients}}});
 }
 
 }  // namespace mpsforge::hostmps

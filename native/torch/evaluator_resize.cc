@@ -140,11 +140,11 @@ Tensors sample_grid(const Node& node, const Tensors& inputs) {
 
 void add_resizing(Operations& operations) {
   const Operations more = {
-      {"resizeNearest", resize},
-      {"resizeBilinear", resize},
-      {"resizeNearestGradient", resize_gradient},
-      {"resizeBilinearGradient", resize_gradient},
-      {"sampleGrid", sample_grid},
+      {"resizeNearest", {resize, rules::resize}},
+      {"resizeBilinear", {resize, rules::resize}},
+      {"resizeNearestGradient", {resize_gradient, rules::resize_gradient}},
+      {"resizeBilinearGradient", {resize_gradient, rules::resize_gradient}},
+      {"sampleGrid", {sample_grid, rules::sample}},
   };
   operations.insert(more.begin(), more.end());
 }

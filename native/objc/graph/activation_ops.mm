@@ -5,9 +5,7 @@
 using namespace mpsforge::graph;
 
 @implementation MPSGraph (MPSGraphActivationOps)
-- (MPSGraphTensor*)reLUWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return record(self, "reLU", {tensor});
-}
+UNARY(reLUWithTensor, "reLU")
 
 - (MPSGraphTensor*)reLUGradientWithIncomingGradient:(MPSGraphTensor*)gradient
                                        sourceTensor:(MPSGraphTensor*)source
@@ -15,9 +13,7 @@ using namespace mpsforge::graph;
   return record(self, "reLUGradient", {gradient, source});
 }
 
-- (MPSGraphTensor*)sigmoidWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return record(self, "sigmoid", {tensor});
-}
+UNARY(sigmoidWithTensor, "sigmoid")
 
 - (MPSGraphTensor*)sigmoidGradientWithIncomingGradient:(MPSGraphTensor*)gradient
                                           sourceTensor:(MPSGraphTensor*)source

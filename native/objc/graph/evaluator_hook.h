@@ -21,7 +21,8 @@ struct View {
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  virtual bool knows(const std::string& operation) const = 0;
+  // For the results of an operation; nullptr if it cannot compute it.
+  virtual Rule* rule(const std::string& operation) const = 0;
   // Computes the targets from the feeds and writes them. Called by several threads at once. Throws std::exception with
   // the operation's name for whatever it can't do right; then the process ends with that message.
   virtual void run(const Plan& plan, const std::vector<View>& feeds, const std::vector<View>& results) const = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "evaluator_hook.h"
+#include "infer_rules.h"
 
 namespace mpsforge::graph {
 namespace {
@@ -78,14 +79,16 @@ const Value& Node::input(size_t index) const {
 
 NodePointer make_node(const std::string& operation, std::vector<Input> inputs, Attributes attributes, size_t count) {
   const Evaluator* computes = evaluator();
-  if (!computes || !computes->knows(operation)) {
+  Rule* const rule = computes ? computes->rule(operation) : nullptr;
+  if (!rule) {
     throw std::runtime_error("MPSGraph operation " + operation + " is not implemented by mpsforge's software MPSGraph");
   }
   auto node = std::make_shared<Node>();
   node->operation = operation;
   node->inputs = std::move(inputs);
   node->attributes = std::move(attributes);
-  node->results = infer(*node, count);
+  node->results = rule(*node, count);
+  if (node->results.size() != count) reject(*node, "it has " + std::to_string(node->results.size()) + " results");
   return node;
 }
 

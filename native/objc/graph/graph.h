@@ -83,9 +83,9 @@ struct Node {
   const Value& input(size_t index) const;  // throws if there is none
 };
 
-// The node's results; throws what is wrong with the inputs, naming the operation. The count is that of results the
-// caller asked for.
-std::vector<Value> infer(const Node& node, size_t count);
+// A node's results; the count is that of results the caller asked for.
+using Values = std::vector<Value>;
+using Rule = Values(const Node& node, size_t count);
 
 // Throws if nobody evaluates the operation, or its inputs do not fit.
 NodePointer make_node(const std::string& operation, std::vector<Input> inputs, Attributes attributes, size_t count);

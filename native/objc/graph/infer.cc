@@ -1,11 +1,7 @@
 // What results a node has: their data types always, their shapes as far as the inputs' are known.
 #include <algorithm>
-#include <functional>
 #include <stdexcept>
-#include <unordered_map>
-#include <utility>
 
-#include "graph.h"
 #include "infer_rules.h"
 
 namespace mpsforge::graph {
@@ -52,6 +48,27 @@ std::optional<Shape> broadcast(const Node& node, const std::optional<Shape>& one
   return shape;
 }
 
+DataType real_of(DataType type) {
+  if (type == DataType::ComplexFloat32) return DataType::Float32;
+  return type == DataType::ComplexFloat16 ? DataType::Float16 : type;
+}
+
+DataType complex_of(const Node& node, DataType type) {
+  if (type == DataType::Float32) return DataType::ComplexFloat32;
+  if (type == DataType::Float16) return DataType::ComplexFloat16;
+  reject(node, std::string("no complex type of ") + name_of(type));
+}
+
+int64_t elements(const Shape& shape) {
+  int64_t count = 1;
+  for (const int64_t length : shape) count *= length;
+  return count;
+}
+
+}  // namespace
+
+namespace rules {
+
 Values same(const Node& node, size_t) { return {node.input(0)}; }
 
 Values binary(const Node& node, size_t) {
@@ -71,17 +88,6 @@ Values logical(const Node& node, size_t) {
 }
 
 Values truth(const Node& node, size_t) { return {{DataType::Bool, node.input(0).shape}}; }
-
-DataType real_of(DataType type) {
-  if (type == DataType::ComplexFloat32) return DataType::Float32;
-  return type == DataType::ComplexFloat16 ? DataType::Float16 : type;
-}
-
-DataType complex_of(const Node& node, DataType type) {
-  if (type == DataType::Float32) return DataType::ComplexFloat32;
-  if (type == DataType::Float16) return DataType::ComplexFloat16;
-  reject(node, std::string("no complex type of ") + name_of(type));
-}
 
 Values real_part(const Node& node, size_t) { return {{real_of(node.input(0).type), node.input(0).shape}}; }
 
@@ -153,12 +159,6 @@ Values constant(const Node& node, size_t) {
   }
   bytes_of(type);
   return {{type, shape}};
-}
-
-int64_t elements(const Shape& shape) {
-  int64_t count = 1;
-  for (const int64_t length : shape) count *= length;
-  return count;
 }
 
 Values reshape(const Node& node, size_t) {
@@ -417,153 +417,5 @@ Values top(const Node& node, size_t) {
   return {value, {DataType::Int32, value.shape}};
 }
 
-Values values_given(const Node& node, size_t) {
-  return {{static_cast<DataType>(node.attributes.integer("type")), node.attributes.integers("shape")}};
-}
-
-const std::unordered_map<std::string, Rule>& rules() {
-  static const std::unordered_map<std::string, Rule>* const table = [] {
-    auto* made = new std::unordered_map<std::string, Rule>;
-    const auto add = [made](Rule rule, std::initializer_list<const char*> operations) {
-      for (const char* operation : operations) made->emplace(operation, rule);
-    };
-    add(same, {"identity",
-               "exponent",
-               "exponentBase2",
-               "exponentBase10",
-               "logarithm",
-               "logarithmBase2",
-               "logarithmBase10",
-               "square",
-               "squareRoot",
-               "reciprocalSquareRoot",
-               "reciprocal",
-               "negative",
-               "sign",
-               "ceil",
-               "floor",
-               "round",
-               "rint",
-               "sin",
-               "cos",
-               "tan",
-               "sinh",
-               "cosh",
-               "tanh",
-               "asin",
-               "acos",
-               "atan",
-               "asinh",
-               "acosh",
-               "atanh",
-               "erf",
-               "truncate",
-               "bitwiseNOT",
-               "conjugate",
-               "reLU",
-               "sigmoid",
-               "leakyReLU",
-               "leakyReLUWithAlpha",
-               "softMax",
-               "reverse",
-               "sort",
-               "sortByTensor",
-               "cumulativeSum",
-               "cumulativeProduct",
-               "cumulativeMinimum",
-               "cumulativeMaximum",
-               "bandPart",
-               "bandPartByTensors",
-               "inverse",
-               "dropout"});
-    add(binary, {"addition",
-                 "subtraction",
-                 "multiplication",
-                 "division",
-                 "modulo",
-                 "floorModulo",
-                 "power",
-                 "minimum",
-                 "maximum",
-                 "minimumWithNaNPropagation",
-                 "maximumWithNaNPropagation",
-                 "atan2",
-                 "divisionNoNaN",
-                 "bitwiseAND",
-                 "bitwiseOR",
-                 "bitwiseXOR",
-                 "bitwiseLeftShift",
-                 "bitwiseRightShift",
-                 "reLUGradient",
-                 "sigmoidGradient"});
-    add(comparison, {"equal", "notEqual", "lessThan", "lessThanOrEqualTo", "greaterThan", "greaterThanOrEqualTo"});
-    add(logical, {"logicalAND", "logicalOR", "logicalNAND", "logicalNOR", "logicalXOR", "logicalXNOR"});
-    add(truth, {"isInfinite", "isFinite", "isNaN", "not", "signbit"});
-    add(real_part, {"absolute", "realPart", "imaginaryPart"});
-    add(reduce_sum, {"reductionSum"});
-    add(reduce, {"reductionAnd", "reductionOr", "reductionMaximum", "reductionMinimum", "reductionMaximumPropagateNaN",
-                 "reductionMinimumPropagateNaN", "reductionProduct", "mean", "variance", "varianceWithMean"});
-    add(reduce_index, {"reductionArgMaximum", "reductionArgMinimum"});
-    add(constant, {"constant", "constantData", "constantComplex"});
-    add(scatter_new, {"scatter", "scatterND", "scatterAlongAxis"});
-    add(scatter_into, {"scatterInto", "scatterNDInto", "scatterAlongAxisInto"});
-    add(index_like, {"argSort", "argSortByTensor"});
-    add(unknown_shape, {"reshapeByTensor", "broadcastByTensor", "sliceStrided", "sliceGradient", "stack",
-                        "spaceToDepth2D", "depthToSpace2D", "gatherND"});
-    add(gradient_of_second, {"maxPooling2DGradient", "avgPooling2DGradient", "normalizationGradient"});
-    add(gamma_gradient, {"normalizationGammaGradient", "normalizationBetaGradient"});
-    add(integers_of_unknown_shape,
-        {"nonZeroIndices", "coordinateByTensor", "coordinateByAxisTensor", "coordinateByTensors"});
-    add(to_complex, {"realToHermiteanFFT"});
-    add(to_real, {"HermiteanToRealFFT"});
-    add(matrix_solution, {"matrixSolveLU", "matrixSolveTriangular"});
-    const std::pair<const char*, Rule> single[] = {
-        {"placeholder", values_given},
-        {"complex", complex},
-        {"select", select},
-        {"clamp", clamp},
-        {"cast", cast},
-        {"reinterpretCast", cast},
-        {"reshape", reshape},
-        {"transpose", transpose},
-        {"permute", permute},
-        {"slice", slice},
-        {"concat", concat},
-        {"split", split},
-        {"tile", tile},
-        {"flatten2D", flatten},
-        {"broadcast", broadcast_to},
-        {"expandDims", expand},
-        {"squeeze", squeeze},
-        {"coordinate", coordinate},
-        {"shapeOf", shape_of},
-        {"matrixMultiplication", matrix_multiplication},
-        {"arrayMatrixMultiplication", array_matrix_multiplication},
-        {"matrixDecompositionLU", decomposition},
-        {"scaledDotProductAttention", attention},
-        {"gather", gather},
-        {"gatherAlongAxis", gather_along},
-        {"oneHot", one_hot},
-        {"normalization", normalization},
-        {"random", random},
-        {"fastFourierTransform", same},
-        {"topK", top},
-    };
-    for (const auto& [operation, rule] : single) made->emplace(operation, rule);
-    for (const auto& [operation, rule] : layer_rules()) made->emplace(operation, rule);
-    return made;
-  }();
-  return *table;
-}
-
-}  // namespace
-
-std::vector<Value> infer(const Node& node, size_t count) {
-  const auto found = rules().find(node.operation);
-  if (found == rules().end()) reject(node, "it is not implemented by mpsforge's software MPSGraph");
-  Values values = found->second(node, count);
-  if (values.size() != count) reject(node, "it has " + std::to_string(values.size()) + " results");
-  return values;
-}
-
+}  // namespace rules
 }  // namespace mpsforge::graph

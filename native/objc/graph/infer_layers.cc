@@ -6,21 +6,61 @@
 namespace mpsforge::graph {
 namespace {
 
-const Shape& shape_of(const Node& node, size_t index) {
+const Shape& known_shape(const Node& node, size_t index) {
   const Value& value = node.input(index);
   if (!value.shape) reject(node, "input " + std::to_string(index) + " has no shape");
   return *value.shape;
-}
-
-Values with_given_shape(const Node& node, size_t) {
-  require_same_type(node, 0, 1);
-  return {{node.input(0).type, node.attributes.integers("shape")}};
 }
 
 // As many dimensions as the images; PyTorch asks for their number.
 std::optional<Shape> unknown_lengths(const Value& images) {
   if (!images.shape) return std::nullopt;
   return Shape(images.shape->size(), -1);
+}
+
+// Whether so much padding can be made of so many elements. MPSGraphPaddingMode: 1 is Reflect, 2 Symmetric, 3
+// ClampToEdge.
+bool has_sources(int64_t mode, int64_t length, int64_t padding) {
+  if (mode == 1) return padding < length;
+  if (mode == 2) return padding <= length;
+  return length > 0 || (mode != 3 && length == 0);
+}
+
+void require_floating(const Node& node) {
+  if (is_floating(node.input(0).type)) return;
+  reject(node, std::string("interpolated values of ") + name_of(node.input(0).type) + " are not implemented");
+}
+
+size_t height_of(const Node& node, const Shape& shape) {
+  const auto height = static_cast<size_t>(node.attributes.integer("height"));
+  if (height + 2 > shape.size()) reject(node, "images of the shape " + text_of(shape) + " in this data layout");
+  return height;
+}
+
+// Weights that do not fit would be found when the graph runs; then it would be the process's end.
+int64_t hidden_length(const Node& node) {
+  const Shape& source = known_shape(node, 0);
+  const Shape& recurrent = known_shape(node, 1);
+  const Shape& weights = known_shape(node, 2);
+  const int64_t directions = node.attributes.integer("bidirectional") ? 2 : 1;
+  const int64_t hidden = recurrent.empty() ? 0 : recurrent.back();
+  Shape expected = {4 * hidden, hidden};
+  if (directions == 2) expected.insert(expected.begin(), 2);
+  if (source.size() != 3 || recurrent != expected || weights != Shape{directions * 4 * hidden, source[2]}) {
+    reject(node, "source " + describe(node.input(0)) + ", recurrent weight " + describe(node.input(1)) +
+                     " and input weight " + describe(node.input(2)));
+  }
+  for (size_t i = 1; i < node.inputs.size(); ++i) require_same_type(node, 0, i);
+  return directions * hidden;
+}
+
+}  // namespace
+
+namespace rules {
+
+Values with_given_shape(const Node& node, size_t) {
+  require_same_type(node, 0, 1);
+  return {{node.input(0).type, node.attributes.integers("shape")}};
 }
 
 Values convolution(const Node& node, size_t) {
@@ -33,14 +73,6 @@ Values pooling(const Node& node, size_t) { return {{node.input(0).type, unknown_
 Values pooling_indices(const Node& node, size_t) {
   const auto shape = unknown_lengths(node.input(0));
   return {{node.input(0).type, shape}, {static_cast<DataType>(node.attributes.integer("indices")), shape}};
-}
-
-// Whether so much padding can be made of so many elements. MPSGraphPaddingMode: 1 is Reflect, 2 Symmetric, 3
-// ClampToEdge.
-bool has_sources(int64_t mode, int64_t length, int64_t padding) {
-  if (mode == 1) return padding < length;
-  if (mode == 2) return padding <= length;
-  return length > 0 || (mode != 3 && length == 0);
 }
 
 // Checked here, as an error when the graph runs is the process's end.
@@ -65,17 +97,6 @@ Values pad(const Node& node, size_t) {
   return {value};
 }
 
-void require_floating(const Node& node) {
-  if (is_floating(node.input(0).type)) return;
-  reject(node, std::string("interpolated values of ") + name_of(node.input(0).type) + " are not implemented");
-}
-
-size_t height_of(const Node& node, const Shape& shape) {
-  const auto height = static_cast<size_t>(node.attributes.integer("height"));
-  if (height + 2 > shape.size()) reject(node, "images of the shape " + text_of(shape) + " in this data layout");
-  return height;
-}
-
 // The size is a tensor, known when the graph runs.
 Values resize(const Node& node, size_t) {
   Value value = node.input(0);
@@ -88,7 +109,7 @@ Values resize(const Node& node, size_t) {
 Values resize_gradient(const Node& node, size_t) {
   require_floating(node);
   require_same_type(node, 0, 1);
-  height_of(node, shape_of(node, 1));
+  height_of(node, known_shape(node, 1));
   return {node.input(1)};
 }
 
@@ -97,7 +118,7 @@ Values sample(const Node& node, size_t) {
   require_floating(node);
   require_same_type(node, 0, 1);
   Value value = node.input(0);
-  const Shape& coordinates = shape_of(node, 1);
+  const Shape& coordinates = known_shape(node, 1);
   if (!value.shape) return {value};
   if (value.shape->size() != 4 || coordinates.size() != 4 || coordinates[3] != 2) {
     reject(node, describe(value) + " at coordinates " + describe(node.input(1)));
@@ -108,28 +129,11 @@ Values sample(const Node& node, size_t) {
   return {value};
 }
 
-// Weights that do not fit would be found when the graph runs; then it would be the process's end.
-int64_t hidden_length(const Node& node) {
-  const Shape& source = shape_of(node, 0);
-  const Shape& recurrent = shape_of(node, 1);
-  const Shape& weights = shape_of(node, 2);
-  const int64_t directions = node.attributes.integer("bidirectional") ? 2 : 1;
-  const int64_t hidden = recurrent.empty() ? 0 : recurrent.back();
-  Shape expected = {4 * hidden, hidden};
-  if (directions == 2) expected.insert(expected.begin(), 2);
-  if (source.size() != 3 || recurrent != expected || weights != Shape{directions * 4 * hidden, source[2]}) {
-    reject(node, "source " + describe(node.input(0)) + ", recurrent weight " + describe(node.input(1)) +
-                     " and input weight " + describe(node.input(2)));
-  }
-  for (size_t i = 1; i < node.inputs.size(); ++i) require_same_type(node, 0, i);
-  return directions * hidden;
-}
-
 // States, then cells, then gates, each for all steps.
 Values lstm(const Node& node, size_t) {
   const int64_t hidden = hidden_length(node);
   const DataType type = node.input(0).type;
-  const Shape& source = shape_of(node, 0);
+  const Shape& source = known_shape(node, 0);
   const Value states = {type, Shape{source[0], source[1], hidden}};
   Values values = {states};
   if (node.attributes.integer("cell")) values.push_back(states);
@@ -142,34 +146,12 @@ Values lstm(const Node& node, size_t) {
 Values lstm_gradients(const Node& node, size_t) {
   const int64_t hidden = hidden_length(node);
   const DataType type = node.input(0).type;
-  const Value state = {type, Shape{shape_of(node, 0)[1], hidden}};
+  const Value state = {type, Shape{known_shape(node, 0)[1], hidden}};
   Values values = {node.input(0), node.input(1), node.input(2)};
   if (node.attributes.integer("bias")) values.push_back({type, Shape{1, 1, 4 * hidden}});
   values.insert(values.end(), {state, state});
   return values;
 }
 
-}  // namespace
-
-std::vector<std::pair<const char*, Rule>> layer_rules() {
-  return {{"convolution", convolution},
-          {"convolutionDataGradient", with_given_shape},
-          {"convolutionWeightsGradient", with_given_shape},
-          {"depthwiseConvolution", convolution},
-          {"depthwiseConvolutionDataGradient", with_given_shape},
-          {"depthwiseConvolutionWeightsGradient", with_given_shape},
-          {"maxPooling2D", pooling},
-          {"avgPooling2D", pooling},
-          {"maxPooling2DReturnIndices", pooling_indices},
-          {"pad", pad},
-          {"padGradient", pad},
-          {"resizeNearest", resize},
-          {"resizeBilinear", resize},
-          {"resizeNearestGradient", resize_gradient},
-          {"resizeBilinearGradient", resize_gradient},
-          {"sampleGrid", sample},
-          {"LSTM", lstm},
-          {"LSTMGradients", lstm_gradients}};
-}
-
+}  // namespace rules
 }  // namespace mpsforge::graph

@@ -5,11 +5,7 @@
 using namespace mpsforge::graph;
 
 @implementation MPSGraph (MPSGraphMatrixOps)
-- (MPSGraphTensor*)matrixMultiplicationWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                         secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                                    name:(NSString*)name {
-  return record(self, "matrixMultiplication", {primaryTensor, secondaryTensor});
-}
+BINARY(matrixMultiplicationWithPrimaryTensor, "matrixMultiplication")
 
 - (MPSGraphTensor*)scaledDotProductAttentionWithQueryTensor:(MPSGraphTensor*)queryTensor
                                                   keyTensor:(MPSGraphTensor*)keyTensor
@@ -44,8 +40,6 @@ using namespace mpsforge::graph;
   return record(self, "bandPartByTensors", {inputTensor, numLowerTensor, numUpperTensor});
 }
 
-- (MPSGraphTensor*)inverseOfTensor:(MPSGraphTensor*)inputTensor name:(NSString*)name {
-  return record(self, "inverse", {inputTensor});
-}
+UNARY(inverseOfTensor, "inverse")
 
 @end

@@ -39,4 +39,23 @@ Attributes with_shape(Attributes attributes, MPSShape* shape);
 
 }  // namespace mpsforge::graph
 
+// Methods of MPSGraph that record what they are given and no more, by the first part of their selectors; REDUCTION:
+// both over one axis and over several.
+#define UNARY(selector, operation)                                              \
+  -(MPSGraphTensor*)selector : (MPSGraphTensor*)tensor name : (NSString*)name { \
+    return mpsforge::graph::record(self, operation, {tensor});                  \
+  }
+#define BINARY(selector, operation)                                                                       \
+  -(MPSGraphTensor*)selector : (MPSGraphTensor*)primary secondaryTensor : (MPSGraphTensor*)secondary name \
+      : (NSString*)name {                                                                                 \
+    return mpsforge::graph::record(self, operation, {primary, secondary});                                \
+  }
+#define REDUCTION(selector, operation)                                                                           \
+  -(MPSGraphTensor*)selector : (MPSGraphTensor*)tensor axis : (NSInteger)axis name : (NSString*)name {           \
+    return mpsforge::graph::record(self, operation, {tensor}, {{"axes", std::vector<int64_t>{axis}}});           \
+  }                                                                                                              \
+  -(MPSGraphTensor*)selector : (MPSGraphTensor*)tensor axes : (NSArray<NSNumber*>*)axes name : (NSString*)name { \
+    return mpsforge::graph::record(self, operation, {tensor}, mpsforge::graph::with_axes(axes));                 \
+  }
+
 #endif

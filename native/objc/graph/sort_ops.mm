@@ -70,9 +70,7 @@ Attributes cumulative_attributes(NSInteger axis, BOOL exclusive, BOOL reverse) {
   return record_all(self, "topK", {source}, {{"k", integer(k)}, {"axis", integer(axis)}}, 2);
 }
 
-- (MPSGraphTensor*)nonZeroIndicesOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return record(self, "nonZeroIndices", {tensor});
-}
+UNARY(nonZeroIndicesOfTensor, "nonZeroIndices")
 
 - (MPSGraphTensor*)cumulativeSumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   return record(self, "cumulativeSum", {tensor}, cumulative_attributes(axis, NO, NO));

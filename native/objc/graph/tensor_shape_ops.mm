@@ -187,9 +187,7 @@ Attributes block_attributes(NSUInteger width, NSUInteger height, NSUInteger dept
   return record(self, "reverse", {tensor}, with_axes(axes));
 }
 
-- (MPSGraphTensor*)reverseTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return record(self, "reverse", {tensor});
-}
+UNARY(reverseTensor, "reverse")
 
 - (MPSGraphTensor*)flatten2DTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   return record(self, "flatten2D", {tensor}, {{"axis", integer(axis)}});
@@ -205,9 +203,7 @@ Attributes block_attributes(NSUInteger width, NSUInteger height, NSUInteger dept
   return record(self, "broadcastByTensor", {tensor, shapeTensor});
 }
 
-- (MPSGraphTensor*)shapeOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return record(self, "shapeOf", {tensor});
-}
+UNARY(shapeOfTensor, "shapeOf")
 
 - (MPSGraphTensor*)castTensor:(MPSGraphTensor*)tensor toType:(MPSDataType)type name:(NSString*)name {
   return record(self, "cast", {tensor}, {{"type", integer(type)}});
@@ -225,9 +221,7 @@ Attributes block_attributes(NSUInteger width, NSUInteger height, NSUInteger dept
   return record(self, "expandDims", {tensor}, with_axes(axes));
 }
 
-- (MPSGraphTensor*)squeezeTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  return record(self, "squeeze", {tensor});
-}
+UNARY(squeezeTensor, "squeeze")
 
 - (MPSGraphTensor*)squeezeTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   return record(self, "squeeze", {tensor}, {{"axes", std::vector<int64_t>{axis}}});

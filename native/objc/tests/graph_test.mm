@@ -18,6 +18,7 @@
 
 #include "../../metal/metal.h"
 #include "../graph/evaluator_hook.h"
+#include "../graph/infer_rules.h"
 #include "../graph/recorder.h"
 
 using namespace mpsforge::graph;
@@ -50,9 +51,10 @@ void each(const View& view, Function function) {
 
 class SmallEvaluator : public Evaluator {
  public:
-  bool knows(const std::string& operation) const override {
-    return operation == "addition" || operation == "negative" || operation == "identity" ||
-           operation == "arrayMatrixMultiplication";
+  Rule* rule(const std::string& operation) const override {
+    if (operation == "negative" || operation == "identity") return rules::same;
+    if (operation == "addition") return rules::binary;
+    return operation == "arrayMatrixMultiplication" ? rules::array_matrix_multiplication : nullptr;
   }
 
   void run(const Plan& plan, const std::vector<View>& feeds, const std::vector<View>& results) const override {
