@@ -37,10 +37,12 @@ int (*add_call)(int (*)(void*), void*) = nullptr;
 
 #if MPSFORGE_OVERLAY_STREAMS
 // PyGILState_Check() holds always once there is a sub-interpreter.
-void* release_interpreter() {
+bool holds_interpreter() {
   void* const own = get_of_thread();
-  return own && own == get_unchecked() ? save() : nullptr;
+  return own && own == get_unchecked();
 }
+
+void* release_interpreter() { return save(); }
 
 void acquire_interpreter(void* released) { restore(released); }
 
@@ -86,7 +88,7 @@ void replace(const Rebinding& rebinding, const at::MPSHooksInterface& hooks) noe
   rebinding.apply();
   new (const_cast<at::MPSHooksInterface*>(&hooks)) at::mps::MPSHooks(at::MPSHooksArgs{});
 #if MPSFORGE_OVERLAY_STREAMS
-  at::mps::setMPSInterpreterLock(release_interpreter, acquire_interpreter);
+  at::mps::setMPSInterpreterLock(holds_interpreter, release_interpreter, acquire_interpreter);
   at::mps::setMPSInterpreterCalls(call_soon);
   at::mps::setMPSBackwardQuery([] { return torch::autograd::get_current_graph_task_id() != -1; });
 #endif

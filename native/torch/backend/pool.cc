@@ -153,9 +153,11 @@ const char* identity() { return "PyTorch's MPS sources in a host build"; }
 // The interpreter's lock is the program's.
 std::atomic<mpsforge_pool*> with_interpreter{nullptr};
 
+bool holds_interpreter() { return with_interpreter != nullptr; }
+
 void* release_interpreter() {
   mpsforge_pool* pool = with_interpreter;
-  if (pool) pool->config.blocking(pool->config.context, 1);
+  pool->config.blocking(pool->config.context, 1);
   return pool;
 }
 
@@ -178,7 +180,7 @@ mpsforge_pool* create(const mpsforge_pool_config* config) {
     pool->config = *config;
     if (config->blocking) {
       with_interpreter = pool;
-      at::mps::setMPSInterpreterLock(release_interpreter, acquire_interpreter);
+      at::mps::setMPSInterpreterLock(holds_interpreter, release_interpreter, acquire_interpreter);
     }
     return pool;
   });

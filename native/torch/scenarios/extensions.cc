@@ -2,6 +2,7 @@
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/mps/MPSStream.h>
 #import <Metal/Metal.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -20,7 +21,6 @@
 #endif
 #if __has_include(<ATen/mps/MPSInterop.h>)
 #include <ATen/mps/MPSInterop.h>
-#include <ATen/mps/MPSStream.h>
 #define MPSFORGE_HAS_INTEROP 1
 #endif
 
@@ -32,18 +32,23 @@ namespace {
 
 const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
+void encode_copy(id<MTLCommandBuffer> buffer, const at::Tensor& to, const at::Tensor& from) {
+  const id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
+  [blit copyFromBuffer:static_cast<id<MTLBuffer>>(from.storage().mutable_data())
+           sourceOffset:0
+               toBuffer:static_cast<id<MTLBuffer>>(to.storage().mutable_data())
+      destinationOffset:0
+                   size:from.nbytes()];
+  [blit endEncoding];
+}
+
 // Copies memory on the queue of the thread's stream, and names no tensor to anybody.
 void copy_by_hand(const at::Tensor& to, const at::Tensor& from) {
   const auto& hooks = at::detail::getMPSHooks();
   hooks.commitStream();  // no encoder is open then
   const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
-  const auto source = static_cast<id<MTLBuffer>>(from.storage().mutable_data());
-  const auto copy = static_cast<id<MTLBuffer>>(to.storage().mutable_data());
-  const size_t size = from.nbytes();
   dispatch_sync(queue, ^() {
-    id<MTLBlitCommandEncoder> blit = [static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()) blitCommandEncoder];
-    [blit copyFromBuffer:source sourceOffset:0 toBuffer:copy destinationOffset:0 size:size];
-    [blit endEncoding];
+    encode_copy(static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()), to, from);
   });
 }
 
@@ -70,6 +75,68 @@ void copies_between_threads(Run& run, const std::function<void(const at::Tensor&
 // No guard covers the copies.
 SCENARIO(raw_work) { copies_between_threads(run, copy_by_hand); }
 
+// The queue was asked for before an operator of the same extension.
+SCENARIO(late_encoders) {
+  copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
+    const auto& hooks = at::detail::getMPSHooks();
+    const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+    at::neg(from);
+    hooks.commitStream();
+    dispatch_sync(queue, ^() {
+      encode_copy(static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()), to, from);
+    });
+  });
+}
+
+// On the default stream, whatever stream the thread has.
+SCENARIO(default_stream_work) {
+  copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
+    at::mps::MPSStream* const stream = at::mps::getDefaultMPSStream();
+    dispatch_sync(stream->queue(), ^() {
+      stream->endKernelCoalescing();
+      encode_copy(stream->commandBuffer(), to, from);
+    });
+  });
+}
+
+// Every other thread has taken its stream's command buffer when the others compute and wait for all streams; then it
+// encodes. Nobody commits that.
+SCENARIO(taken_buffers) {
+  const auto& hooks = at::detail::getMPSHooks();
+  const size_t count = static_cast<size_t>(run.threads) / 2;
+  std::vector<at::Tensor> from(count), to(count);
+  for (size_t i = 0; i < count; ++i) {
+    from[i] = at::empty({64, 64}, kMPS);
+    to[i] = at::zeros({64, 64}, kMPS);
+  }
+  run.in_parallel([&](int number) {
+    const size_t pair = static_cast<size_t>(number) / 2;
+    const bool takes = number % 2 == 1;
+    const at::Tensor own = at::ones({64, 64}, kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      MTLCommandBuffer_t buffer = nil;
+      dispatch_queue_t queue = nullptr;
+      if (takes) {
+        from[pair].fill_(number + i);
+        buffer = static_cast<MTLCommandBuffer_t>(hooks.getCommandBuffer());
+        queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+      }
+      run.meet();
+      if (!takes) at::add(own, 1.0);
+      if (!takes && i % 2 == 1) hooks.deviceSynchronize();
+      run.meet();
+      if (takes) {
+        dispatch_sync(queue, ^() {
+          encode_copy(buffer, to[pair], from[pair]);
+        });
+      }
+      run.meet();
+      if (!takes && pair < count) run.expect_close("copy", at::add(to[pair], 1.0), at::full({64, 64}, number + i + 2.0));
+      run.meet();
+    }
+  });
+}
+
 #ifdef MPSFORGE_HAS_INTEROP
 // A library took the default stream's queue once, and commits command buffers of its own to it, on any thread.
 SCENARIO(external_work) {
@@ -78,13 +145,7 @@ SCENARIO(external_work) {
     const c10::StreamGuard on_default(at::mps::getDefaultMPSStream()->unwrap());
     const at::mps::MPSExternalWork work(queue);
     const id<MTLCommandBuffer> buffer = [queue commandBuffer];
-    const id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
-    [blit copyFromBuffer:static_cast<id<MTLBuffer>>(from.storage().mutable_data())
-             sourceOffset:0
-                 toBuffer:static_cast<id<MTLBuffer>>(to.storage().mutable_data())
-        destinationOffset:0
-                     size:from.nbytes()];
-    [blit endEncoding];
+    encode_copy(buffer, to, from);
     [buffer commit];
   });
 }

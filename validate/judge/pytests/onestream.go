@@ -32,6 +32,7 @@ func oneStreamTests() []Test {
 		streams("captured-stream", "an event on the stream that another thread had", "python-streams", 2, 10, 3),
 		streams("earlier-events", "events of other threads after a wait of one", "python-streams", 4, 5, 2),
 		streams("current-stream", "the current stream before and after a thread's first operator", "python-streams", 4, 10, 3),
+		streams("shared-leaf", "threads whose first use of mps is autograd's of one leaf", "thread-leases", 8, 60, 30),
 		with(streams("asks-again", "a thread that found no stream gets the first that is free", "thread-leases", 1, 5, 2), poolOf("2", "share")...),
 		streams("interrupted-stream", "Ctrl-C as a stream context begins, runs and ends", "python-streams", 1, 2000, 500),
 		streams("unknown-streams", "streams that do not exist, and a forked child", "python-streams", 1, 3, 1),

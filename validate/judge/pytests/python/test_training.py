@@ -6,6 +6,18 @@ from harness import ParallelTest, numbers, settle
 STEPS_CASES = 4
 
 
+class Doubled(torch.autograd.Function):
+    """Reads its argument's accumulator of gradients with the interpreter lock held."""
+
+    @staticmethod
+    def forward(context, x):
+        return x * 2
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * 2
+
+
 class Training(ParallelTest):
     tolerance = 1e-3
 
@@ -45,3 +57,17 @@ class Training(ParallelTest):
             for i in range(case, self.settings.threads, STEPS_CASES):
                 if results[i]:
                     self.compare(results[i][1], parameters, f"parameters of thread {i}", answer=False)
+
+    def test_shared_leaf(self):
+        """The first that each thread does is to ask autograd for a leaf of all, in a function of Python's."""
+        found = [None] * self.settings.threads
+
+        def work(i):
+            found[i] = Doubled.apply(leaf).detach()
+            self.done()
+
+        for round in range(self.settings.iterations):
+            leaf = torch.full((16,), float(round), device=self.settings.device, requires_grad=True)
+            self.together(work, operations=1)
+            for i in range(self.settings.threads):
+                self.compare(found[i].cpu(), torch.full((16,), 2.0 * round), f"thread {i}, round {round}")
