@@ -103,7 +103,7 @@ SCENARIO(default_stream_work) {
 // encodes. Nobody commits that.
 SCENARIO(taken_buffers) {
   const auto& hooks = at::detail::getMPSHooks();
-  const size_t count = static_cast<size_t>(run.threads) / 2;
+  const size_t count = (static_cast<size_t>(run.threads) + 1) / 2;
   std::vector<at::Tensor> from(count), to(count);
   for (size_t i = 0; i < count; ++i) {
     from[i] = at::empty({64, 64}, kMPS);
@@ -111,14 +111,14 @@ SCENARIO(taken_buffers) {
   }
   run.in_parallel([&](int number) {
     const size_t pair = static_cast<size_t>(number) / 2;
-    const bool takes = number % 2 == 1;
+    const bool takes = number % 2 == 1 || number == run.threads - 1;
     const at::Tensor own = at::ones({64, 64}, kMPS);
     for (int i = 0; i < run.iterations; ++i) {
-      MTLCommandBuffer_t buffer = nil;
+      id<MTLCommandBuffer> buffer = nil;
       dispatch_queue_t queue = nullptr;
       if (takes) {
-        from[pair].fill_(number + i);
-        buffer = static_cast<MTLCommandBuffer_t>(hooks.getCommandBuffer());
+        from[pair].fill_(static_cast<double>(pair) + i);
+        buffer = static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer());
         queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
       }
       run.meet();
@@ -131,7 +131,9 @@ SCENARIO(taken_buffers) {
         });
       }
       run.meet();
-      if (!takes && pair < count) run.expect_close("copy", at::add(to[pair], 1.0), at::full({64, 64}, number + i + 2.0));
+      if (number % 2 == 0) {
+        run.expect_close("copy", at::add(to[pair], 1.0), at::full({64, 64}, static_cast<double>(pair) + i + 1.0));
+      }
       run.meet();
     }
   });
