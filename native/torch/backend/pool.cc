@@ -409,8 +409,14 @@ int commit(mpsforge_pool*, uint32_t number) {
   return attempt([&] { stream(number)->synchronize(at::mps::SyncType::COMMIT); });
 }
 
+// Commits nothing where there are several streams: programs ask whether something has waited for a stream.
 int query_stream(mpsforge_pool*, uint32_t number, int* complete) {
-  return attempt([&] { *complete = device_guard().queryStream(public_stream(number)); });
+  return attempt([&] {
+    const c10::Stream asked = public_stream(number);
+    const auto& state = at::mps::MPSStreamState::get(asked.id());
+    const uint64_t completed = state.completed();
+    *complete = at::mps::firstTrackedPosition() ? completed >= state.enqueued : device_guard().queryStream(asked);
+  });
 }
 
 // As an extension does it: it asks for its stream, which is the fence, and for the queue of that.
