@@ -186,7 +186,7 @@ bool CommandBuffer::keep(void* object, mpsforge_metal_function give_back, bool a
 void CommandBuffer::wait_until_scheduled(sync::Lock& lock, const ThreadPointer& thread) {
   const auto what = [this] { return "wait_until_scheduled, for " + describe_state(); };
   const auto done = [this] { return status_ >= MPSFORGE_METAL_SCHEDULED; };
-  if (!device().block(lock, queue->changed, thread, what, done)) return;
+  if (!device().block(lock, changed_, thread, what, done)) return;
   device().checker.acquire(thread->actor, committed_clock_);
   device().acquired(this);
 }
@@ -195,7 +195,7 @@ void CommandBuffer::wait_until_completed(sync::Lock& lock, const ThreadPointer& 
   const bool covers = wait_covers_handlers() && !device().handlers.runs(*thread, *this);
   const auto what = [this] { return "wait_until_completed, for " + describe_state(); };
   const auto done = [this, covers] { return is_ended() && (!covers || handlers_left_ == 0); };
-  if (!device().block(lock, queue->changed, thread, what, done)) return;
+  if (!device().block(lock, changed_, thread, what, done)) return;
   saw_end(*thread);
 }
 
@@ -209,6 +209,7 @@ bool CommandBuffer::wait_covers_handlers() const {
 
 void CommandBuffer::schedule() {
   status_ = MPSFORGE_METAL_SCHEDULED;
+  changed_.notify_all();
   times_.kernel_start = seconds();
   post(scheduled_, committed_clock_, false);
   scheduled_.clear();
@@ -225,6 +226,7 @@ void CommandBuffer::end(const std::string& error, Clock clock) {
   error_ = error;
   status_ = error.empty() ? MPSFORGE_METAL_COMPLETED : MPSFORGE_METAL_ERROR;
   end_clock_ = std::move(clock);
+  changed_.notify_all();
   handlers_left_ = completed_.size();
   post(kept_for_work_);
   post(completed_, end_clock_, true);
@@ -266,7 +268,7 @@ void CommandBuffer::handler_ran(const CpuThread& handler_thread) {
     device().released(this);
   }
   --handlers_left_;
-  queue->changed.notify_all();
+  changed_.notify_all();
 }
 
 bool CommandBuffer::will_signal(const Event& event, uint64_t value) const {

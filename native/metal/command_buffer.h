@@ -108,6 +108,7 @@ class CommandBuffer : public std::enable_shared_from_this<CommandBuffer> {
   size_t first_left() const { return begun > 0 ? begun - 1 : 0; }  // index of the command that runs or comes next
 
   uint32_t status_ = MPSFORGE_METAL_NOT_ENQUEUED;
+  sync::Condition changed_;  // status_ or handlers_left_
   size_t holders_ = 0;
   const void* open_ = nullptr;  // encoder
   Call opened_, enqueued_, committed_;

@@ -37,7 +37,6 @@ void Queue::schedule() {
   for (size_t i = 0; i < order_.size() && order_[i]->is_committed(); ++i) {
     if (order_[i]->is_scheduled()) continue;
     order_[i]->schedule();
-    changed.notify_all();
   }
 }
 

@@ -53,7 +53,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   const uint64_t sequence;  // of its draws from the seed
   const std::shared_ptr<const std::string> name;
   const char* const interned;
-  sync::Condition changed;  // a buffer's status, or the number of buffers
+  sync::Condition changed;  // the number of buffers
 
  private:
   // executor.cc

@@ -22,7 +22,7 @@ void SerialQueue::dispatch_sync(mpsforge_metal_function function, void* context)
     return "serial_sync on serial queue " + label +
            (owner_kept_ ? ", held by thread " + owner_kept_->name() : ", whose next block cannot begin");
   };
-  if (!device->block(lock, turn_, thread, what, [&] { return serving_ == ticket; }, this)) {
+  if (!device->block(lock, turn_of(ticket), thread, what, [&] { return serving_ == ticket; }, this)) {
     skipped_.insert(ticket);
     return;
   }
@@ -43,6 +43,7 @@ void SerialQueue::run_block(sync::Lock& lock, const ThreadPointer& thread, mpsfo
   ++serving_;
   while (skipped_.erase(serving_) > 0) ++serving_;
   device->progress();
+  turn_of(serving_).notify_all();
   turn_.notify_all();
   device->quiet.notify_all();
 }

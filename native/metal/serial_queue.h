@@ -2,6 +2,7 @@
 #ifndef MPSFORGE_NATIVE_METAL_SERIAL_QUEUE_H
 #define MPSFORGE_NATIVE_METAL_SERIAL_QUEUE_H
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -48,8 +49,8 @@ class SerialQueue : public std::enable_shared_from_this<SerialQueue> {
   };
 
   void run_block(sync::Lock& lock, const ThreadPointer& thread, mpsforge_metal_function function, void* context);
-  void advance();
   void run();
+  sync::Condition& turn_of(uint64_t ticket) { return turns_[ticket % turns_.size()]; }
 
   uint64_t next_ = 0;           // ticket
   uint64_t serving_ = 0;        // ticket
@@ -60,7 +61,9 @@ class SerialQueue : public std::enable_shared_from_this<SerialQueue> {
   ThreadPointer owner_kept_;
   Clock last_;  // what the last block's end carries
   bool released_ = false;
-  sync::Condition turn_;
+  // Of the callers of dispatch_sync by ticket: with one for all, each block of a queue would wake all who wait for it.
+  std::array<sync::Condition, 64> turns_;
+  sync::Condition turn_;  // of the queue's own thread, and of whoever waits for its end
   sync::Thread thread_;
 };
 

@@ -83,8 +83,8 @@ struct Node {
   const Value& input(size_t index) const;  // throws if there is none
 };
 
-// A node's results; the count is that of results the caller asked for.
 using Values = std::vector<Value>;
+// Infers a node's results; the count is that of results the caller asked for.
 using Rule = Values(const Node& node, size_t count);
 
 // Throws if nobody evaluates the operation, or its inputs do not fit.
