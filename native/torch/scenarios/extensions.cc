@@ -42,14 +42,16 @@ void encode_copy(id<MTLCommandBuffer> buffer, const at::Tensor& to, const at::Te
   [blit endEncoding];
 }
 
-// Copies memory on the queue of the thread's stream, and names no tensor to anybody.
-void copy_by_hand(const at::Tensor& to, const at::Tensor& from) {
-  const auto& hooks = at::detail::getMPSHooks();
-  hooks.commitStream();  // no encoder is open then
-  const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+// Copies memory on the queue of the thread's stream, where no encoder is open, and names no tensor to anybody.
+void copy_on(dispatch_queue_t queue, const at::Tensor& to, const at::Tensor& from) {
   dispatch_sync(queue, ^() {
-    encode_copy(static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()), to, from);
+    encode_copy(static_cast<id<MTLCommandBuffer>>(at::detail::getMPSHooks().getCommandBuffer()), to, from);
   });
+}
+
+void copy_by_hand(const at::Tensor& to, const at::Tensor& from) {
+  at::detail::getMPSHooks().commitStream();  // no encoder is open then
+  copy_on(static_cast<dispatch_queue_t>(at::detail::getMPSHooks().getDispatchQueue()), to, from);
 }
 
 // Each thread writes a tensor, copies its neighbour's in a way that is no operator, and reads the copy of its own.
@@ -78,13 +80,10 @@ SCENARIO(raw_work) { copies_between_threads(run, copy_by_hand); }
 // The queue was asked for before an operator of the same extension.
 SCENARIO(late_encoders) {
   copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
-    const auto& hooks = at::detail::getMPSHooks();
-    const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+    const auto queue = static_cast<dispatch_queue_t>(at::detail::getMPSHooks().getDispatchQueue());
     at::neg(from);
-    hooks.commitStream();
-    dispatch_sync(queue, ^() {
-      encode_copy(static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()), to, from);
-    });
+    at::detail::getMPSHooks().commitStream();
+    copy_on(queue, to, from);
   });
 }
 
@@ -129,6 +128,12 @@ SCENARIO(taken_buffers) {
         dispatch_sync(queue, ^() {
           encode_copy(buffer, to[pair], from[pair]);
         });
+#ifdef MPSFORGE_HAS_INTEROP
+        // who polls comes to an end, although more may be encoded at any time
+        const c10::impl::VirtualGuardImpl guard(c10::DeviceType::MPS);
+        const c10::Stream stream = guard.getStream({c10::DeviceType::MPS, 0});
+        if (i % 4 == 3) run.expect(guard.queryStream(stream) || guard.queryStream(stream), "a poll does not come to an end");
+#endif
       }
       run.meet();
       if (number % 2 == 0) {

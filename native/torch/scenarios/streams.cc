@@ -385,6 +385,7 @@ SCENARIO(release_slot) {
   start_streams();
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
+      guard().exchangeStream(current_stream());  // the one that it has: that changes nothing
       const at::Tensor value = at::full({8}, number, kMPS);
       mpsforge_hostmps_release_stream_slot();
       run.expect_close("after the release", at::add(value, 1.0), at::full({8}, number + 1.0));

@@ -2,6 +2,7 @@
 one stream. Each program is right on stock, where no other stream can be late."""
 
 import ctypes
+import itertools
 import os
 import signal
 import threading
@@ -270,15 +271,16 @@ class StreamChoice(ParallelTest):
     def test_unknown_streams(self):
         """A stream that does not exist is an error, and so is any in a forked child; neither ends the process."""
         self.need(torch.mps, "Stream")
-        unknown = torch.Stream(stream_id=99999, device_index=0, device_type=torch.mps.current_stream().device_type)
+        device_type = torch.mps.current_stream().device_type
+        unknown = [torch.Stream(stream_id=i, device_index=0, device_type=device_type) for i in (99999, 500)]  # 500: beyond the pool's size
         tensor = torch.ones(4, device="mps")
         selects = [torch.mps.set_stream]
         if self.streams_of_accelerator():
             selects.append(torch.accelerator.set_stream)
         for _ in range(self.settings.iterations):
-            for select in selects:
-                with self.assertRaisesRegex(RuntimeError, "no MPS stream with the ID 99999"):
-                    select(unknown)
+            for select, stream in itertools.product(selects, unknown):
+                with self.assertRaisesRegex(RuntimeError, f"no MPS stream with the ID {stream.stream_id}"):
+                    select(stream)
                     tensor.add(1)  # 2.6.0 cannot raise before, in the second one
             self.compare(tensor.add(1).cpu(), torch.full((4,), 2.0), "after the errors")
             self.counts.add(expected=1, operations=1)
