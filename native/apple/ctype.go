@@ -10,52 +10,53 @@ import (
 // ctype is a C type in the table's spelling, with what a pointer to it must know.
 type ctype struct {
 	text   string
-	class  bool // an Objective-C class: only pointers to it are types of arguments
-	called bool // a function
+	class  bool     // an Objective-C class: only pointers to it are types of arguments
+	called bool     // a function; text is its result
+	args   []string // of a function
 }
 
 var tokens = regexp.MustCompile(`[A-Za-z_]\w*|\d+|\.\.\.|\S`)
 
-// arithmetic are C's own types by their sorted words, and those that stdint.h or Objective-C name, as the table spells them.
+// arithmetic are C's own types and those of Objective-C, as clang spells them, in the table's spelling.
 var arithmetic = map[string]string{
-	"void": "v", "bool": "bool", "_Bool": "bool", "BOOL": "bool", "char": "char", "char signed": "i8", "char unsigned": "u8",
-	"short": "i16", "short unsigned": "u16", "int": "i32", "signed": "i32", "unsigned": "u32", "int unsigned": "u32",
-	"long": "i64", "long unsigned": "u64", "int long": "i64", "int long unsigned": "u64",
-	"long long": "i64", "long long unsigned": "u64", "float": "f32", "double": "f64",
-	"__builtin_va_list": "va_list", "__va_list_tag": "va_list", "id": "@", "instancetype": "@self", "Class": "#", "SEL": ":", "IMP": "^fn",
+	"void": "v", "bool": "bool", "char": "char", "signed char": "i8", "unsigned char": "u8", "short": "i16", "unsigned short": "u16",
+	"int": "i32", "unsigned int": "u32", "long": "i64", "unsigned long": "u64", "long long": "i64", "unsigned long long": "u64",
+	"float": "f32", "double": "f64", "__builtin_va_list": "va_list", "__va_list_tag": "va_list",
+	"id": "@", "instancetype": "@self", "Class": "#", "SEL": ":",
 }
 
 var (
 	// opaqueTypes are kept as they are named: what is behind the name is the system's own business.
 	opaqueTypes = regexp.MustCompile(`^(dispatch_(queue|queue_attr|queue_global|queue_main|data|semaphore|group|object)_t|os_log_t|CF\w+Ref)$`)
-	qualifiers  = []string{"const", "volatile", "restrict", "__restrict", "inline", "static", "extern", "__strong", "__unsafe_unretained",
-		"__autoreleasing", "__kindof", "__covariant", "_Nonnull", "_Nullable", "constexpr", "oneway"}
-	words = []string{"unsigned", "signed", "char", "short", "int", "long", "float", "double", "void", "bool", "_Bool"}
+	qualifiers  = []string{"const", "volatile", "restrict", "__restrict", "__strong", "__unsafe_unretained", "__autoreleasing", "__kindof",
+		"_Nonnull", "_Nullable"}
+	secondWords = []string{"char", "short", "int", "long"} // after unsigned, and in long long
 )
 
-// typeParser reads one type, with or without a name in it, as clang prints it.
+// typeParser reads types as clang spells them, without the names of what has them. After an error there are no more tokens.
 type typeParser struct {
-	names  *Headers
+	names  *headerReader
 	tokens []string
-	name   string
-	args   []string // of a function
+	err    error
 }
 
-// parse gives the type, and the name that is declared with it.
-func (h *Headers) parse(text string) (ctype, *typeParser, error) {
-	p := &typeParser{names: h, tokens: tokens.FindAllString(attributes.ReplaceAllString(text, ""), -1)}
-	base, err := p.base()
-	if err != nil {
-		return ctype{}, p, fmt.Errorf("%q: %w", text, err)
+func (r *headerReader) parse(text string) (ctype, error) {
+	p := &typeParser{names: r, tokens: tokens.FindAllString(text, -1)}
+	made := p.whole()
+	if next := p.peek(); next != "" && next != "noexcept" && next != "__attribute__" {
+		p.fail("unexpected %q", next)
 	}
-	made, err := p.declarator(base)
-	if err == nil && len(p.tokens) > 0 {
-		err = fmt.Errorf("unexpected %q", p.tokens[0])
+	if p.err != nil {
+		return ctype{}, fmt.Errorf("type %q: %w", text, p.err)
 	}
-	if err != nil {
-		return ctype{}, p, fmt.Errorf("%q: %w", text, err)
+	return made, nil
+}
+
+func (p *typeParser) fail(format string, args ...any) {
+	p.tokens = nil
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
 	}
-	return made, p, nil
 }
 
 func (p *typeParser) peek() string {
@@ -67,10 +68,14 @@ func (p *typeParser) peek() string {
 
 func (p *typeParser) take() string {
 	token := p.peek()
-	if token != "" {
-		p.tokens = p.tokens[1:]
-	}
+	p.tokens = p.tokens[min(1, len(p.tokens)):]
 	return token
+}
+
+func (p *typeParser) expect(token string) {
+	if found := p.take(); found != token {
+		p.fail("%q where %q must be", found, token)
+	}
 }
 
 func (p *typeParser) skipQualifiers() {
@@ -79,148 +84,111 @@ func (p *typeParser) skipQualifiers() {
 	}
 }
 
+func (p *typeParser) whole() ctype {
+	base := p.base()
+	return p.declarator()(base)
+}
+
 // base reads what comes before the declarator.
-func (p *typeParser) base() (ctype, error) {
+func (p *typeParser) base() ctype {
 	p.skipQualifiers()
-	var found []string
-	for slices.Contains(words, p.peek()) || slices.Contains(qualifiers, p.peek()) {
-		if word := p.take(); !slices.Contains(qualifiers, word) {
-			found = append(found, word)
-		}
-	}
-	if len(found) > 0 {
-		slices.Sort(found)
-		text, ok := arithmetic[strings.Join(found, " ")]
-		if !ok {
-			return ctype{}, fmt.Errorf("no type %q", found)
-		}
-		return ctype{text: text}, nil
-	}
 	name := p.take()
+	for slices.Contains(secondWords, p.peek()) {
+		name += " " + p.take()
+	}
 	if name == "struct" || name == "enum" || name == "union" {
-		name = p.take()
-		p.skipQualifiers()
-		if enum := p.names.Enums[name]; enum != nil {
-			return ctype{text: "enum:" + name + "/" + enum.Underlying}, nil
-		}
-		return ctype{text: "{" + name + "}"}, nil
-	}
-	var protocols []string
-	if p.peek() == "<" {
-		for depth := 0; ; {
-			token := p.take()
-			switch token {
-			case "<":
-				depth++
-			case ">":
-				depth--
-			case "":
-				return ctype{}, fmt.Errorf("no end of <")
-			default:
-				protocols = append(protocols, token)
-			}
-			if depth == 0 {
-				break
-			}
+		if name = p.take(); p.names.enums[name] == nil {
+			return ctype{text: "{" + name + "}"}
 		}
 	}
-	p.skipQualifiers()
-	if (name == "id" || name == "KeyType") && len(protocols) > 0 {
-		protocols = slices.DeleteFunc(protocols, func(token string) bool { return token == "," })
+	made, err := p.names.named(name)
+	if err != nil {
+		p.fail("%w", err)
+	}
+	var protocols []string // or the types of what a collection holds, which the table does not have
+	for depth := 0; depth > 0 || p.peek() == "<"; {
+		switch token := p.take(); token {
+		case "<":
+			depth++
+		case ">":
+			depth--
+		case ",":
+		case "":
+			p.fail("no end of <")
+			depth = 0
+		default:
+			protocols = append(protocols, token)
+		}
+	}
+	if made.text == "@" && len(protocols) > 0 {
 		slices.Sort(protocols)
-		return ctype{text: "@<" + strings.Join(protocols, ",") + ">"}, nil
+		made.text = "@<" + strings.Join(protocols, ",") + ">"
 	}
-	return p.names.named(name)
+	return made
 }
 
 // named resolves a name as far as the table does.
-func (h *Headers) named(name string) (ctype, error) {
+func (r *headerReader) named(name string) (ctype, error) {
 	if text, ok := arithmetic[name]; ok {
 		return ctype{text: text}, nil
-	}
-	if name == "ObjectType" || name == "KeyType" {
-		return ctype{text: "@"}, nil
 	}
 	if opaqueTypes.MatchString(name) {
 		return ctype{text: name}, nil
 	}
-	if enum := h.Enums[name]; enum != nil {
+	if enum := r.enums[name]; enum != nil {
 		return ctype{text: "enum:" + name + "/" + enum.Underlying}, nil
 	}
-	if h.Structs[name] != nil {
+	if r.Structs[name] != nil {
 		return ctype{text: "{" + name + "}"}, nil
 	}
-	if h.Types[name] != nil || h.classes[name] || name == "Protocol" {
+	if r.classes[name] {
 		return ctype{text: "@" + name, class: true}, nil
 	}
-	declared, ok := h.typedefs[name]
+	declared, ok := r.typedefs[name]
 	if !ok {
-		return ctype{}, fmt.Errorf("no type %q", name)
+		return ctype{}, fmt.Errorf("no type %q: if clang has it by itself, it must be in native/apple/ctype.go, too", name)
 	}
-	made, _, err := h.parse(declared)
+	delete(r.typedefs, name) // one that names itself must not go on for ever
+	made, err := r.parse(declared)
+	r.typedefs[name] = declared
 	return made, err
 }
 
-// declarator reads pointers, blocks, arrays, functions and the name, from the inside out.
-func (p *typeParser) declarator(base ctype) (ctype, error) {
+// declarator reads pointers, blocks, arrays and functions, and gives what they make of the type before them.
+func (p *typeParser) declarator() func(ctype) ctype {
 	p.skipQualifiers()
 	switch token := p.peek(); {
 	case token == "*" || token == "&":
 		p.take()
-		return p.declarator(pointer(base))
+		around := p.declarator()
+		return func(base ctype) ctype { return around(pointer(base)) }
 	case token == "(" && len(p.tokens) > 1 && (p.tokens[1] == "^" || p.tokens[1] == "*"):
 		p.take()
 		block := p.take() == "^"
-		p.skipQualifiers()
-		inner := []string{}
-		for depth := 0; p.peek() != ")" || depth > 0; {
-			token := p.take()
-			if token == "" {
-				return ctype{}, fmt.Errorf("no end of (")
+		around := p.declarator()
+		p.expect(")")
+		to := p.declarator() // a function or an array
+		return func(base ctype) ctype {
+			made := to(base)
+			if block {
+				return around(ctype{text: "@?(" + strings.Join(append([]string{made.text}, made.args...), ",") + ")"})
 			}
-			inner = append(inner, token)
-			switch token {
-			case "(":
-				depth++
-			case ")":
-				depth--
-			}
+			return around(pointer(made))
 		}
+	case token == "(":
+		args := p.arguments()
+		return func(base ctype) ctype { return ctype{text: base.text, called: true, args: args} }
+	case token == "[":
 		p.take()
-		args, err := p.arguments()
-		if err != nil {
-			return ctype{}, err
-		}
-		made := ctype{text: "^fn"}
-		if block {
-			made.text = "@?(" + strings.Join(append([]string{base.text}, args...), ",") + ")"
-		}
-		rest := p.tokens
-		p.tokens = inner
-		made, err = p.declarator(made)
-		p.tokens = append(p.tokens, rest...)
-		return made, err
-	}
-	if name := p.peek(); name != "" && regexp.MustCompile(`^[A-Za-z_]`).MatchString(name) {
-		p.name = p.take()
-	}
-	switch p.peek() {
-	case "(":
-		args, err := p.arguments()
-		p.args = args
-		base.called = true
-		return base, err
-	case "[":
-		p.take()
-		if p.peek() == "]" {
-			p.take()
-			return pointer(base), nil
-		}
 		count := p.take()
-		p.take()
-		return ctype{text: "[" + count + "]" + base.text}, nil
+		if count == "]" {
+			return pointer
+		}
+		p.expect("]")
+		of := p.declarator()
+		return func(base ctype) ctype { return ctype{text: "[" + count + "]" + of(base).text} }
 	}
-	return base, nil
+	return func(base ctype) ctype { return base }
 }
 
 func pointer(to ctype) ctype {
@@ -236,44 +204,21 @@ func pointer(to ctype) ctype {
 }
 
 // arguments reads a list of arguments in parentheses.
-func (p *typeParser) arguments() ([]string, error) {
-	if p.take() != "(" {
-		return nil, fmt.Errorf("no arguments")
-	}
+func (p *typeParser) arguments() []string {
 	var all []string
-	var one []string
-	for depth, angle := 0, 0; ; {
-		token := p.take()
-		end := depth == 0 && token == ")"
-		if token == "" {
-			return nil, fmt.Errorf("no end of arguments")
+	for p.expect("("); p.err == nil && p.peek() != ")"; {
+		if p.peek() == "..." {
+			all = append(all, p.take())
+		} else {
+			all = append(all, p.whole().text)
 		}
-		if end || depth == 0 && angle == 0 && token == "," {
-			if text := strings.Join(one, " "); text != "" && text != "void" && text != "..." {
-				made, _, err := p.names.parse(text)
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, made.text)
-			} else if text == "..." {
-				all = append(all, "...")
-			}
-			one = nil
-			if end {
-				return all, nil
-			}
-			continue
+		if p.peek() != ")" {
+			p.expect(",")
 		}
-		switch token {
-		case "(":
-			depth++
-		case ")":
-			depth--
-		case "<":
-			angle++
-		case ">":
-			angle--
-		}
-		one = append(one, token)
 	}
+	p.take()
+	if slices.Equal(all, []string{"v"}) {
+		return nil
+	}
+	return all
 }

@@ -2,6 +2,7 @@ package apple
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 )
 
@@ -17,15 +18,17 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// FuzzHeaders: what clang prints of headers is read or refused.
+// FuzzHeaders: what clang writes of headers is read or refused.
 func FuzzHeaders(f *testing.F) {
-	f.Add("@interface A : NSObject <P>\n- (id)a:(NSUInteger)b;\n@property (readonly, copy) NSString *name;\n@end\ntypedef struct {\n    NSUInteger " +
-		"width;\n} MTLSize;\nenum X : NSUInteger {\n    XOne = 1 << 2,\n    XTwo\n};\nextern \"C\" {\nid make(id a, int (*f)(void));\n}\n")
-	f.Add("@protocol P\n+ (void (^)(int))a:(const char *_Nullable [4])b c:(struct S)d __attribute__((availability(macos,introduced=10.13)));\n@end\n")
-	for _, text := range []string{"@interface A\n+id\n", "typedef {", "typedef struct {", "enum {", "enum {\n}"} {
+	f.Add(someDump(f))
+	for _, line := range strings.Split(someDump(f), "\n")[1:] {
+		f.Add("TranslationUnitDecl\n" + line)
+	}
+	for _, text := range []string{"", "\n", "| x", "a\nb", "TranslationUnitDecl\n|-TypedefDecl </i/a:1:1> col:1 X 'X (^)(X)'\n" +
+		"|-FunctionDecl <col:1> col:1 f 'X (*(*[2])())[3]'\n`-EnumDecl 0x1 <<scratch space>:1:1, </i/a> 'struct"} {
 		f.Add(text)
 	}
-	f.Fuzz(func(_ *testing.T, printed string) { _, _ = ParseHeaders(printed, nil) })
+	f.Fuzz(func(_ *testing.T, dump string) { _, _ = ParseHeaders(dump, "/i") })
 }
 
 // FuzzSelectors: no file makes the reading of selectors panic.

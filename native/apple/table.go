@@ -44,7 +44,6 @@ type Struct struct{ Fields []string }
 type Function struct {
 	Result string
 	Args   []string
-	Inline bool
 }
 
 // Table is what is declared, by name.
@@ -59,6 +58,19 @@ type Table struct {
 func newTable() Table {
 	return Table{Types: map[string]*Type{}, Enums: map[string]*Enum{}, Constants: map[string]int64{}, Structs: map[string]*Struct{},
 		Functions: map[string]*Function{}}
+}
+
+// parseConstant reads a number of 64 bits, with a sign or without.
+func parseConstant(text string) (int64, error) {
+	value, err := strconv.ParseInt(text, 10, 64)
+	if err == nil {
+		return value, nil
+	}
+	unsigned, wrong := strconv.ParseUint(text, 10, 64)
+	if wrong != nil { // it is not only too large
+		return 0, err
+	}
+	return int64(unsigned), nil
 }
 
 // Load gives the table of Apple's API.
@@ -92,13 +104,9 @@ func parseTable(text string) (*Table, error) {
 		case "E":
 			t.Enums[f[1]] = &Enum{Underlying: f[2]}
 		case "C":
-			value, err := strconv.ParseInt(f[2], 10, 64)
+			value, err := parseConstant(f[2])
 			if err != nil {
-				unsigned, wrong := strconv.ParseUint(f[2], 10, 64)
-				if wrong != nil { // it is not only too large
-					return nil, fmt.Errorf("api.tsv:%d: %w", i+1, err)
-				}
-				value = int64(unsigned)
+				return nil, fmt.Errorf("api.tsv:%d: %w", i+1, err)
 			}
 			t.Constants[f[1]] = value
 		case "S":
