@@ -82,7 +82,7 @@ func (r *treeReader) node(text string) *node {
 // location cuts the place at the start of text off, and keeps whether it is in the folder. The folder's name may have a space.
 func (r *treeReader) location(text string) (where, rest string) {
 	skip := 0
-	// In <> is no file, but what a macro made.
+	// What is in <> was made by a macro, in no file.
 	if text != "" && !strings.HasPrefix(text, "line:") && !strings.HasPrefix(text, "col:") && !strings.HasPrefix(text, "<") {
 		if r.ours = strings.HasPrefix(text, r.folder); r.ours {
 			skip = len(r.folder)
