@@ -191,10 +191,13 @@ func lockedInstructions(b *testing.B, root *host.Root, library string) map[uint6
 // software Metal goes through one.
 const unnamed = "???"
 
-// side says whose code an object is.
-func side(object string) string {
+// side says whose code a function of an object is. The driver has an operator new and an operator delete of its own, for all libraries,
+// the software Metal's too: they are the system's.
+func side(object, function string) string {
 	name := filepath.Base(object)
 	switch {
+	case strings.HasPrefix(function, "operator new"), strings.HasPrefix(function, "operator delete"):
+		return "system"
 	case name == unnamed:
 		return "torch"
 	case strings.HasPrefix(name, "libmpsforge"):
@@ -228,7 +231,7 @@ func read(data []byte, library string, locked map[uint64]bool) (counts, error) {
 			if err := errors.Join(err, err2); err != nil {
 				return found, fmt.Errorf("%w: %w", errFormat, err)
 			}
-			own := side(object) == "torch"
+			own := side(object, function) == "torch"
 			if calls == 0 {
 				if own {
 					found.instructions += cost
@@ -239,11 +242,11 @@ func read(data []byte, library string, locked map[uint64]bool) (counts, error) {
 				}
 				continue
 			}
-			if own && side(calledObject) == "system" {
+			if own && side(calledObject, calledFunction) == "system" {
 				found.instructions += cost
 				found.functions[calledFunction] += cost
 			}
-			if own && side(calledObject) != "torch" {
+			if own && side(calledObject, calledFunction) != "torch" {
 				for _, call := range called {
 					if call.is(calledFunction) {
 						found.calls[call.column] += calls
@@ -321,6 +324,18 @@ cob=/usr/lib/libc.so.6
 cfn=malloc
 calls=50 0x99 5
 0x44 9 1000
+cob=/host/scenarios
+cfn=operator new(unsigned long)
+calls=7 0x70 5
+0x48 9 700
+
+ob=/host/scenarios
+fn=operator new(unsigned long)
+0x70 5 21
+cob=/usr/lib/libc.so.6
+cfn=malloc
+calls=7 0x99 5
+0x74 5 679
 
 ob=/host/libhostmps.so
 fn=at::mps::other()
