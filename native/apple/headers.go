@@ -136,7 +136,8 @@ func (n *node) value() string {
 	return ""
 }
 
-// structure keeps one of ours by its own name, which is the word struct if there is none, and by those of the typedefs after it.
+// structure stores a structure under its name and under the names of the typedefs that follow it. Without a name, it has the word
+// struct in place of one.
 func (r *headerReader) structure(i int, name string) {
 	s := &Struct{}
 	r.structs[r.all[i]] = s
@@ -173,7 +174,7 @@ func (r *headerReader) declaration(n *node) {
 	}
 }
 
-// typeOf gives the type of a part of a declaration of ours; an error is kept, so that all are reported together.
+// typeOf returns the type of a part of a declaration. It collects the errors, so that all of them are reported together.
 func (r *headerReader) typeOf(n, part *node) ctype {
 	made, err := r.parse(part.typ)
 	if err != nil && n.ours {
