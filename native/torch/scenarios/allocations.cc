@@ -1,6 +1,5 @@
 // Memory that runs out in PyTorch's MPS sources: the exception reaches who called, and what is tried again is right.
 #include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -53,8 +52,6 @@ struct Place {
 };
 
 const std::vector<Place>& places() {
-  static const c10::impl::VirtualGuardImpl guard(at::kMPS);
-  static const at::Device device(at::kMPS, 0);
   static const std::vector<Place> all = {
       {"a kernel", [](const at::Tensor& ones) { return at::add(ones, 1.0); }, 2.0},
       {"a graph", [](const at::Tensor& ones) { return at::sum(ones, 0); }, 8.0},
@@ -67,7 +64,7 @@ const std::vector<Place>& places() {
       {"a wait for the stream",
        [](const at::Tensor& ones) {
          const at::Tensor sums = at::add(ones, 1.0);
-         guard.getStream(device).synchronize();
+         stream_of_thread().synchronize();
          return sums;
        },
        2.0},
@@ -75,8 +72,8 @@ const std::vector<Place>& places() {
        [](const at::Tensor& ones) {
          const at::Tensor sums = at::add(ones, 1.0);
          c10::Event event(at::kMPS);
-         event.record(guard.getStream(device));
-         event.block(guard.getStream(device));
+         event.record(stream_of_thread());
+         event.block(stream_of_thread());
          event.synchronize();
          return sums;
        },

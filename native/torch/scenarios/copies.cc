@@ -1,7 +1,6 @@
 // Copies between CPU and MPS, of tensors that several threads share and of views: they move the right numbers, and
 // neither change their source nor read it later.
 #include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
 #include "scenarios.h"
@@ -115,7 +114,7 @@ SCENARIO(copies_awaited) {
           own.copy_(at::ones({4}));
         } else {
           c10::Event event(c10::DeviceType::MPS);
-          event.record(c10::impl::VirtualGuardImpl(c10::DeviceType::MPS).getStream(own.device()));
+          event.record(stream_of_thread());
           event.synchronize();
         }
         run.expect(at::all(here.eq(7.0)).item<bool>(), "what another thread copied to the CPU before the wait");

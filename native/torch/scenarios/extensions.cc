@@ -130,10 +130,8 @@ SCENARIO(taken_buffers) {
         });
 #ifdef MPSFORGE_HAS_INTEROP
         // who polls comes to an end, although more may be encoded at any time
-        const c10::impl::VirtualGuardImpl guard(c10::DeviceType::MPS);
-        const c10::Stream stream = guard.getStream({c10::DeviceType::MPS, 0});
-        if (i % 4 == 3)
-          run.expect(guard.queryStream(stream) || guard.queryStream(stream), "a poll does not come to an end");
+        const c10::Stream stream = stream_of_thread();
+        if (i % 4 == 3) run.expect(stream.query() || stream.query(), "a poll does not come to an end");
 #endif
       }
       run.meet();

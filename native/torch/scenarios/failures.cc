@@ -5,7 +5,6 @@
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <pthread.h>
 
 #include <mutex>
@@ -25,8 +24,6 @@ const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 const char* const kError = "(injected)";
 
 const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
-
-c10::Stream current_stream() { return c10::impl::VirtualGuardImpl(at::kMPS).getStream(at::Device(at::kMPS, 0)); }
 
 // A sum of which a part fails.
 at::Tensor failing_sum(const at::Tensor& input) {
@@ -53,13 +50,13 @@ const std::vector<Place>& places() {
       {"synchronize of the stream",
        [](const at::Tensor& input) {
          failing_sum(input);
-         current_stream().synchronize();
+         stream_of_thread().synchronize();
        }},
       {"synchronize of an event",
        [](const at::Tensor& input) {
          failing_sum(input);
          c10::Event event(at::kMPS);
-         event.record(current_stream());
+         event.record(stream_of_thread());
          event.synchronize();
        }},
       {"a wait, after the stream was to go on without work",
@@ -224,7 +221,7 @@ SCENARIO(commits_without_pool) {
     const at::Tensor ones = at::ones({16}, kMPS);
     const auto use = [&] {
       const at::Tensor sums = at::add(ones, 1.0);
-      current_stream().synchronize();  // commits what the kernel has encoded
+      stream_of_thread().synchronize();  // commits what the kernel has encoded
       run.expect_close("sums", sums.cpu(), at::full({16}, 2.0));
     };
     use();  // the first one may make what stays

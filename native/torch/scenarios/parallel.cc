@@ -3,7 +3,6 @@
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <mpsforge/host.h>
 
 #include <chrono>
@@ -420,11 +419,10 @@ SCENARIO(event_shared) {
 SCENARIO(event_guard) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
-    const c10::impl::VirtualGuardImpl guard(at::kMPS);
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor input = random({8, 8}, generator);
       c10::Event begin(at::kMPS, c10::EventFlag::BACKEND_DEFAULT), end(at::kMPS, c10::EventFlag::BACKEND_DEFAULT);
-      const c10::Stream stream = guard.getStream(at::Device(at::kMPS, 0));
+      const c10::Stream stream = stream_of_thread();
       begin.record(stream);
       const at::Tensor output = at::add(input.to(at::kMPS), 1.0);
       end.record(stream);

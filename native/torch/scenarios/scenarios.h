@@ -85,6 +85,11 @@ inline std::optional<c10::Stream> stream_of(int number) {
   return c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
 }
 
+// The calling thread's current one.
+inline c10::Stream stream_of_thread() {
+  return c10::impl::VirtualGuardImpl(at::kMPS).getStream(at::Device(at::kMPS, 0));
+}
+
 // After this the thread has raised all that has failed so far. What is raised must be a Raised.
 template <typename Raised>
 void raise_all() {

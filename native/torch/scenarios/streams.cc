@@ -27,7 +27,6 @@ const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
 
 c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
 c10::Stream new_stream() { return guard().getNewStream(at::Device(at::kMPS, 0)); }
-c10::Stream current_stream() { return guard().getStream(at::Device(at::kMPS, 0)); }
 
 // A counter of the pool; -1 where the sources have none.
 int64_t statistic(const char* name) { return mpsforge_hostmps_stream_statistic(name); }
@@ -36,7 +35,7 @@ int64_t statistic(const char* name) { return mpsforge_hostmps_stream_statistic(n
 SCENARIO(explicit_streams) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
-    const c10::Stream before = current_stream(), own = new_stream(), other = new_stream();
+    const c10::Stream before = stream_of_thread(), own = new_stream(), other = new_stream();
     run.expect(own.id() != 0, "a new stream is the default one");
     // 32 are handed out in turn, so that more callers at once may see one again
     if (2 * run.threads <= 32) run.expect(own != other, "a new stream is the one before");
@@ -45,21 +44,21 @@ SCENARIO(explicit_streams) {
       at::Tensor output;
       {
         const c10::StreamGuard on_own(own);
-        run.expect(current_stream() == own, "the guard's stream is not current");
+        run.expect(stream_of_thread() == own, "the guard's stream is not current");
         output = at::mm(input.to(at::kMPS), input.to(at::kMPS));
         try {
           const c10::StreamGuard on_other(other);
-          run.expect(current_stream() == other, "the inner guard's stream is not current");
+          run.expect(stream_of_thread() == other, "the inner guard's stream is not current");
           throw std::runtime_error("leaves the guard");
         } catch (const std::runtime_error&) {
         }
-        run.expect(current_stream() == own, "the stream is not restored after an exception");
+        run.expect(stream_of_thread() == own, "the stream is not restored after an exception");
         own.synchronize();
         // with more threads the streams are shared
         run.expect(run.threads > 16 || own.query(), "a stream that was waited for has work left");
         run.expect_close("mm on a stream", output, at::mm(input, input));
       }
-      run.expect(current_stream() == before, "the stream is not restored");
+      run.expect(stream_of_thread() == before, "the stream is not restored");
     }
   });
 }
@@ -130,7 +129,7 @@ SCENARIO(training_streams) {
 // On the main thread that is stream 0, and nothing of several streams runs.
 SCENARIO(training_main) {
   for (int i = 0; i < run.iterations; ++i) compare_training(run, i);
-  run.expect(current_stream().id() == 0, "the main thread has another stream than 0");
+  run.expect(stream_of_thread().id() == 0, "the main thread has another stream than 0");
   run.expect(statistic("streams") == 1, "training on the main thread used another stream than 0");
   run.expect(statistic("hand_over_waits") == 0, "a wait for another stream");
 }
@@ -367,7 +366,7 @@ SCENARIO(stream_per_thread) {
     std::vector<c10::StreamId> ids(static_cast<size_t>(run.threads));
     run.in_parallel([&](int number) {
       const at::Tensor ones = at::ones({8}, kMPS);
-      ids[static_cast<size_t>(number)] = current_stream().id();
+      ids[static_cast<size_t>(number)] = stream_of_thread().id();
       run.meet();
       run.expect_close("ones", ones, at::ones({8}));
     });
@@ -385,7 +384,7 @@ SCENARIO(release_slot) {
   start_streams();
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
-      guard().exchangeStream(current_stream());  // the one that it has: that changes nothing
+      guard().exchangeStream(stream_of_thread());  // the one that it has: that changes nothing
       const at::Tensor value = at::full({8}, number, kMPS);
       mpsforge_hostmps_release_stream_slot();
       run.expect_close("after the release", at::add(value, 1.0), at::full({8}, number + 1.0));
@@ -399,9 +398,9 @@ SCENARIO(current_stream) {
   start_streams();
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
-      const c10::StreamId asked = current_stream().id();
+      const c10::StreamId asked = stream_of_thread().id();
       run.expect_close("a value", at::full({8}, number, kMPS), at::full({8}, number, at::kFloat));
-      run.expect(current_stream().id() == asked, "an operator has given the thread another current stream");
+      run.expect(stream_of_thread().id() == asked, "an operator has given the thread another current stream");
       mpsforge_hostmps_release_stream_slot();
     }
   });
@@ -430,7 +429,7 @@ SCENARIO(exhausted_wait) {
   start_streams();
   run.in_parallel([&](int number) {
     const at::Tensor value = at::full({8}, number, kMPS);
-    run.expect(current_stream().id() == 1 || current_stream().id() == 2, "a stream beyond the pool's size");
+    run.expect(stream_of_thread().id() == 1 || stream_of_thread().id() == 2, "a stream beyond the pool's size");
     run.expect_close("full", at::add(value, 1.0), at::full({8}, number + 1.0));
   });
   run.expect(statistic("peak") == std::min(run.threads, 2), "another number of leases at once");
