@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 import unittest
+from collections.abc import Callable
 
 import identity
 import torch
@@ -82,6 +83,14 @@ def resident() -> int:
         return -1
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def wait_until(done: Callable[[], bool], seconds: float) -> bool:
+    """Whether done() comes true within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not (is_done := done()) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return is_done
 
 
 def exit_code(child: int, seconds: float) -> int | None:

@@ -9,7 +9,7 @@ import threading
 import time
 
 import torch
-from harness import ParallelTest, numbers
+from harness import ParallelTest, numbers, wait_until
 
 
 class HandOver(ParallelTest):
@@ -136,9 +136,7 @@ class HandOver(ParallelTest):
 
         self.together(work)
         # the functions that free them may run a little after the work is complete
-        ends = time.monotonic() + 10
-        while allocated() > before and time.monotonic() < ends:
-            time.sleep(0.01)
+        wait_until(lambda: allocated() <= before, seconds=10)
         self.assertLessEqual(allocated(), before, "bytes of memory allocated")
 
     def test_idle_consumer(self):

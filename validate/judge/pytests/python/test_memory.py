@@ -4,11 +4,10 @@ import gc
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 
 import torch
-from harness import ParallelTest, resident
+from harness import ParallelTest, resident, wait_until
 
 MB = 1 << 20
 # The allocator takes tensors of this size from heaps of 32 MB, larger ones from heaps of 1 GB, which would hide what they take.
@@ -104,9 +103,7 @@ class Memory(ParallelTest):
             target = torch.frombuffer(memory, dtype=torch.float32)
             target.copy_(source, non_blocking=True)
             del target
-            deadline = time.monotonic() + 60
-            while sys.getrefcount(memory) != references and time.monotonic() < deadline:
-                time.sleep(0.001)
+            wait_until(lambda: sys.getrefcount(memory) == references, seconds=60)
             self.assertEqual(sys.getrefcount(memory), references, f"references to the memory, iteration {iteration}")
             self.synchronize()  # stock lets go before it has written
             self.compare(torch.frombuffer(memory, dtype=torch.float32).clone(), source.cpu(), f"what was written, iteration {iteration}")
@@ -117,10 +114,8 @@ class Memory(ParallelTest):
         used it, so this looks for 10 seconds whether they come down to a number of bytes."""
         self.synchronize()
         torch.mps.empty_cache()
-        deadline = time.monotonic() + 10
-        while (left := torch.mps.driver_allocated_memory()) > to and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return left
+        wait_until(lambda: torch.mps.driver_allocated_memory() <= to, seconds=10)
+        return torch.mps.driver_allocated_memory()
 
     def test_oversized(self):
         """What is longer than Metal's longest buffer raises with the cause and leaves nothing behind."""

@@ -5,7 +5,7 @@ import threading
 import time
 
 import torch
-from harness import ParallelTest
+from harness import ParallelTest, wait_until
 
 MOST_POLLS = 10  # by each thread, while one addition waits; without fairness it is thousands, or no end
 
@@ -77,9 +77,8 @@ class Waiting(ParallelTest):
             self.done()
         self.synchronize()
         self.compare(tensor.cpu(), torch.full((4,), float(self.settings.iterations)), "the sum")
-        deadline = time.monotonic() + 10  # Metal calls the last handlers when the stream is done already
-        while len(called) < self.settings.iterations and time.monotonic() < deadline:
-            time.sleep(0.001)
+        # Metal calls the last handlers when the stream is done already
+        wait_until(lambda: len(called) == self.settings.iterations, seconds=10)
         self.assertEqual(len(called), self.settings.iterations, "handlers that were called")
         self.counts.add(expected=self.settings.iterations, answers=self.settings.iterations - 1)
 
