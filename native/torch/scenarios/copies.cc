@@ -41,8 +41,28 @@ SCENARIO(copies_to_cpu) {
   });
 }
 
+// One thread reads a tensor of the CPU and drops it, and another releases the storage, as it does where its operator
+// finds the copy that has written it done: of their order only libtorch's count of references knows.
+void release_of_another_thread(Run& run) {
+  at::Tensor tensor = at::ones({8}, at::kFloat);
+  c10::Storage storage = tensor.storage();
+  std::atomic<bool> dropped{false};
+  run.in_parallel([&](int number) {
+    if (number == 0) {
+      const auto* values = tensor.const_data_ptr<float>();
+      run.expect_close("before the drop", at::scalar_tensor(values[7]), at::scalar_tensor(1.0));
+      tensor.reset();
+      dropped.store(true, std::memory_order_relaxed);  // orders nothing
+    } else if (number == 1) {
+      while (!dropped.load(std::memory_order_relaxed)) std::this_thread::yield();
+      storage = {};
+    }
+  });
+}
+
 // What a non-blocking copy to the CPU writes is dropped at once, and its memory is used for another tensor.
 SCENARIO(dropped_copies) {
+  release_of_another_thread(run);
   const at::Tensor shared = at::full({512}, -1.0, at::kFloat).to(at::kMPS);
   run.in_parallel([&](int) {
     for (int i = 0; i < run.iterations; ++i) {

@@ -4,6 +4,7 @@
 // ran to its end, whatever it found; 2: wrong arguments. Whatever else ends the process is a result, too.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
 #include <dlfcn.h>
 #include <mpsforge/host.h>
 
@@ -18,8 +19,33 @@
 
 extern "C" const char mpsforge_stamp[];
 
+// Of ThreadSanitizer's runtime; absent without it.
+extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line) __attribute__((weak));
+extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line) __attribute__((weak));
+
 namespace mpsforge::hostmps {
 namespace {
+
+// Memory of the CPU under ThreadSanitizer. libtorch is not compiled with it, so it does not see that the count of
+// references orders what one thread did with a storage before another releases it, and calls that release a race. So it
+// is not shown the release of such memory.
+class CPUMemory final : public c10::Allocator {
+ public:
+  at::DataPtr allocate(size_t size) override {
+    at::DataPtr memory = c10::GetDefaultCPUAllocator()->allocate(size);
+    memory.compare_exchange_deleter(c10::GetDefaultCPUAllocator()->raw_deleter(), &release);
+    return memory;
+  }
+  at::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, size_t size) const override { default_copy_data(to, from, size); }
+
+ private:
+  static void release(void* memory) {
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+  }
+};
 
 // What the loaded library says of itself, and where it was loaded from.
 std::string identity() {
@@ -176,4 +202,8 @@ int start(int count, char** words) {
 }  // namespace
 }  // namespace mpsforge::hostmps
 
-int main(int count, char** words) { return mpsforge::hostmps::start(count, words); }
+int main(int count, char** words) {
+  static mpsforge::hostmps::CPUMemory memory;
+  if (AnnotateIgnoreWritesBegin) c10::SetCPUAllocator(&memory, /*priority=*/1);
+  return mpsforge::hostmps::start(count, words);
+}
