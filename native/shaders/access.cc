@@ -52,13 +52,47 @@ MPSFORGE_INLINE void* mpsforge_shader_atomic(const Run* run, uint64_t address, u
 }
 
 MPSFORGE_INLINE uint64_t mpsforge_shader_argument(const Run* run, uint32_t place) { return run->arguments[place]; }
-MPSFORGE_INLINE void mpsforge_shader_thread(const Run* run, uint32_t thread) { *run->thread = thread; }
 
-#define MPSFORGE_TRIPLE(name) \
-  MPSFORGE_INLINE uint32_t mpsforge_shader_##name(const Run* run, uint32_t dimension) { return run->name[dimension]; }
-MPSFORGE_TRIPLE(threads)
-MPSFORGE_TRIPLE(group)
-MPSFORGE_TRIPLE(this_group)
-MPSFORGE_TRIPLE(groups)
-MPSFORGE_TRIPLE(position)
+// Runs count threads of the threadgroup from first on; one is the kernel with its arguments.
+MPSFORGE_INLINE void mpsforge_shader_loop(const Run* run, uint32_t first, uint32_t count,
+                                          void (*one)(const Run*, const Thread*)) {
+  Thread t = {};
+  for (int d = 0; d < 3; ++d) {
+    t.group_in_grid[d] = run->position[d];
+    t.threads[d] = run->threads[d];
+    t.group[d] = run->group[d];
+    t.this_group[d] = run->this_group[d];
+    t.groups[d] = run->groups[d];
+  }
+  const uint32_t x = t.this_group[0], y = t.this_group[1];
+  t.lanes = kSimdWidth;
+  t.simds = (x * y * t.this_group[2] + kSimdWidth - 1) / kSimdWidth;
+  uint32_t at[3] = {first % x, first / x % y, first / x / y};
+  for (uint32_t thread = first; thread < first + count; ++thread) {
+    *run->thread = thread;
+    t.index = thread;
+    t.lane = thread % kSimdWidth;
+    t.simd = thread / kSimdWidth;
+    for (int d = 0; d < 3; ++d) {
+      t.in_group[d] = at[d];
+      t.in_grid[d] = t.group_in_grid[d] * t.group[d] + at[d];
+    }
+    one(run, &t);
+    const bool row = ++at[0] == x;
+    at[0] = row ? 0 : at[0];
+    at[1] += row;
+    const bool plane = at[1] == y;
+    at[1] = plane ? 0 : at[1];
+    at[2] += plane;
+  }
+}
+
+// Of 16 bits it is not that of floats: one step of the bits a, towards the other number.
+MPSFORGE_INLINE uint16_t mpsforge_shader_nextafter16(float from, float to, uint16_t a, uint16_t b) {
+  if (from != from) return a;
+  if (!(from < to || to < from)) return b;  // equal, or no number
+  const bool up = from < to;
+  if ((a & 0x7fff) == 0) return up ? 1 : 0x8001;
+  return up == (a < 0x8000) ? a + 1 : a - 1;
+}
 }

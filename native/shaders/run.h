@@ -94,6 +94,15 @@ struct Run {
   void (*refuse)(void* owner, const Refused& what);
 };
 
+// What a thread of a translated kernel can ask, but for its memory.
+struct Thread {
+  uint32_t in_grid[3], in_group[3];                         // positions of the thread
+  uint32_t group_in_grid[3];                                // position of its threadgroup
+  uint32_t threads[3], group[3], this_group[3], groups[3];  // as of Run
+  uint32_t index, lane, simd;  // in the threadgroup, in the SIMD group, and that group's in the threadgroup
+  uint32_t lanes, simds;       // of a SIMD group, and those of the threadgroup
+};
+
 // What a kernel's argument is, from its metadata.
 enum class ArgumentKind : uint32_t { Buffer, Threadgroup, Position };
 

@@ -34,7 +34,7 @@ var clangVersion = strconv.Itoa(ClangMajor)
 
 // rootPackages are unpacked into a root, with all that they depend on.
 var rootPackages = []string{
-	"clang-" + clangVersion, "libclang-rt-" + clangVersion + "-dev", "lld-" + clangVersion, "llvm-" + clangVersion,
+	"clang-" + clangVersion, "libclang-rt-" + clangVersion + "-dev", "lld-" + clangVersion, "llvm-" + clangVersion, "llvm-" + clangVersion + "-dev",
 	"libstdc++-14-dev", "ccache", "libtorch-dev", "python3-torch", "libfmt-dev", "pybind11-dev", "python3-yaml", "python3-setuptools",
 	// PyTorch's tests have fewer cases without it, and say nothing of that.
 	"python3-scipy",
@@ -53,7 +53,7 @@ type Root struct {
 func (r *Root) Dir() string { return r.dir }
 
 // Tool is the path of a script that starts a program of the root: clang, ld.lld, ld64, python3, ccache,
-// llvm-cov, llvm-cxxfilt, llvm-link, llvm-nm, llvm-objdump, llvm-profdata or llvm-symbolizer.
+// llvm-cov, llvm-cxxfilt, llvm-nm, llvm-objdump, llvm-profdata or llvm-symbolizer.
 func (r *Root) Tool(name string) string { return filepath.Join(r.tools, name) }
 
 func (r *Root) libraries() string { return filepath.Join(r.dir, "usr/lib", libraryTriplet()) }
@@ -234,6 +234,16 @@ func (r *Root) Resources() string {
 
 func (r *Root) llvm() string { return filepath.Join(r.dir, "usr/lib/llvm-"+clangVersion) }
 
+// LLVM are the flags that a program which uses LLVM's library is compiled and linked with.
+func (r *Root) LLVM() []string {
+	flags := []string{"-isystem", filepath.Join(r.llvm(), "include"), "-L" + filepath.Join(r.llvm(), "lib"), "-lLLVM-" + clangVersion,
+		"-Wl,--disable-new-dtags", "-Wl,-rpath," + r.libraries()}
+	if r.dir != "/" {
+		flags = append(flags, "-Wl,--dynamic-linker="+r.loader())
+	}
+	return flags
+}
+
 // start is the shell command that becomes a program of the root. The program gets name as its own name, where one is
 // given, and the libraries preload are loaded before its own, in this order.
 func (r *Root) start(program, name string, preload ...string) string {
@@ -272,7 +282,6 @@ func (r *Root) writeTools() error {
 		"ld64":            r.start(filepath.Join(llvm, "bin/lld"), "") + " -flavor darwin",
 		"llvm-cov":        r.start(filepath.Join(llvm, "bin/llvm-cov"), ""),
 		"llvm-cxxfilt":    r.start(filepath.Join(llvm, "bin/llvm-cxxfilt"), ""),
-		"llvm-link":       r.start(filepath.Join(llvm, "bin/llvm-link"), ""),
 		"llvm-objdump":    r.start(filepath.Join(llvm, "bin/llvm-objdump"), ""),
 		"llvm-nm":         r.start(filepath.Join(llvm, "bin/llvm-nm"), ""),
 		"llvm-profdata":   r.start(filepath.Join(llvm, "bin/llvm-profdata"), ""),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,9 +26,11 @@ var own embed.FS
 
 // Tools are the paths of the compiler's programs.
 type Tools struct {
-	Clang, Link, Linker string
+	Clang, Linker string
 	// Flags are what the linker needs beside its own.
 	Flags []string
+	// LLVM are what a program that uses LLVM's library is compiled and linked with.
+	LLVM []string
 }
 
 // Options say what is translated and with what.
@@ -49,6 +52,11 @@ type Built struct {
 
 // FileName is the library's.
 const FileName = "libmpsforge_shaders.so"
+
+// translator is the program that translates LLVM's code, of these sources.
+const translator = "translate"
+
+var translatorSources = []string{"shaders/translate.cc", "shaders/air.cc"}
 
 // runtimeSources are compiled into each library; inlinedSource goes into the kernels.
 var runtimeSources = []string{"shaders/fibers.cc", "shaders/races.cc", "shaders/runtime.cc"}
@@ -142,66 +150,52 @@ type builder struct {
 // chunk is how many kernels are compiled at once.
 const chunk = 60
 
-func (b *builder) build(ctx context.Context) error {
-	err := fs.WalkDir(b.Native, "shaders", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(b.Native, path)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(b.dir, path)), 0o755); err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(b.dir, path), data, 0o644)
-	})
+// unpack writes the sources into the folder.
+func (b *builder) unpack() error {
+	sources, err := fs.Sub(b.Native, "shaders")
 	if err != nil {
+		return err
+	}
+	return os.CopyFS(filepath.Join(b.dir, "shaders"), sources)
+}
+
+func (b *builder) build(ctx context.Context) error {
+	if err := b.unpack(); err != nil {
 		return err
 	}
 	compile := append([]string{"-std=c++17", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-I."}, b.march...)
 	if err := b.clang(ctx, append(slices.Clone(compile), "-emit-llvm", "-c", inlinedSource, "-o", "access.bc")...); err != nil {
 		return err
 	}
-	type part struct {
-		library int
-		name    string
-		modules []Module
-		result  *translated
-		err     error
-	}
-	var parts []*part
-	for i, library := range b.Libraries {
-		for k, modules := range chunks(library.Modules, chunk) {
-			parts = append(parts, &part{library: i, name: fmt.Sprintf("%s_%d", library.Section, k), modules: modules})
-		}
+	if err := b.makeTranslator(ctx); err != nil {
+		return err
 	}
 	var waiting sync.WaitGroup
 	tokens := make(chan struct{}, runtime.NumCPU())
-	for _, p := range parts {
-		waiting.Add(1)
-		go func() {
-			defer waiting.Done()
-			tokens <- struct{}{}
-			defer func() { <-tokens }()
-			p.result, p.err = b.compile(ctx, p.name, p.modules)
-		}()
-	}
-	waiting.Wait()
-	kernels := make([][]kernel, len(b.Libraries))
-	objects := []string{"table.o"}
+	parts := make([][]string, len(b.Libraries)) // by library
 	var failures []error
-	for _, p := range parts {
-		failures = append(failures, p.err)
-		if p.err == nil {
-			kernels[p.library] = append(kernels[p.library], p.result.kernels...)
-			objects = append(objects, p.name+".o")
+	var collecting sync.Mutex
+	objects := []string{"table.o"}
+	for i, library := range b.Libraries {
+		for k, modules := range chunks(library.Modules, chunk) {
+			name := fmt.Sprintf("%s_%d", library.Section, k)
+			parts[i], objects = append(parts[i], name), append(objects, name+".o")
+			waiting.Go(func() {
+				tokens <- struct{}{}
+				defer func() { <-tokens }()
+				if err := b.compile(ctx, name, modules); err != nil {
+					collecting.Lock()
+					defer collecting.Unlock()
+					failures = append(failures, err)
+				}
+			})
 		}
 	}
+	waiting.Wait()
 	if err := errors.Join(failures...); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(b.dir, "table.cc"), []byte(tableSource(b.Libraries, kernels)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(b.dir, "table.cc"), []byte(tableSource(b.Libraries, parts)), 0o644); err != nil {
 		return err
 	}
 	for _, source := range append([]string{"table.cc"}, runtimeSources...) {
@@ -223,83 +217,63 @@ func (b *builder) clang(ctx context.Context, args ...string) error {
 	return err
 }
 
+// makeTranslator compiles the program that translates. It runs once for each part, mostly in LLVM's own code.
+func (b *builder) makeTranslator(ctx context.Context) error {
+	link := []string{"--driver-mode=g++", "--ld-path=" + b.Tools.Linker, "-o", translator}
+	for _, source := range translatorSources {
+		object := filepath.Base(source) + ".o"
+		if err := b.clang(ctx, append([]string{"-std=c++17", "-Wno-unused-command-line-argument", "-c", source, "-o", object}, b.Tools.LLVM...)...); err != nil {
+			return err
+		}
+		link = append(link, object)
+	}
+	return b.clang(ctx, append(link, b.Tools.LLVM...)...)
+}
+
 // compile translates some kernels of a library into an object.
-func (b *builder) compile(ctx context.Context, name string, modules []Module) (*translated, error) {
-	var files []string
+func (b *builder) compile(ctx context.Context, name string, modules []Module) error {
+	translate := run.Command{Name: filepath.Join(b.dir, translator), Args: []string{name}, Dir: b.dir}
 	for i, module := range modules {
-		file := fmt.Sprintf("%s.%d.air", name, i)
+		file := fmt.Sprintf("%s.%d.%s.air", name, i, url.PathEscape(module.Name)) // errors name it
 		if err := os.WriteFile(filepath.Join(b.dir, file), module.Bitcode, 0o644); err != nil {
-			return nil, err
+			return err
 		}
-		files = append(files, file)
+		defer os.Remove(filepath.Join(b.dir, file))
+		translate.Args = append(translate.Args, file)
 	}
-	linked, err := run.Command{Name: b.Tools.Link, Args: append([]string{"-S", "-o", "-"}, files...), Dir: b.dir}.Run(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
-		if err := os.Remove(filepath.Join(b.dir, file)); err != nil {
-			return nil, err
-		}
-	}
-	result, err := translate(name, string(linked.Stdout))
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(b.dir, name+".ll"), []byte(result.code), 0o644); err != nil {
-		return nil, err
+	if _, err := translate.Run(ctx); err != nil {
+		return err
 	}
 	args := append([]string{"-O2", "-fPIC", "-Wno-override-module", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", "access.bc"}, b.march...)
-	return result, b.clang(ctx, append(args, "-c", name+".ll", "-o", name+".o")...)
+	return b.clang(ctx, append(args, "-c", name+".bc", "-o", name+".o")...)
 }
 
 func chunks[T any](all []T, size int) [][]T { return slices.Collect(slices.Chunk(all, size)) }
 
-// tableSource is the C++ file that says what the kernels are (native/shaders/run.h).
-func tableSource(libraries []Library, kernels [][]kernel) string {
+// tableSource is the C++ file that says what the kernels are (native/shaders/run.h), by the rows that were written with each part.
+func tableSource(libraries []Library, parts [][]string) string {
 	var text strings.Builder
-	text.WriteString("#include \"shaders/run.h\"\nusing namespace mpsforge::shaders;\nextern \"C\" {\n")
-	for _, all := range kernels {
-		for _, k := range all {
-			fmt.Fprintf(&text, "void %s(Run*, uint32_t, uint32_t);\n", k.symbol)
+	text.WriteString("#include \"shaders/run.h\"\nusing namespace mpsforge::shaders;\n" +
+		"#define KERNEL(name, symbol, waits, ...) \\\n  extern \"C\" void symbol(Run*, uint32_t, uint32_t); \\\n" +
+		"  static const Argument arguments_##symbol[] = {__VA_ARGS__};\n")
+	rows := func(parts []string) {
+		for _, name := range parts {
+			fmt.Fprintf(&text, "#include \"%s.inc\"\n", name)
 		}
 	}
-	text.WriteString("}\nnamespace {\n")
-	for _, all := range kernels {
-		for _, k := range all {
-			fmt.Fprintf(&text, "const Argument arguments_%s[] = {", k.symbol)
-			for _, a := range k.arguments {
-				kind, access := "ArgumentKind::Position", "0"
-				if a.kind == "buffer" {
-					kind, access = "ArgumentKind::Buffer", "kRead"
-					if a.writes {
-						access = "kRead | kWrite"
-					}
-					if a.space == 3 {
-						kind = "ArgumentKind::Threadgroup"
-					}
-				}
-				fmt.Fprintf(&text, "{%s, %d, %s, %d, %q, %q}, ", kind, a.location, access, a.size, a.typeName, a.name)
-			}
-			text.WriteString("};\n")
-		}
-	}
-	for i, all := range kernels {
-		fmt.Fprintf(&text, "const Kernel kernels_%d[] = {\n", i)
-		for _, k := range all {
-			wait := 0
-			if k.waits {
-				wait = 1
-			}
-			fmt.Fprintf(&text, "  {%q, %s, %d, %d, arguments_%s},\n", k.name, k.symbol, wait, len(k.arguments), k.symbol)
-		}
+	rows(slices.Concat(parts...))
+	text.WriteString("#undef KERNEL\n#define KERNEL(name, symbol, waits, ...) \\\n" +
+		"  {name, symbol, waits, sizeof arguments_##symbol / sizeof(Argument), arguments_##symbol},\n")
+	for i := range libraries {
+		fmt.Fprintf(&text, "static const Kernel kernels_%d[] = {\n", i)
+		rows(parts[i])
 		text.WriteString("};\n")
 	}
-	text.WriteString("const Library libraries[] = {\n")
+	text.WriteString("static const Library libraries[] = {\n")
 	for i, library := range libraries {
-		fmt.Fprintf(&text, "  {%q, %d, kernels_%d},\n", library.Section, len(kernels[i]), i)
+		fmt.Fprintf(&text, "  {%q, sizeof kernels_%d / sizeof(Kernel), kernels_%d},\n", library.Section, i, i)
 	}
-	fmt.Fprintf(&text, "};\nconst Table table{kFormat, %d, libraries};\n}\n", len(libraries))
+	fmt.Fprintf(&text, "};\nstatic const Table table{kFormat, %d, libraries};\n", len(libraries))
 	text.WriteString("extern \"C\" __attribute__((visibility(\"default\"))) const Table* mpsforge_shaders() { return &table; }\n")
 	return text.String()
 }

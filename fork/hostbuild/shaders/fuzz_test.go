@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -24,31 +23,6 @@ func FuzzLibrary(f *testing.F) {
 		for _, module := range found.Modules {
 			if module.Name == "" || len(module.Bitcode) > len(data) {
 				t.Errorf("module %q of %d bytes", module.Name, len(module.Bitcode))
-			}
-		}
-	})
-}
-
-// FuzzTranslate: text of a wheel's kernels is translated or refused, and the argument numbers of what is made are counted.
-func FuzzTranslate(f *testing.F) {
-	f.Add(kernelText)
-	f.Add(strings.NewReplacer("DECLARED", "declare float @air.fast_exp.f32(float)", "BODY",
-		"  %4 = load float, ptr addrspace(2) %0, align 4\n"+
-			"  %5 = call float @air.fast_exp.f32(float %4)\n  store float %5, ptr addrspace(1) %1, align 4").Replace(kernelText))
-	f.Add(strings.NewReplacer("DECLARED", "", "BODY",
-		"  %4 = sdiv <4 x i32> %2, %3\n  %5 = load <4 x half>, ptr addrspace(1) %1, align 8, !tbaa !1").Replace(kernelText))
-	for _, text := range []string{"  call @0(0", "define void @f() {\n  call void @f(", "declare float @air.dot.v4f32()\n",
-		"declare void @air.simdgroup_matrix_8x8_multiply_accumulate.v64f32()\n"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		made, err := translate("s", text)
-		if err != nil {
-			return
-		}
-		for _, k := range made.kernels {
-			if k.name == "" || k.symbol == "" {
-				t.Errorf("kernel %+v", k)
 			}
 		}
 	})
