@@ -38,7 +38,7 @@ With --host, on Linux: compiles the checkout's real MPS sources, stock or patche
 Metal and a libtorch of the same version. The result is a library that registers the backend for the MPS dispatch key
 when it is loaded, a program that runs scenarios with it, and a stamp inside the library that says from which tree and
 series it came. The compiler and PyTorch 2.6.0's libtorch come from Debian trixie's packages, unpacked into the cache
-(330 MB to download, 1.7 GB on disk, no privileges needed); compiled objects are kept there too. For v2.9.1 libtorch is
+(380 MB to download, 2.1 GB on disk, no privileges needed); compiled objects are kept there too. For v2.9.1 libtorch is
 PyTorch's CPU wheel from its own index, or PyPI's (900 MB, a third of it kept), whose CUDA is left out.
 
 The result also has a script python3. The Python that it starts has torch with device mps: the checkout's own bindings

@@ -163,9 +163,9 @@ func (c call) planRun(ctx context.Context) (result, error) {
 		steps = append(steps, step{"build", "PyTorch, for hours and tens of GB of disk (not measured)"})
 	}
 	stages := strings.ReplaceAll(strings.Join(validate.Steps(list(c.String("stages"))), ", "), "verify ", "")
-	verify := "20 minutes on two cores in the short form, 5 GB in the cache; 330 MB of Debian's packages the first time"
+	verify := "20 minutes on two cores in the short form, 5 GB in the cache; 380 MB of Debian's packages the first time"
 	if !c.Bool("quick") {
-		verify = "hours on two cores in the long form (--quick is 20 minutes), 5 GB in the cache; 330 MB of Debian's packages the first time"
+		verify = "hours on two cores in the long form (--quick is 20 minutes), 5 GB in the cache; 380 MB of Debian's packages the first time"
 	}
 	if runtime.GOOS == "darwin" {
 		verify = "the stages that a Mac can run (not measured)"

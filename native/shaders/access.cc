@@ -68,7 +68,8 @@ MPSFORGE_INLINE void mpsforge_shader_loop(const Run* run, uint32_t first, uint32
   t.lanes = kSimdWidth;
   t.simds = (x * y * t.this_group[2] + kSimdWidth - 1) / kSimdWidth;
   uint32_t at[3] = {first % x, first / x % y, first / x / y};
-  for (uint32_t thread = first; thread < first + count; ++thread) {
+  uint32_t thread = first;
+  do {
     *run->thread = thread;
     t.index = thread;
     t.lane = thread % kSimdWidth;
@@ -84,7 +85,7 @@ MPSFORGE_INLINE void mpsforge_shader_loop(const Run* run, uint32_t first, uint32
     const bool plane = at[1] == y;
     at[1] = plane ? 0 : at[1];
     at[2] += plane;
-  }
+  } while (++thread < first + count);
 }
 
 // Of 16 bits it is not that of floats: one step of the bits a, towards the other number.

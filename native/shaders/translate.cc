@@ -40,45 +40,42 @@ constexpr size_t kVariables = 512;  // in threadgroup memory, of the kernels tha
   throw Error(at.getFunction()->getName() + ": " + text);
 }
 
-// An argument of a kernel.
-struct Argument {
-  std::string kind;  // "buffer", or what the thread is given: "thread_position_in_grid"
-  std::string type, name;
-  uint64_t location = 0, size = 0;
-  uint64_t space = 0;  // 1 device, 2 constant, 3 threadgroup
-  bool writes = false;
-};
-
 struct Kernel {
   Function* function;
-  std::vector<Argument> arguments;
+  std::vector<std::string> kinds;  // of the arguments: "air.buffer", or what the thread is given
+  std::string arguments;           // as the table has them, a comma before each
 };
 
-std::string text_in(const MDNode& node, unsigned i) {
-  const auto* text = i < node.getNumOperands() ? dyn_cast_or_null<MDString>(node.getOperand(i)) : nullptr;
-  return text ? text->getString().str() : "";
-}
-
-uint64_t number_in(const MDNode& node, unsigned i) {
-  const auto* number =
-      i < node.getNumOperands() ? mdconst::dyn_extract_or_null<ConstantInt>(node.getOperand(i)) : nullptr;
-  return number ? number->getZExtValue() : 0;
-}
-
-Argument argument_in(const MDNode& node) {
-  Argument argument;
-  const std::string kind = text_in(node, 1);
-  argument.kind = kind == "air.indirect_buffer" ? "buffer" : StringRef(kind).drop_front(kind.find("air.") == 0 ? 4 : 0);
-  for (unsigned i = 2; i < node.getNumOperands(); ++i) {
-    const std::string field = text_in(node, i);
-    if (field == "air.location_index") argument.location = number_in(node, i + 1);
-    if (field == "air.address_space") argument.space = number_in(node, i + 1);
-    if (field == "air.arg_type_size") argument.size = number_in(node, i + 1);
-    if (field == "air.arg_type_name") argument.type = text_in(node, i + 1);
-    if (field == "air.arg_name") argument.name = text_in(node, i + 1);
-    if (field == "air.read_write" || field == "air.write") argument.writes = true;
+// Reads the metadata of the kernel's next argument.
+void add_argument(Kernel& kernel, const MDOperand& operand) {
+  const auto* node = dyn_cast_or_null<MDNode>(operand);
+  if (!node) throw Error("an argument of " + kernel.function->getName() + " has no metadata");
+  const auto text = [&](unsigned i) {
+    const auto* found = i < node->getNumOperands() ? dyn_cast_or_null<MDString>(node->getOperand(i)) : nullptr;
+    return found ? found->getString().str() : "";
+  };
+  std::map<std::string, std::string> texts;
+  std::map<std::string, uint64_t> numbers;
+  bool writes = false;
+  for (unsigned i = 2; i < node->getNumOperands(); ++i) {
+    writes = writes || text(i) == "air.read_write" || text(i) == "air.write";
+    if (i + 1 == node->getNumOperands()) break;
+    texts[text(i)] = text(i + 1);
+    if (const auto* number = mdconst::dyn_extract_or_null<ConstantInt>(node->getOperand(i + 1))) {
+      numbers[text(i)] = number->getZExtValue();
+    }
   }
-  return argument;
+  const bool buffer = text(1) == "air.buffer" || text(1) == "air.indirect_buffer";
+  const char* kind = !buffer ? "Position" : numbers["air.address_space"] == 3 ? "Threadgroup" : "Buffer";
+  std::ostringstream row;
+  row << ", {ArgumentKind::" << kind << ", " << numbers["air.location_index"] << ", "
+      << (!buffer  ? "0"
+          : writes ? "kRead | kWrite"
+                   : "kRead")
+      << ", " << numbers["air.arg_type_size"] << ", " << std::quoted(texts["air.arg_type_name"]) << ", "
+      << std::quoted(texts["air.arg_name"]) << "}";
+  kernel.arguments += row.str();
+  kernel.kinds.push_back(buffer ? "air.buffer" : text(1));
 }
 
 std::vector<Kernel> kernels_in(const Module& module) {
@@ -89,17 +86,13 @@ std::vector<Kernel> kernels_in(const Module& module) {
     const bool whole = node.getNumOperands() >= 3;
     auto* function = whole ? mdconst::dyn_extract_or_null<Function>(node.getOperand(0)) : nullptr;
     const auto* arguments = whole ? dyn_cast_or_null<MDNode>(node.getOperand(2)) : nullptr;
-    if (!function || !arguments) throw Error("metadata of kernel " + Twine(i) + " names no function or no arguments");
-    Kernel kernel{function, {}};
-    for (const MDOperand& argument : arguments->operands()) {
-      const auto* fields = dyn_cast_or_null<MDNode>(argument);
-      if (!fields) throw Error("an argument of " + function->getName() + " has no metadata");
-      kernel.arguments.push_back(argument_in(*fields));
-    }
-    if (function->isDeclaration()) throw Error("the kernel " + function->getName() + " has no code");
-    if (function->arg_size() != kernel.arguments.size()) {
-      throw Error("the kernel " + function->getName() + " has " + Twine(function->arg_size()) +
-                  " parameters, and metadata of " + Twine(kernel.arguments.size()));
+    if (!function || function->isDeclaration() || !arguments)
+      throw Error("kernel " + Twine(i) + " has no code or no metadata");
+    Kernel kernel{function, {}, ""};
+    for (const MDOperand& argument : arguments->operands()) add_argument(kernel, argument);
+    if (function->arg_size() != kernel.kinds.size()) {
+      throw Error(function->getName() + ": " + Twine(function->arg_size()) + " parameters, and metadata of " +
+                  Twine(kernel.kinds.size()));
     }
     kernels.push_back(std::move(kernel));
   }
@@ -136,18 +129,18 @@ size_t position_of(StringRef kind, const Function& kernel) {
   using shaders::Thread;
   const auto place =
       StringSwitch<size_t>(kind)
-          .Case("thread_position_in_grid", offsetof(Thread, in_grid))
-          .Case("thread_position_in_threadgroup", offsetof(Thread, in_group))
-          .Case("threadgroup_position_in_grid", offsetof(Thread, group_in_grid))
-          .Case("threads_per_threadgroup", offsetof(Thread, this_group))
-          .Case("dispatch_threads_per_threadgroup", offsetof(Thread, group))
-          .Case("threads_per_grid", offsetof(Thread, threads))
-          .Case("threadgroups_per_grid", offsetof(Thread, groups))
-          .Case("thread_index_in_threadgroup", offsetof(Thread, index))
-          .Case("thread_index_in_simdgroup", offsetof(Thread, lane))
-          .Case("simdgroup_index_in_threadgroup", offsetof(Thread, simd))
-          .Cases("threads_per_simdgroup", "thread_execution_width", offsetof(Thread, lanes))
-          .Cases("simdgroups_per_threadgroup", "dispatch_simdgroups_per_threadgroup", offsetof(Thread, simds))
+          .Case("air.thread_position_in_grid", offsetof(Thread, in_grid))
+          .Case("air.thread_position_in_threadgroup", offsetof(Thread, in_group))
+          .Case("air.threadgroup_position_in_grid", offsetof(Thread, group_in_grid))
+          .Case("air.threads_per_threadgroup", offsetof(Thread, this_group))
+          .Case("air.dispatch_threads_per_threadgroup", offsetof(Thread, group))
+          .Case("air.threads_per_grid", offsetof(Thread, threads))
+          .Case("air.threadgroups_per_grid", offsetof(Thread, groups))
+          .Case("air.thread_index_in_threadgroup", offsetof(Thread, index))
+          .Case("air.thread_index_in_simdgroup", offsetof(Thread, lane))
+          .Case("air.simdgroup_index_in_threadgroup", offsetof(Thread, simd))
+          .Cases("air.threads_per_simdgroup", "air.thread_execution_width", offsetof(Thread, lanes))
+          .Cases("air.simdgroups_per_threadgroup", "air.dispatch_simdgroups_per_threadgroup", offsetof(Thread, simds))
           .Default(sizeof(Thread));
   if (place == sizeof(Thread))
     throw Error(kernel.getName() + ": an argument is of the kind " + kind + ", which is not supported");
@@ -181,7 +174,8 @@ class Translator {
     for (size_t i = 0; i < kernels.size(); ++i) {
       const std::string symbol = "mpsforge_" + name + "_" + std::to_string(i);
       run_threads(kernels[i], symbol);
-      describe(kernels[i], symbol, table);
+      table << "KERNEL(" << std::quoted(made_of(*kernels[i].function).getName().str()) << ", " << symbol << ", "
+            << waiting_.count(kernels[i].function) << kernels[i].arguments << ")\n";
     }
     for (Function* function : functions) function->eraseFromParent();
     for (Function* function : declared) {
@@ -276,6 +270,7 @@ class Translator {
   // Checks what an instruction does with memory outside of the thread's stack, and notes calls that are to be changed.
   void check(Instruction& at, Value* run) {
     at.dropUnknownNonDebugMetadata();
+    if (auto* call = dyn_cast<CallBase>(&at)) call->setAttributes({});
     if (auto* load = dyn_cast<LoadInst>(&at); load && !load->isAtomic()) {
       if (load->getPointerAddressSpace() != 0) replace(at, checked_load(*load, run));
     } else if (auto* store = dyn_cast<StoreInst>(&at); store && !store->isAtomic()) {
@@ -289,7 +284,6 @@ class Translator {
     } else if (auto* copy = dyn_cast<MemCpyInst>(&at)) {
       check_copy(*copy, run);
     } else if (auto* call = dyn_cast<CallInst>(&at)) {
-      call->setAttributes({});
       const Function* callee = call->getCalledFunction();
       if (callee && callee->isIntrinsic()) {
         for (const Value* value : call->args()) {
@@ -404,14 +398,14 @@ class Translator {
     one->setDoesNotThrow();
     b.SetInsertPoint(BasicBlock::Create(b.getContext(), "", one));
     SmallVector<Value*> values = {one->getArg(0)};
-    for (size_t i = 0; i < kernel.arguments.size(); ++i) {
+    for (size_t i = 0; i < kernel.kinds.size(); ++i) {
       Type* wanted = made.getArg(i + 1)->getType();
-      if (kernel.arguments[i].kind == "buffer") {
+      if (kernel.kinds[i] == "air.buffer") {
         values.push_back(b.CreateIntToPtr(
             call(b, "mpsforge_shader_argument", b.getInt64Ty(), {one->getArg(0), b.getInt32(i)}), wanted));
         continue;
       }
-      const size_t place = position_of(kernel.arguments[i].kind, made);
+      const size_t place = position_of(kernel.kinds[i], made);
       const auto* vector = dyn_cast<FixedVectorType>(wanted);
       if (!wanted->isIntOrIntVectorTy() || (vector && vector->getNumElements() > 3))
         throw Error(made.getName() + " asks for a position of another type");
@@ -433,24 +427,6 @@ class Translator {
     b.SetInsertPoint(BasicBlock::Create(b.getContext(), "", threads));
     call(b, "mpsforge_shader_loop", b.getVoidTy(), {threads->getArg(0), threads->getArg(1), threads->getArg(2), one});
     b.CreateRetVoid();
-  }
-
-  void describe(const Kernel& kernel, const std::string& symbol, std::ostream& table) {
-    table << "KERNEL(" << std::quoted(made_of(*kernel.function).getName().str()) << ", " << symbol << ", "
-          << waiting_.count(kernel.function);
-    for (const Argument& a : kernel.arguments) {
-      const bool buffer = a.kind == "buffer";
-      table << ", {ArgumentKind::"
-            << (!buffer        ? "Position"
-                : a.space == 3 ? "Threadgroup"
-                               : "Buffer")
-            << ", " << a.location << ", "
-            << (!buffer    ? "0"
-                : a.writes ? "kRead | kWrite"
-                           : "kRead")
-            << ", " << a.size << ", " << std::quoted(a.type) << ", " << std::quoted(a.name) << "}";
-    }
-    table << ")\n";
   }
 
   Module& module_;

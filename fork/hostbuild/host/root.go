@@ -82,7 +82,7 @@ func libraryTriplet() string {
 func HaveRoot(cache string) bool { return builds.Exists(filepath.Join(cache, "roots", DebianSuite)) }
 
 // OpenRoot gives the root in dir; an empty dir means the one in the cache, which is made of Debian's packages if it
-// is not there: some 330 MB to download, 1.7 GB on disk.
+// is not there: some 380 MB to download, 2.1 GB on disk.
 func OpenRoot(ctx context.Context, dir, cache string, sink events.Sink) (*Root, error) {
 	sink = events.OrDiscard(sink)
 	cache, err := filepath.Abs(cache)

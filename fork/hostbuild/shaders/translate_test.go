@@ -30,8 +30,10 @@ attributes #0 = { nounwind memory(none) "frame-pointer"="all" }
 !9 = !{}
 `
 
-// translator gives what makes code and a table's row of a kernel's text.
-func translator(t *testing.T) func(t *testing.T, text string) (code, row string, err error) {
+// translation makes code and a table's row of a kernel's text.
+type translation func(t *testing.T, text string) (code, row string, err error)
+
+func translator(t *testing.T) translation {
 	root, _ := hosttest.Root(t)
 	dir := t.TempDir()
 	tools := shaders.Tools{Clang: root.Tool("clang"), Linker: root.Tool("ld.lld"), LLVM: root.LLVM()}
@@ -70,8 +72,14 @@ const reads, writes = "@mpsforge_shader_read(ptr %0, i64 %5, i64 %6, i64 ", "@mp
 const variables = "declare void @llvm.memcpy.p3.p0.i64(ptr addrspace(3), ptr, i64, i1)\n" +
 	"@tile = internal unnamed_addr addrspace(3) global [4 x float] undef, align 4\n"
 
-func TestKernelsAreTranslated(t *testing.T) {
+// The program that both are about takes seconds to compile.
+func TestTranslation(t *testing.T) {
 	translate := translator(t)
+	t.Run("translated", func(t *testing.T) { kernelsAreTranslated(t, translate) })
+	t.Run("refused", func(t *testing.T) { unknownCodeIsRefused(t, translate) })
+}
+
+func kernelsAreTranslated(t *testing.T, translate translation) {
 	t.Run("arguments", func(t *testing.T) {
 		_, row, err := translate(t, kernel("", "  %4 = add i32 %2, 1"))
 		const want = `KERNEL("k", mpsforge_s_0, 0, {ArgumentKind::Buffer, 5, kRead, 4, "float", "in"}, ` +
@@ -146,8 +154,7 @@ func TestKernelsAreTranslated(t *testing.T) {
 }
 
 // What is not known is an error with its name; it never becomes code that does something else.
-func TestUnknownCodeIsRefused(t *testing.T) {
-	translate := translator(t)
+func unknownCodeIsRefused(t *testing.T, translate translation) {
 	for name, c := range map[string]struct{ declared, body, want string }{
 		"function":   {"declare float @air.new_function.f32(float)", "  %4 = call float @air.new_function.f32(float 0.0)", "air.new_function.f32"},
 		"functions":  {"declare void @air.a()\ndeclare void @air.b()", "  call void @air.b()\n  call void @air.a()", "air.a is not known; the function air.b"},
@@ -170,9 +177,9 @@ func TestUnknownCodeIsRefused(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct{ old, changed, want string }{
-		"kind":      {"air.thread_position_in_grid", "air.new_position", "k: an argument is of the kind new_position"},
-		"arguments": {"!{!4, !5, !6}", "!{!4, !5}", "the kernel k has 3 parameters, and metadata of 2"},
-		"code":      {"ptr @k, !2", "null, !2", "metadata of kernel 0"},
+		"kind":      {"air.thread_position_in_grid", "air.new_position", "k: an argument is of the kind air.new_position"},
+		"arguments": {"!{!4, !5, !6}", "!{!4, !5}", "k: 3 parameters, and metadata of 2"},
+		"code":      {"ptr @k, !2", "null, !2", "kernel 0 has no code or no metadata"},
 	} {
 		t.Run("metadata, "+name, func(t *testing.T) {
 			if _, _, err := translate(t, strings.Replace(kernel("", ""), c.old, c.changed, 1)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -45,7 +45,7 @@ func New(ctx context.Context, env *stage.Env, report *reports.Stage) (*Builder, 
 	}
 	asked := slices.Contains(env.Stages, report.Name) || slices.Contains(env.Require, report.Name)
 	if !asked && env.Host.Root == "" && !host.HaveRoot(env.Cache) {
-		return nil, stage.Skipf("needs some 330 MB of packages of Debian %s, downloaded only when this stage is requested: mpsforge verify --stages %s",
+		return nil, stage.Skipf("needs some 380 MB of packages of Debian %s, downloaded only when this stage is requested: mpsforge verify --stages %s",
 			host.DebianSuite, report.Name)
 	}
 	if !asked && env.Host.Torch == "" && !host.HaveLibtorch(libtorchs, env.Cache) {

@@ -1,5 +1,5 @@
 // Metal's functions of numbers. Those of half and bfloat are computed as float, as translated kernels do
-// (fork/hostbuild/shaders/air.go).
+// (shaders/air.cc).
 #pragma once
 
 #include "types.h"
