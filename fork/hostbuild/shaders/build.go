@@ -222,7 +222,8 @@ func (b *builder) makeTranslator(ctx context.Context) error {
 	link := []string{"--driver-mode=g++", "--ld-path=" + b.Tools.Linker, "-o", translator}
 	for _, source := range translatorSources {
 		object := filepath.Base(source) + ".o"
-		if err := b.clang(ctx, append([]string{"-std=c++17", "-Wno-unused-command-line-argument", "-c", source, "-o", object}, b.Tools.LLVM...)...); err != nil {
+		compile := []string{"-std=c++17", "-Wno-unused-command-line-argument", "-c", source, "-o", object}
+		if err := b.clang(ctx, append(compile, b.Tools.LLVM...)...); err != nil {
 			return err
 		}
 		link = append(link, object)
@@ -238,11 +239,15 @@ func (b *builder) compile(ctx context.Context, name string, modules []Module) er
 		if err := os.WriteFile(filepath.Join(b.dir, file), module.Bitcode, 0o644); err != nil {
 			return err
 		}
-		defer os.Remove(filepath.Join(b.dir, file))
 		translate.Args = append(translate.Args, file)
 	}
 	if _, err := translate.Run(ctx); err != nil {
 		return err
+	}
+	for _, file := range translate.Args[1:] {
+		if err := os.Remove(filepath.Join(b.dir, file)); err != nil {
+			return err
+		}
 	}
 	args := append([]string{"-O2", "-fPIC", "-Wno-override-module", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", "access.bc"}, b.march...)
 	return b.clang(ctx, append(args, "-c", name+".bc", "-o", name+".o")...)
