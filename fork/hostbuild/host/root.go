@@ -292,7 +292,8 @@ func (r *Root) writeTools() error {
 	if err := WriteScripts(r.tools, scripts); err != nil {
 		return err
 	}
-	for _, file := range []string{filepath.Join(llvm, "bin/clang"), filepath.Join(llvm, "bin/lld"), filepath.Join(r.dir, "usr/bin/ccache")} {
+	for _, file := range []string{filepath.Join(llvm, "bin/clang"), filepath.Join(llvm, "bin/lld"), filepath.Join(llvm, "include/llvm/IR/Module.h"),
+		filepath.Join(r.dir, "usr/bin/ccache")} {
 		if _, err := os.Stat(file); err != nil {
 			return fmt.Errorf("%w: %s is not there; the root needs the packages %s", builds.ErrEnvironment, file, strings.Join(rootPackages, ", "))
 		}
