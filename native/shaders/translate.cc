@@ -14,6 +14,8 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/IRReader/IRReader.h>
 #include <llvm/Linker/Linker.h>
+#include <llvm/Support/InitLLVM.h>
+#include <llvm/Support/PrettyStackTrace.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
@@ -451,6 +453,7 @@ void translate(const std::string& name, char** first, char** last) {
   Module whole(name, context);
   Linker linker(whole);
   for (char** file = first; file != last; ++file) {
+    const PrettyStackTraceString named_if_llvm_crashes(*file);
     SMDiagnostic why;
     std::unique_ptr<Module> part = parseIRFile(*file, why, context);
     if (!part) throw Error(Twine(*file) + ": " + why.getMessage());
@@ -486,6 +489,7 @@ Value* call(IRBuilder<>& b, const Twine& name, Type* result, ArrayRef<Value*> va
 }  // namespace mpsforge::translate
 
 int main(int argc, char** argv) {
+  const InitLLVM says_where_it_crashes(argc, argv);
   if (argc < 3) {
     std::cerr << "use: translate NAME FILE...\n";
     return 2;
