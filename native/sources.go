@@ -1,9 +1,9 @@
 // Package native holds the C++ side of the verification, one folder a part: schedule (threads that one scheduler can
 // decide over), metal (the software Metal), pool (the reference stream pool), slots (the reference slot allocator and the
 // harness for others), script (the language that drives them), programs (mains that are compiled at verify time,
-// with a sanitizer or with the code under test), objc (Apple's headers and classes, for host builds), shaders (what translates
-// PyTorch's Metal kernels for fork/hostbuild/shaders, and runs them), msl (the Metal Shading Language: what compiles shaders that are source
-// at run time), torch (what host builds add to PyTorch's own sources), mac (headers that come first where sources are compiled
+// with a sanitizer or with the code under test), objc (Apple's headers and classes, for host builds), shaders (what runs
+// PyTorch's Metal kernels), translate (what makes code for this machine of them, for fork/hostbuild/shaders), msl (the Metal
+// Shading Language: what compiles shaders that are source at run time), torch (what host builds add to PyTorch's own sources), mac (headers that come first where sources are compiled
 // for macOS), overlay (what an overlay adds to the backend), cuda (what takes the place of CUDA under a libtorch that was built
 // for it) and apple (Apple's API as a table). apple is a Go package; metal, pool,
 // slots, script and schedule are Go packages compiled by cgo.
@@ -19,7 +19,7 @@ import "embed"
 // Sources holds the C++ sources of the sub-folders: verification compiles them with sanitizers, or together with the
 // code under test.
 //
-//go:embed metal/*.h metal/*.cc shaders/*.h shaders/*.cc msl/*.h msl/*.cc all:msl/include pool/*.h pool/*.cc schedule/*.h schedule/*.cc script/*.h script/*.cc slots/*.h slots/*.cc programs/*.h programs/*.cc all:objc
+//go:embed metal/*.h metal/*.cc shaders/*.h shaders/*.cc translate/*.h translate/*.cc msl/*.h msl/*.cc all:msl/include pool/*.h pool/*.cc schedule/*.h schedule/*.cc script/*.h script/*.cc slots/*.h slots/*.cc programs/*.h programs/*.cc all:objc
 var Sources embed.FS
 
 // Torch holds, below torch/, what host builds add to the sources of PyTorch.

@@ -1,5 +1,5 @@
 // What translated Metal kernels, their runtime and the classes of Metal (native/objc/metal) share: one run of a kernel,
-// and the table of a library. The kernels are LLVM code that translate.cc makes of PyTorch's own; they reach
+// and the table of a library. The kernels are LLVM code that translate/ makes of PyTorch's own; they reach
 // a run by the functions of access.cc alone, so no offset of a member is written down twice.
 //
 // A pointer of a kernel is an address in the lower 48 bits, and the number of the slot that it was made from in the

@@ -54,9 +54,9 @@ type Built struct {
 const FileName = "libmpsforge_shaders.so"
 
 // translator is the program that translates LLVM's code, of these sources.
-const translator = "translate"
+const translator = "translator"
 
-var translatorSources = []string{"shaders/translate.cc", "shaders/air.cc"}
+var translatorSources = []string{"translate/translate.cc", "translate/air.cc"}
 
 // runtimeSources are compiled into each library; inlinedSource goes into the kernels.
 var runtimeSources = []string{"shaders/fibers.cc", "shaders/races.cc", "shaders/runtime.cc"}
@@ -79,7 +79,7 @@ func Build(ctx context.Context, options Options) (*Built, error) {
 	for _, files := range []struct {
 		fs      fs.FS
 		pattern string
-	}{{options.Native, "shaders/*"}, {own, "*.go"}} {
+	}{{options.Native, "shaders/*"}, {options.Native, "translate/*"}, {own, "*.go"}} {
 		names, err := fs.Glob(files.fs, files.pattern)
 		if err != nil {
 			return nil, err
@@ -152,11 +152,16 @@ const chunk = 60
 
 // unpack writes the sources into the folder.
 func (b *builder) unpack() error {
-	sources, err := fs.Sub(b.Native, "shaders")
-	if err != nil {
-		return err
+	for _, folder := range []string{"shaders", "translate"} {
+		sources, err := fs.Sub(b.Native, folder)
+		if err != nil {
+			return err
+		}
+		if err := os.CopyFS(filepath.Join(b.dir, folder), sources); err != nil {
+			return err
+		}
 	}
-	return os.CopyFS(filepath.Join(b.dir, "shaders"), sources)
+	return nil
 }
 
 func (b *builder) build(ctx context.Context) error {

@@ -1,5 +1,5 @@
 // Metal's functions of numbers. Those of half and bfloat are computed as float, as translated kernels do
-// (shaders/air.cc).
+// (translate/air.cc).
 #pragma once
 
 #include "types.h"

@@ -1,7 +1,7 @@
 // The code of the functions of Metal.
 #include <llvm/ADT/StringSwitch.h>
 
-#include "run.h"
+#include "../shaders/run.h"
 #include "translate.h"
 
 using namespace llvm;

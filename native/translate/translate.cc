@@ -27,7 +27,7 @@
 #include <set>
 #include <sstream>
 
-#include "run.h"
+#include "../shaders/run.h"
 
 using namespace llvm;
 
