@@ -3,8 +3,9 @@
 // harness for others), script (the language that drives them), programs (mains that are compiled at verify time,
 // with a sanitizer or with the code under test), objc (Apple's headers and classes, for host builds), shaders (what runs
 // PyTorch's Metal kernels), translate (what makes code for this machine of them, for fork/hostbuild/shaders), msl (the Metal
-// Shading Language: what compiles shaders that are source at run time), torch (what host builds add to PyTorch's own sources), mac (headers that come first where sources are compiled
-// for macOS), overlay (what an overlay adds to the backend), cuda (what takes the place of CUDA under a libtorch that was built
+// Shading Language: what compiles shaders that are source at run time), torch (what host builds add to PyTorch's own
+// sources), mac (headers that come first where sources are compiled for macOS), overlay (what an overlay adds to the
+// backend), cuda (what takes the place of CUDA under a libtorch that was built
 // for it) and apple (Apple's API as a table). apple is a Go package; metal, pool,
 // slots, script and schedule are Go packages compiled by cgo.
 //
