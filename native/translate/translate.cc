@@ -409,10 +409,13 @@ class Translator {
       }
       const size_t place = position_of(kernel.kinds[i], made);
       const auto* vector = dyn_cast<FixedVectorType>(wanted);
-      if (!wanted->isIntOrIntVectorTy() || (vector && vector->getNumElements() > 3))
+      const unsigned dimensions = vector ? vector->getNumElements() : 1,
+                     most = place < offsetof(shaders::Thread, index) ? 3 : 1;
+      if (!wanted->isIntOrIntVectorTy() || dimensions > most) {
         throw Error(made.getName() + " asks for a position of another type");
+      }
       Value* all = PoisonValue::get(wanted);
-      for (unsigned d = 0; d < (vector ? vector->getNumElements() : 1); ++d) {
+      for (unsigned d = 0; d < dimensions; ++d) {
         Value* at = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), one->getArg(1), place + d * sizeof(uint32_t));
         Value* value = b.CreateZExtOrTrunc(b.CreateLoad(b.getInt32Ty(), at), wanted->getScalarType());
         all = vector ? b.CreateInsertElement(all, value, d) : value;

@@ -116,6 +116,9 @@ func kernelsAreTranslated(t *testing.T, translate translation) {
 			"  %4 = alloca [16 x i8]\n" +
 				"  call void @llvm.memcpy.p0.p1.i64(ptr noundef align 8 dereferenceable(16) %4, ptr addrspace(1) noundef %1, i64 16, i1 false)",
 			[]string{"@mpsforge_shader_read(ptr %0, i64 %6, i64 %7, i64 16, i64 16)", "@llvm.memcpy.p0.p0.i64(ptr %5, ptr %8, i64 16, i1 false)"}},
+		// What the code says of memory does not hold here.
+		"marks": {"", "  %4 = alloca i32\n  %5 = load i32, ptr %4, align 4, !noalias !9",
+			[]string{"load i32, ptr %5, align 4\n"}},
 		// What is made of a buffer's pointer by arithmetic is checked against that buffer.
 		"root": {"", "  %4 = getelementptr inbounds i8, ptr addrspace(1) %1, i64 8\n  %5 = bitcast ptr addrspace(1) %4 to ptr addrspace(1)\n" +
 			"  store i32 1, ptr addrspace(1) %5, align 4", []string{"%7 = ptrtoint ptr %2 to i64\n", "%8 = ptrtoint ptr %6 to i64\n"}},
@@ -192,6 +195,7 @@ func unknownCodeIsRefused(t *testing.T, translate translation) {
 	for name, c := range map[string]struct{ old, changed, want string }{
 		"kind":      {"air.thread_position_in_grid", "air.new_position", "k: an argument is of the kind air.new_position"},
 		"arguments": {"!{!4, !5, !6}", "!{!4, !5}", "k: 3 parameters, and metadata of 2"},
+		"type":      {"i32 %2)", "float %2)", "k asks for a position of another type"},
 		"code":      {"ptr @k, !2", "null, !2", "kernel 0 has no code or no metadata"},
 	} {
 		t.Run("metadata, "+name, func(t *testing.T) {
