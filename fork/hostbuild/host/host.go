@@ -152,7 +152,7 @@ func (h *builder) translate(ctx context.Context, sink events.Sink) (*shaders.Bui
 	if err != nil {
 		return nil, err
 	}
-	tools := shaders.Tools{Clang: h.Root.Tool("clang"), Linker: h.Root.Tool("ld.lld"), LLVM: h.Root.LLVM()}
+	tools := shaders.Tools{Clang: h.Root.Tool("clang"), Linker: h.Root.Tool("ld.lld"), LLVM: h.Root.LLVMFlags()}
 	return shaders.Build(ctx, shaders.Options{Libraries: libraries, Tools: tools, Cache: h.Cache, Native: h.Native, Sink: sink})
 }
 

@@ -234,8 +234,8 @@ func (r *Root) Resources() string {
 
 func (r *Root) llvm() string { return filepath.Join(r.dir, "usr/lib/llvm-"+clangVersion) }
 
-// LLVM are the flags that a program which uses LLVM's library is compiled and linked with.
-func (r *Root) LLVM() []string {
+// LLVMFlags are those that a program which uses LLVM's library is compiled and linked with.
+func (r *Root) LLVMFlags() []string {
 	flags := []string{"-isystem", filepath.Join(r.llvm(), "include"), "-L" + filepath.Join(r.llvm(), "lib"), "-lLLVM-" + clangVersion,
 		"-Wl,--disable-new-dtags", "-Wl,-rpath," + r.libraries()}
 	if r.dir != "/" {

@@ -36,7 +36,7 @@ type translation func(t *testing.T, text string) (code, row string, err error)
 func translator(t *testing.T) translation {
 	root, _ := hosttest.Root(t)
 	dir := t.TempDir()
-	tools := shaders.Tools{Clang: root.Tool("clang"), Linker: root.Tool("ld.lld"), LLVM: root.LLVM()}
+	tools := shaders.Tools{Clang: root.Tool("clang"), Linker: root.Tool("ld.lld"), LLVM: root.LLVMFlags()}
 	program, err := shaders.MakeTranslator(t.Context(), tools, native.Sources, dir)
 	if err != nil {
 		t.Fatal(err)
