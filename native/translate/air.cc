@@ -157,20 +157,20 @@ class Writer {
       return old;
     }
     using Update = AtomicRMWInst;
-    const bool real = result_->isFloatTy(), without = kind == "u";
-    const auto update = StringSwitch<Update::BinOp>(operation)
-                            .Case("xchg", Update::Xchg)
-                            .Case("add", real ? Update::FAdd : Update::Add)
-                            .Case("sub", real ? Update::FSub : Update::Sub)
-                            .Case("and", real ? Update::BAD_BINOP : Update::And)
-                            .Case("or", real ? Update::BAD_BINOP : Update::Or)
-                            .Case("xor", real ? Update::BAD_BINOP : Update::Xor)
-                            .Case("max", real      ? Update::BAD_BINOP
-                                         : without ? Update::UMax
-                                                   : Update::Max)
-                            .Case("min", real      ? Update::BAD_BINOP
-                                         : without ? Update::UMin
-                                                   : Update::Min)
+    const StringRef sign = operation == "max" || operation == "min" ? kind : "";
+    const auto update = StringSwitch<Update::BinOp>((operation + sign + (result_->isFloatTy() ? "f" : "")).str())
+                            .Cases("xchg", "xchgf", Update::Xchg)
+                            .Case("add", Update::Add)
+                            .Case("addf", Update::FAdd)
+                            .Case("sub", Update::Sub)
+                            .Case("subf", Update::FSub)
+                            .Case("and", Update::And)
+                            .Case("or", Update::Or)
+                            .Case("xor", Update::Xor)
+                            .Case("maxs", Update::Max)
+                            .Case("maxu", Update::UMax)
+                            .Case("mins", Update::Min)
+                            .Case("minu", Update::UMin)
                             .Default(Update::BAD_BINOP);
     if (update == Update::BAD_BINOP) unknown();
     return b.CreateAtomicRMW(update, place, value(1), Align(4), order);
