@@ -1,7 +1,7 @@
 // Makes code for this machine of LLVM's code of Metal kernels: fork/hostbuild/shaders runs it on what PyTorch's wheel
 // has. What is not understood is an error, never left as it is.
-#ifndef MPSFORGE_NATIVE_SHADERS_TRANSLATE_H
-#define MPSFORGE_NATIVE_SHADERS_TRANSLATE_H
+#ifndef MPSFORGE_NATIVE_TRANSLATE_TRANSLATE_H
+#define MPSFORGE_NATIVE_TRANSLATE_TRANSLATE_H
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
