@@ -397,7 +397,8 @@ SCENARIO(event_reuse) {
 
 // One event recorded, asked and waited for by all threads.
 SCENARIO(event_shared) {
-  const uint32_t event = hooks().acquireEvent(true);
+  const uint32_t begin = hooks().acquireEvent(true), event = hooks().acquireEvent(true);
+  hooks().recordEvent(begin);
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -407,11 +408,16 @@ SCENARIO(event_shared) {
       hooks().waitForEvent(event);
       hooks().synchronizeEvent(event);
       hooks().queryEvent(event);
+      try {
+        run.expect(hooks().elapsedTimeOfEvents(begin, event) > 0, "no time between events");
+      } catch (const c10::Error&) {  // it has no time yet since another thread recorded it
+      }
       run.expect_close("add", output, input + 1.0);
     }
   });
   hooks().synchronizeEvent(event);
   run.expect(hooks().queryEvent(event), "an event that was waited for is not complete");
+  hooks().releaseEvent(begin);
   hooks().releaseEvent(event);
 }
 
