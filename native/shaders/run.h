@@ -16,6 +16,7 @@ constexpr uint32_t kSlots = 1024;  // 0 is of no memory
 // Variables in the threadgroup's memory: of a kernel that was compiled from source all in this slot, where races are
 // looked for; of a translated one a slot each, from this one downwards.
 constexpr uint32_t kOwnMemory = kSlots - 1;
+constexpr uint32_t kVariables = 512;  // at most these, of the kernels that are translated together
 constexpr uint32_t kArguments = 40;
 constexpr uint32_t kSimdWidth = 32;  // as on Apple's GPUs
 constexpr uint32_t kTagShift = 48;

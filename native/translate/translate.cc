@@ -34,8 +34,6 @@ using namespace llvm;
 namespace mpsforge::translate {
 namespace {
 
-constexpr size_t kVariables = 512;  // in threadgroup memory, of the kernels that are compiled together
-
 [[noreturn]] void refuse(const Instruction& at, const Twine& why) {
   std::string text;
   raw_string_ostream(text) << why << ":" << at;
@@ -226,7 +224,7 @@ class Translator {
       }
       all.push_back(&variable);
     }
-    if (all.size() > kVariables) throw Error(Twine(all.size()) + " variables in threadgroup memory");
+    if (all.size() > shaders::kVariables) throw Error(Twine(all.size()) + " variables in threadgroup memory");
     convertUsersOfConstantsToInstructions(all);
     for (size_t number = 0; number < all.size(); ++number) {
       auto* variable = cast<GlobalVariable>(all[number]);

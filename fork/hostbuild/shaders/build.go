@@ -178,25 +178,26 @@ func (b *builder) build(ctx context.Context) error {
 	var waiting sync.WaitGroup
 	tokens := make(chan struct{}, runtime.NumCPU())
 	parts := make([][]string, len(b.Libraries)) // by library
-	var failures []error
-	var collecting sync.Mutex
+	var results []*error                        // by part
 	objects := []string{"table.o"}
 	for i, library := range b.Libraries {
 		for k, modules := range chunks(library.Modules, chunk) {
 			name := fmt.Sprintf("%s_%d", library.Section, k)
 			parts[i], objects = append(parts[i], name), append(objects, name+".o")
+			result := new(error)
+			results = append(results, result)
 			waiting.Go(func() {
 				tokens <- struct{}{}
 				defer func() { <-tokens }()
-				if err := b.compile(ctx, name, modules); err != nil {
-					collecting.Lock()
-					defer collecting.Unlock()
-					failures = append(failures, err)
-				}
+				*result = b.compile(ctx, name, modules)
 			})
 		}
 	}
 	waiting.Wait()
+	var failures []error
+	for _, result := range results {
+		failures = append(failures, *result)
+	}
 	if err := errors.Join(failures...); err != nil {
 		return err
 	}
