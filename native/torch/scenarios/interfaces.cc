@@ -30,13 +30,16 @@ const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
 c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
 
-// What the GPU has written to memory that the CPU shares is there once the memory's event was waited for.
+// What the GPU has written to memory that the CPU shares is there once the memory's event was waited for. A program may
+// set the allocator's limits meanwhile.
 SCENARIO(shared_memory) {
   constexpr size_t kSize = 256;
   at::globalContext().hasMPS();
   auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
+      allocator.setHighWatermarkRatio(1.7);
+      allocator.setLowWatermarkRatio(1.4);
       const c10::DataPtr memory = allocator.allocate(kSize);
       const void* const buffer = memory.get();
       run.expect(allocator.isSharedBuffer(buffer), "memory of the shared allocator is not shared");

@@ -459,6 +459,7 @@ SCENARIO(profiler) {
   const auto begun = [&] { return mpsforge_host_signposts(1) > before; };
   wait_for(begun);
   run.expect(begun(), "softmax has begun no interval");
+  const uint64_t events_before = mpsforge_host_signposts(0);
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -481,6 +482,7 @@ SCENARIO(profiler) {
   hooks().profilerStopTrace();
   run.expect(begins > 0 && begins == ends,
              "intervals begun: " + std::to_string(begins) + ", ended: " + std::to_string(ends));
+  run.expect(mpsforge_host_signposts(0) > events_before, "no event was emitted");
 }
 
 // The profiler traces an operator that the CPU computes for MPS, in several threads at once.

@@ -170,6 +170,8 @@ func Tests() []Test {
 			quickIterations: 6},
 		{Name: "fork-workers", About: "a DataLoader's forked workers beside threads that use mps", Section: ProcessSection, patches: discipline,
 			stock: process.StockMay, threads: []int{4}, quick: []int{4}, iterations: 4, quickIterations: 2},
+		{Name: "profiling-stats", About: "operators of several threads in the statistics at a process's end", Section: ProcessSection,
+			patches: []string{"profiler-streams"}, stock: process.StockMay, threads: []int{1, 4}, quick: []int{4}, iterations: 20, quickIterations: 10},
 		{Name: "spawn", About: "a spawned process beside threads", Section: ProcessSection, patches: discipline, stock: process.StockMay,
 			threads: []int{2}, quick: []int{2}, iterations: 10, quickIterations: 4},
 		{Name: "exit", About: "the interpreter's end while threads compute", Section: ProcessSection, patches: discipline, stock: process.StockMay,

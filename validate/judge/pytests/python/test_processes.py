@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import select
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -13,6 +15,23 @@ from harness import ParallelTest, exit_code, numbers
 from process_pool import ProcessPool
 
 PATIENCE = 60  # seconds; only what hangs takes so long
+ALL_STATS = "8"  # MPSProfiler.h, LogOptions
+
+PROFILED = """
+import sys, threading, torch
+
+def work():
+    value = torch.ones(16, device="mps")
+    for _ in range(int(sys.argv[2])):
+        value = torch.exp(value)
+    value.to("cpu")
+
+threads = [threading.Thread(target=work) for _ in range(int(sys.argv[1]))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
 
 
 def compute(device, case):
@@ -121,6 +140,19 @@ class Processes(ParallelTest):
                     self.done()
 
         self.together(work, operations=self.settings.iterations * len(cases))
+
+    def test_profiling_stats(self):
+        """At a process's end the profiler logs how often each operator ran, with the runs of all threads."""
+        self.need_mps()
+        threads, runs = self.settings.threads, self.settings.iterations
+        environment = os.environ | {"PYTORCH_MPS_LOG_PROFILE_INFO": ALL_STATS}
+        child = [sys.executable, "-c", PROFILED, str(threads), str(runs)]
+        ended = subprocess.run(child, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        rows = [line.split() for line in ended.stderr.splitlines()]
+        logged = sum(int(row[1]) for row in rows if len(row) > 5 and row[0][0] in "GK" and row[5].startswith("exp"))
+        self.compare(torch.tensor(logged), torch.tensor(threads * runs), f"runs of exp by {threads} threads")
+        self.counts.add(expected=1, operations=1)
 
     def test_spawn(self):
         """A spawned process computes while threads of this one do."""

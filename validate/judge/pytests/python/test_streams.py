@@ -114,12 +114,16 @@ class Streams(ParallelTest):
                 x = numbers(100 * i + iteration, 16)
                 try:
                     with torch.mps.stream(stream):
+                        if iteration == 0:
+                            self.busy()
                         y = x.to("mps") * 3
                         if iteration % 2:
                             raise KeyError
                 except KeyError:
                     pass
                 stream.synchronize()
+                if self.settings.threads <= 32 and not stream.query():  # more threads share streams
+                    raise AssertionError("a stream that was waited for has work left")
                 if torch.mps.current_stream().stream_id != before:
                     raise AssertionError("another stream than before")
                 self.compare(y.cpu(), x * 3, f"thread {i}, iteration {iteration}")
