@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/words"
@@ -131,15 +132,18 @@ type Runner struct {
 	packages string // where tests that need packages find them; empty where Python has its own
 }
 
-// RunAll runs the jobs, stage.AtOnce of them side by side; noisy ones alone.
+// RunAll runs the jobs, stage.AtOnce of them side by side; noisy ones alone. It gives those that ran: all of them, unless the first
+// failure ends the stage.
 func (r *Runner) RunAll(ctx context.Context, jobs []Job) ([]Job, error) {
 	r.plan(jobs)
 	var noise sync.RWMutex
+	var running sync.WaitGroup
+	var failed atomic.Bool
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next, finished := make(chan int), make(chan int)
 	for range stage.AtOnce() {
-		go func() {
+		running.Go(func() {
 			for i := range next {
 				lock, unlock := noise.RLock, noise.RUnlock
 				if jobs[i].Test.Noisy {
@@ -155,19 +159,28 @@ func (r *Runner) RunAll(ctx context.Context, jobs []Job) ([]Job, error) {
 					tell(r.finished(jobs[i], end))
 				}
 				jobs[i].End, jobs[i].Counted = end, counted
+				if end.Problem != "" {
+					failed.Store(true)
+				}
 				finished <- i
 			}
-		}()
+		})
 	}
 	go func() {
 		for i := range jobs {
+			if r.Env.FirstFailure && failed.Load() {
+				break
+			}
 			next <- i
 		}
 		close(next)
+		running.Wait()
+		close(finished)
 	}()
-	for done := range len(jobs) {
-		i := <-finished
-		r.Env.Sink.Emit(events.StepProgress{Step: r.Step, Done: int64(done + 1), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].Test.Name +
+	var ran []int
+	for i := range finished {
+		ran = append(ran, i)
+		r.Env.Sink.Emit(events.StepProgress{Step: r.Step, Done: int64(len(ran)), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].Test.Name +
 			", " + jobs[i].Subject.Name})
 		r.Stage.Count("processes run", 1)
 		r.Stage.Count("operations", jobs[i].Counted.Operations)
@@ -179,7 +192,12 @@ func (r *Runner) RunAll(ctx context.Context, jobs []Job) ([]Job, error) {
 	if limited.Err() != nil {
 		return nil, context.Cause(limited)
 	}
-	return jobs, nil
+	slices.Sort(ran)
+	var outcomes []Job
+	for _, i := range ran {
+		outcomes = append(outcomes, jobs[i])
+	}
+	return outcomes, nil
 }
 
 // part is what a process is called in the events.

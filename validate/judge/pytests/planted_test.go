@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/events"
+	"mpsforge/reports"
 	"mpsforge/validate/stage"
 )
 
@@ -101,4 +102,22 @@ func TestPythonRunnerFindsPlantedBugs(t *testing.T) {
 			t.Errorf("%q, %q, %v", end.Problem, end.Skipped, err)
 		}
 	})
+}
+
+// Where the first failure ends a stage, what has not begun by then does not run.
+func TestFirstFailureEndsTheTests(t *testing.T) {
+	subject := harnessSubject(t)
+	env := &stage.Env{Options: stage.Options{FirstFailure: true}, Sink: events.Discard}
+	r := Runner{Env: env, Stage: &reports.Stage{}, Step: "python"}
+	jobs := []Job{r.Job(Test{Name: "wrong-value", iterations: 1}, subject, 4, false)}
+	for range 4 * stage.AtOnce() {
+		jobs = append(jobs, r.Job(Test{Name: "right", iterations: 1}, subject, 4, false))
+	}
+	ran, err := r.RunAll(t.Context(), jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(Problems(ran)) != 1 || len(ran) == len(jobs) {
+		t.Errorf("%d of %d jobs ran, %d with a problem", len(ran), len(jobs), len(Problems(ran)))
+	}
 }
