@@ -4,7 +4,6 @@ GitHub's Macs are virtual, and their GPUs have failed at the first 256 bytes, ha
 0: judge it; 3: it fails here and is a virtual machine's, so nothing that follows would say anything; 1: it fails here and is a real one's."""
 
 import json
-import os
 import platform
 import signal
 import subprocess
@@ -66,34 +65,30 @@ def memory() -> str:
 CHECKS: list[Callable[[], str]] = [allocation, matmul, kernel, memory]
 
 
-def run(output: int) -> None:
+def run() -> None:
+    """Each check's result, a line of JSON each, on the standard output."""
+    signal.alarm(300)
     for check in CHECKS:
         try:
             found = {"passed": True, "detail": check()}
         except Exception as error:
             found = {"passed": False, "detail": f"{type(error).__name__}: {error}"}
-        os.write(output, (json.dumps({check.__name__: found}) + "\n").encode())
+        print(json.dumps({check.__name__: found}), flush=True)
 
 
 def checks() -> dict[str, Any]:
-    """The checks in a process of their own: Metal's assertions end one."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        signal.alarm(300)
-        run(writing)
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as lines:
-        found = {name: result for line in lines for name, result in json.loads(line).items()}
-    _, status = os.waitpid(child, 0)
+    """The checks in a process of their own: Metal's assertions end one. It is no forked child, in which Metal may not find its compiler."""
+    child = subprocess.run([sys.executable, __file__, "--checks"], stdout=subprocess.PIPE, text=True, check=False)
+    found = {name: result for line in child.stdout.splitlines() for name, result in json.loads(line).items()}
     for check in CHECKS[len(found) :]:
-        found[check.__name__] = {"passed": False, "detail": f"the process ended with {os.waitstatus_to_exitcode(status)}"}
+        found[check.__name__] = {"passed": False, "detail": f"the process ended with {child.returncode}"}
     return found
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--checks"]:
+        run()
+        return 0
     found = checks()
     virtual = is_virtual()
     passed = all(check["passed"] for check in found.values())

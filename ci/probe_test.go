@@ -3,7 +3,9 @@ package ci_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +19,15 @@ func TestProbeFindsWhatIsPlanted(t *testing.T) {
 	if built.Python == "" {
 		t.Skipf("SKIP probe: %s", built.NoPython)
 	}
-	const virtual = "probe.is_virtual = lambda: True\n"
+	probe, err := os.ReadFile("probe.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const main = "\nif __name__ =="
+	if !strings.Contains(string(probe), main) {
+		t.Fatalf("probe.py has no %q", main)
+	}
+	const virtual = "is_virtual = lambda: True\n"
 	const wrongProduct = "torch.Tensor.__matmul__ = lambda a, b: torch.zeros(a.shape[0], b.shape[1], device=a.device) if a.is_mps else torch.mm(a, b)\n"
 	for _, c := range []struct {
 		name, planted, failed, detail string
@@ -34,8 +44,11 @@ func TestProbeFindsWhatIsPlanted(t *testing.T) {
 		{"a driver without memory", "torch.mps.driver_allocated_memory = lambda: 0\n", "memory", "nothing is allocated", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			output, err := exec.CommandContext(t.Context(), built.Python, "-c", "import os, sys, torch\nsys.path.insert(0, '.')\nimport probe\n"+
-				c.planted+"sys.exit(probe.main())").Output()
+			planted := filepath.Join(t.TempDir(), "probe.py")
+			if err := os.WriteFile(planted, []byte(strings.Replace(string(probe), main, "\nimport os, torch\n"+c.planted+main, 1)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			output, err := exec.CommandContext(t.Context(), built.Python, planted).Output()
 			code := 0
 			if failure := (*exec.ExitError)(nil); errors.As(err, &failure) {
 				code = failure.ExitCode()

@@ -53,7 +53,7 @@ The checkout must have the whole series, or its part fixes alone. With that ther
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist --platform macos
   mpsforge overlay build --platform macos --dry-run
-  mpsforge apply --part fixes --checkout pytorch && mpsforge overlay build --checkout pytorch --out dist`,
+  mpsforge apply --part fixes --checkout pytorch && mpsforge overlay build --checkout pytorch --out dist-fixes`,
 		flags: checkoutFlags(hostFlags(&cli.StringFlag{Name: "out", Value: ".", Usage: "`DIR` for the wheel"},
 			&cli.StringFlag{Name: "platform", Usage: "what the wheel is for, `NAME`: " + strings.Join(overlayPlatforms, " or ") +
 				" (default: this system)"},

@@ -13,6 +13,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
+	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
 
@@ -44,6 +45,10 @@ look for modules in the current folder, where a checkout's folder torch would hi
 			venv, err := c.venv(dir)
 			if err != nil {
 				return result{}, err
+			}
+			if c.String("command") == "" {
+				c.sink.Emit(events.Message{Level: events.Info, Text: "if your shell's start files put another Python first: source " +
+					filepath.Join(venv, "bin/activate")})
 			}
 			return result{}, openShell(venv, c.String("command"))
 		},

@@ -52,10 +52,14 @@ func (c *compiler) sanitizer(bare bool) []string {
 
 // toolchain is the root's clang behind ccache.
 func (c *compiler) toolchain() cxx.Toolchain {
+	check := "content"
+	if c.root.bare {
+		check = "%compiler% --version" // the program is a script, which an update of Apple's compiler does not change
+	}
 	tools := cxx.Toolchain{Compiler: c.root.Tool("clang"), Launcher: c.root.Tool("ccache"), Jobs: c.jobs, Written: c.written, Plan: c.plan}
 	tools.Environ = func(dir string) []string {
 		return run.Environment([]string{
-			"CCACHE_DIR=" + filepath.Join(c.cache, "ccache"), "CCACHE_COMPILERTYPE=clang", "CCACHE_COMPILERCHECK=content",
+			"CCACHE_DIR=" + filepath.Join(c.cache, "ccache"), "CCACHE_COMPILERTYPE=clang", "CCACHE_COMPILERCHECK=" + check,
 			"CCACHE_NOHASHDIR=1", "CCACHE_BASEDIR=" + dir, "CCACHE_MAXSIZE=5G", "LC_ALL=C",
 			// A precompiled header counts as the digest beside it says (prefix.go), not as its bytes, which hold paths.
 			"CCACHE_SLOPPINESS=pch_defines,time_macros", "CCACHE_PCH_EXTSUM=1"}, nil)

@@ -67,7 +67,15 @@ func (c *compiler) precompileOne(ctx context.Context, h header) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	sum := builds.Digest(append(flags, string(text.Stdout))...)
+	inputs := append(flags, string(text.Stdout))
+	if c.root.bare { // an update of a Mac's compiler, which takes its own precompiled headers alone; a root's stays as it is
+		version, err := clang("--version")
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, string(version.Stdout))
+	}
+	sum := builds.Digest(inputs...)
 	dir := filepath.Join(c.cache, "headers", builds.Digest(sum, h.folder)[:24])
 	if err := makeMarked(dir); err != nil {
 		return nil, err

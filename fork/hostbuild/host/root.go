@@ -335,8 +335,9 @@ func (r *Root) With(dir string, programs map[string]string) (*Root, error) {
 	return &Root{dir: r.dir, tools: dir}, WriteScripts(dir, scripts)
 }
 
-// systemModules are what torchgen imports. Their versions are those that PyTorch 2.9.1 was tried with here.
-var systemModules = []string{"pyyaml==6.0.2", "typing-extensions==4.12.2"}
+// systemModules are what torchgen imports. Their versions are those that PyTorch 2.9.1 was tried with here, and PyPI has wheels of them for
+// Python 3.10 to 3.14.
+var systemModules = []string{"pyyaml==6.0.3", "typing-extensions==4.15.0"}
 
 // SystemRoot gives a root of programs that are this system's own, which is a Mac: those given, ccache if there is one, and a Python of its
 // own with what torchgen imports. SDK is the folder whose path must not be in what is made.
@@ -354,7 +355,10 @@ func SystemRoot(ctx context.Context, sdk, cache string, programs map[string]stri
 		return nil, err
 	}
 	if builds.Exists(filepath.Join(python, "made")) {
-		return root, nil
+		// It is there only as long as the Python that it was made with.
+		if _, err := (run.Command{Name: filepath.Join(python, "bin/python3"), Args: []string{"-c", "import yaml, typing_extensions"}, Dir: cache}).Run(ctx); err == nil {
+			return root, nil
+		}
 	}
 	finish := events.Step(events.OrDiscard(sink), "a Python for torchgen")
 	defer finish(events.Failed, "")

@@ -3,21 +3,28 @@ package overlay_test
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/native"
 	"mpsforge/patches"
 )
 
 // macWheel is a wheel for macOS whose library, and whose torch's, are a few words.
 type macWheel struct{ file, stock string }
+
+// version is the part of the file's name.
+func (w macWheel) version() string { return strings.Split(filepath.Base(w.file), "-")[1] }
 
 var macFacts = patches.MacFacts{Git: "abc", LibtorchCPU: []string{strings.Repeat("0", 64)}}
 
@@ -60,15 +67,49 @@ func makeMacWheel(t *testing.T) macWheel {
 
 func TestWheelForMacSaysThatItHasNotRun(t *testing.T) {
 	w, site := makeMacWheel(t), t.TempDir()
-	if base := filepath.Base(w.file); base != "mpsforge_overlay-2.6.0+mpsforge.555555555555-py3-none-macosx_11_0_arm64.whl" {
+	if base := filepath.Base(w.file); !regexp.MustCompile(
+		`^mpsforge_overlay-2\.6\.0\+mpsforge\.555555555555\.w[0-9a-f]{8}-py3-none-macosx_11_0_arm64\.whl$`).MatchString(base) {
 		t.Errorf("the wheel is called %s", base)
 	}
 	if err := overlay.Unpack(w.file, site); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-2.6.0+mpsforge.555555555555.dist-info/METADATA"))
+	text, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-"+w.version()+".dist-info/METADATA"))
 	if err != nil || !strings.Contains(string(text), "\nRequires-Dist: torch (==2.6.0)\n") || !strings.Contains(string(text), "not run on a Mac") {
 		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
+// Python passes as many arguments as the header's functions have. On Linux one too many arrives all the same; on a Mac it does not, as ctypes
+// takes such a function for a variadic one.
+func TestPythonCallsWhatTheHeaderDeclares(t *testing.T) {
+	root, _ := hosttest.Root(t)
+	header, err := native.Overlay.ReadFile("overlay/overlay.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]int{}
+	for _, function := range regexp.MustCompile(`(?s)\nint mpsforge_overlay_(\w+)\(([^)]*)\);`).FindAllSubmatch(header, -1) {
+		declared[string(function[1])] = 0
+		if parameters := string(function[2]); parameters != "void" {
+			declared[string(function[1])] = 1 + strings.Count(parameters, ",")
+		}
+	}
+	code, err := native.Overlay.ReadFile("overlay/python/mpsforge_overlay/_library.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.CommandContext(t.Context(), root.Tool("python3"), "-c",
+		string(code)+"\nimport json\nprint(json.dumps({name: len(types) for name, types in _FUNCTIONS.items()}))").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var called map[string]int
+	if err := json.Unmarshal(output, &called); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if len(declared) < 20 || !maps.Equal(declared, called) {
+		t.Errorf("overlay.h declares functions with so many parameters: %v; _library.py calls %v", declared, called)
 	}
 }
 
@@ -94,7 +135,7 @@ func TestPipTakesTheWheelForMac(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %s", err, output)
 		}
-		record, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-2.6.0+mpsforge.555555555555.dist-info/RECORD"))
+		record, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-"+w.version()+".dist-info/RECORD"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +174,7 @@ func TestPipTakesTheWheelForMac(t *testing.T) {
 func TestPipResolvesTheWheelForMac(t *testing.T) {
 	root, cache := hosttest.Root(t)
 	w := makeMacWheel(t)
-	const both = "mpsforge-overlay-2.6.0+mpsforge.555555555555"
+	both := "mpsforge-overlay-" + w.version()
 	for name, c := range map[string]struct {
 		requirements []string
 		finds        []string

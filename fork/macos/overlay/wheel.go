@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -152,19 +153,41 @@ Requires-Dist: torch (==%s)
 	if err != nil {
 		return "", stamp, err
 	}
-	return file, stamp, atomicfile.WriteBytes(file, 0o644, packed)
+	if err := atomicfile.WriteBytes(file, 0o644, packed); err != nil {
+		return "", stamp, err
+	}
+	return file, stamp, dropReplaced(file)
 }
 
-// wheelVersion is the torch's version, with the series, or a part of it and its name, as the local part; it sorts with torch's.
+// content is what the names of two wheels for one purpose differ in.
+var content = regexp.MustCompile(`(?:[0-9a-f]{12}|part)\.w[0-9a-f]{8}-`)
+
+// dropReplaced removes earlier wheels of the same part, for the same torch and platform, from the wheel's folder: of several that a pattern
+// names pip takes none.
+func dropReplaced(file string) error {
+	base := filepath.Base(file)
+	entries, err := os.ReadDir(filepath.Dir(file))
+	for _, entry := range entries {
+		if name := entry.Name(); name != base && content.MatchString(name) && content.ReplaceAllString(name, "") == content.ReplaceAllString(base, "") {
+			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(file), name)))
+		}
+	}
+	return err
+}
+
+// wheelVersion is the torch's version; the local part, so that it sorts with torch's, is the series, or a part of it and its name, and the
+// content: pip takes a wheel of the version that it has installed for the same one, and keeps the old files. The letter is there as a local
+// version of digits alone is a number.
 func wheelVersion(s Stamp, part string) string {
 	public, _, _ := strings.Cut(s.Torch, "+")
-	if s.Series == "" {
-		return public + "+mpsforge.part"
+	series := "part"
+	if s.Series != "" {
+		series = s.Series[:12]
 	}
 	if part != "" {
-		part += "."
+		series = part + "." + series
 	}
-	return public + "+mpsforge." + part + s.Series[:12]
+	return public + "+mpsforge." + series + ".w" + digest([]byte(s.StockSHA256 + s.LibrarySHA256 + s.ModulesSHA256))[:8]
 }
 
 func platform() string {

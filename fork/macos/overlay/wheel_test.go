@@ -76,10 +76,12 @@ func write(t *testing.T, o Options) (file string, stamp Stamp, files map[string]
 
 func TestWheelSaysWhatItIsFor(t *testing.T) {
 	file, stamp, files := write(t, options(t))
-	if base := filepath.Base(file); base != "mpsforge_overlay-2.6.0+mpsforge.555555555555-py3-none-"+platform()+".whl" {
-		t.Errorf("the wheel is called %s", base)
+	version := wheelVersion(stamp, "")
+	if base := filepath.Base(file); base != "mpsforge_overlay-"+version+"-py3-none-"+platform()+".whl" ||
+		!strings.HasPrefix(version, "2.6.0+mpsforge.555555555555.w") {
+		t.Errorf("the wheel is called %s, its version %s", base, version)
 	}
-	information := "mpsforge_overlay-2.6.0+mpsforge.555555555555.dist-info/"
+	information := "mpsforge_overlay-" + version + ".dist-info/"
 	for name, wanted := range map[string]string{
 		"METADATA":                  "\nRequires-Dist: torch (==2.6.0+debian)\n",
 		"WHEEL":                     "\nTag: py3-none-" + platform() + "\n",
@@ -158,6 +160,55 @@ func TestWheelIsTheSameTwice(t *testing.T) {
 	}
 	if !bytes.Equal(made[0], made[1]) {
 		t.Error("two wheels of one build differ")
+	}
+}
+
+// pip keeps what it has installed of a version.
+func TestOtherContentIsAnotherVersion(t *testing.T) {
+	of := func(change func(*Stamp)) string {
+		stamp := Stamp{Torch: "2.9.1", Series: strings.Repeat("5", 64), StockSHA256: "torch's", LibrarySHA256: "library", ModulesSHA256: "modules"}
+		change(&stamp)
+		return wheelVersion(stamp, "fixes")
+	}
+	same := of(func(*Stamp) {})
+	if !strings.HasPrefix(same, "2.9.1+mpsforge.fixes.555555555555.w") {
+		t.Error(same)
+	}
+	for name, change := range map[string]func(*Stamp){
+		"the library gone over": func(s *Stamp) { s.StockSHA256 = "another" },
+		"the overlay's library": func(s *Stamp) { s.LibrarySHA256 = "another" },
+		"modules":               func(s *Stamp) { s.ModulesSHA256 = "another" },
+	} {
+		if of(change) == same {
+			t.Errorf("%s is another, the version the same", name)
+		}
+	}
+}
+
+// A pattern names one wheel for a purpose, however often it was made; one of a part, or for another torch, is another one's.
+func TestWheelReplacesTheOneBefore(t *testing.T) {
+	o := options(t)
+	first, _, err := Write(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Part = "fixes"
+	ofPart, _, err := Write(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Part = ""
+	if err := os.WriteFile(o.Patched.Overlay.Library, []byte("corrected"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := Write(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, wanted := range map[string]bool{first: false, ofPart: true, second: true} {
+		if builds.Exists(file) != wanted {
+			t.Errorf("%s is there: %v", filepath.Base(file), !wanted)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import pathlib
 import sys
 
@@ -16,6 +17,14 @@ import torch
 import mpsforge_overlay
 
 from . import _library, _loading
+
+
+def is_file(path: str, own: str) -> bool:
+    """Whether both are one file: the loader of a Mac writes letter case and accents as the disk has them, and knows hard links by another name."""
+    try:
+        return os.path.samefile(path, own)
+    except OSError:
+        return False
 
 
 def status() -> dict:
@@ -49,7 +58,7 @@ def status() -> dict:
         else:
             facts[word] = rest[0]
     for part in ("hooks", "allocator", "guard", "fallback"):
-        if facts[part] != own:
+        if not is_file(facts[part], own):
             facts["foreign"].append(f"{part}: {facts[part]}")
     facts["active"] = not facts["foreign"] and not facts["left"]
     return facts

@@ -21,7 +21,7 @@ _text, _sizes = ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(ctypes.c_uint64)
 
 # The arguments of those functions that give 0 or what to raise. The library of an overlay without streams lacks some.
 _FUNCTIONS: dict[str, list[Any]] = {
-    "attach": [ctypes.c_char_p] + 4 * [_object],
+    "attach": [ctypes.c_char_p] + 6 * [_object],
     "status": [_text],
     "synchronize": [],
     "empty_cache": [],
@@ -77,7 +77,11 @@ class Library:
         return "stream_current" in self._functions
 
     def call(self, name: str, *arguments: Any) -> None:
-        kind = self._functions[name](*arguments)
+        function = self._functions[name]
+        if len(arguments) != len(_FUNCTIONS[name]):
+            # ctypes would pass the rest as those of a variadic function, which Apple's arm64 does by other places than Linux.
+            raise TypeError(f"mpsforge_overlay_{name}() takes {len(_FUNCTIONS[name])} arguments, not {len(arguments)}")
+        kind = function(*arguments)
         if kind:
             raise _ERRORS[kind](self._error().decode(errors="replace"))
 

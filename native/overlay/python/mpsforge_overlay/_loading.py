@@ -44,7 +44,9 @@ def digest(path: str | pathlib.Path) -> str:
 
 
 def modules_digest() -> str:
-    lines = (f"{digest(HERE / name)} {name}\n" for name in sorted(path.relative_to(HERE).as_posix() for path in HERE.rglob("*.py")))
+    # A Mac keeps attributes of X.py in ._X.py, where the disk has no place for them.
+    names = sorted(path.relative_to(HERE).as_posix() for path in HERE.rglob("*.py") if not path.name.startswith("._"))
+    lines = (f"{digest(HERE / name)} {name}\n" for name in names)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
