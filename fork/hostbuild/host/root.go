@@ -356,7 +356,8 @@ func SystemRoot(ctx context.Context, sdk, cache string, programs map[string]stri
 	}
 	if builds.Exists(filepath.Join(python, "made")) {
 		// It is there only as long as the Python that it was made with.
-		if _, err := (run.Command{Name: filepath.Join(python, "bin/python3"), Args: []string{"-c", "import yaml, typing_extensions"}, Dir: cache}).Run(ctx); err == nil {
+		whole := run.Command{Name: filepath.Join(python, "bin/python3"), Args: []string{"-c", "import yaml, typing_extensions"}, Dir: cache}
+		if _, err := whole.Run(ctx); err == nil {
 			return root, nil
 		}
 	}
