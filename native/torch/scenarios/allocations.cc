@@ -1,8 +1,10 @@
 // Memory that runs out in PyTorch's MPS sources: the exception reaches who called, and what is tried again is right.
+#include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/Event.h>
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <thread>
 
@@ -89,6 +91,18 @@ const std::vector<Place>& places() {
   return all;
 }
 
+enum class Raised { nothing, the_failure, other };
+
+// Whether the call raises that a command buffer has failed.
+Raised raised_by(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return std::strstr(error.what(), "The GPU failed to execute") ? Raised::the_failure : Raised::other;
+  }
+  return Raised::nothing;
+}
+
 // Whether an allocation failed on the way to the place's end.
 bool fails(const Place& place, const at::Tensor& ones, int allocation) {
   allocations_left = allocation;
@@ -101,6 +115,7 @@ bool fails(const Place& place, const at::Tensor& ones, int allocation) {
   return failed;
 }
 
+// So does the exception of a command buffer that fails, whatever could not be allocated on its way.
 SCENARIO(allocation_failures) {
   at::globalContext().hasMPS();
   const at::Tensor ones = at::ones({8, 8}, kMPS);
@@ -112,6 +127,25 @@ SCENARIO(allocation_failures) {
       }
     }
   });
+  for (const Place& place : places()) {
+    bool failed = true;
+    for (int allocation = 1; failed; ++allocation) {
+      mpsforge_hostmps_fail_command_buffer(1);
+      allocations_left = allocation;
+      Raised raised = raised_by([&] { place.compute(ones); });
+      failed = allocations_left == 0;
+      allocations_left = 0;
+      // what could not be allocated may be raised first
+      for (bool more = true; more && raised != Raised::the_failure; more = raised != Raised::nothing) {
+        raised = raised_by([] {
+          at::add(at::ones({8}, kMPS), 1.0);
+          at::detail::getMPSHooks().deviceSynchronize();
+        });
+      }
+      run.expect(raised == Raised::the_failure, std::string(place.name) + ": nobody hears of the work that failed");
+      raise_all<std::exception>();
+    }
+  }
 }
 
 }  // namespace
