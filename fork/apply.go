@@ -460,17 +460,25 @@ func (c *Checkout) move(ctx context.Context, command, head string, applied []App
 func (c *Checkout) finishMove(ctx context.Context, command string, changes []git.Change) error {
 	pending := c.state.Pending
 	if err := c.moveWorkTree(ctx, pending.To, changes); err != nil {
-		return errors.Join(err, c.rollBack(ctx, command, changes))
+		return c.giveUp(ctx, command, changes, err)
 	}
 	done := *c.state
 	done.Pending, done.Applied, done.Head = nil, pending.Applied, pending.To
 	if err := c.noteEntries(ctx, &done, slices.Collect(maps.Keys(c.state.Entries))); err != nil {
-		return errors.Join(err, c.rollBack(ctx, command, changes))
+		return c.giveUp(ctx, command, changes, err)
 	}
 	if err := c.record(ctx, command, &done, pending.To); err != nil {
-		return errors.Join(err, c.rollBack(ctx, command, changes))
+		return c.giveUp(ctx, command, changes, err)
 	}
 	return nil
+}
+
+// giveUp undoes a change that failed, and gives why it did.
+func (c *Checkout) giveUp(ctx context.Context, command string, changes []git.Change, failure error) error {
+	if err := c.rollBack(ctx, command, changes); err != nil {
+		return errors.Join(failure, err)
+	}
+	return fmt.Errorf("%w\nnothing was changed", failure)
 }
 
 // rollBack puts the work tree back to the commit that the change began at, and HEAD, too, and drops the pending change.
@@ -478,6 +486,11 @@ func (c *Checkout) rollBack(ctx context.Context, command string, changes []git.C
 	drifts, err := c.drift(ctx, changes)
 	if err == nil && len(drifts) > 0 {
 		err = c.moveWorkTree(ctx, c.state.Head, changes)
+		if err != nil { // git fails on a file that it cannot write, also where it has nothing to write
+			if left, leftErr := c.drift(ctx, changes); leftErr == nil && len(left) == 0 {
+				err = nil
+			}
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s of %s stopped half-way and could not be undone; fix the cause, then run: mpsforge recover: %w", ErrInterrupted,

@@ -219,8 +219,12 @@ func (c *Checkout) findTarget(ctx context.Context, target *patches.Series, optio
 		commit, err = c.repository.ResolveCommit(ctx, wanted)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: commit %s (%s) is not in %s; name a repository that has it: --from DIR (mpsforge fetch --baseline %s gets one): %w",
-			ErrNoTarget, wanted, options.To, c.Dir(), target.Baseline.Name, err)
+		gets := ""
+		if target.Baseline.Commit != "" {
+			gets = fmt.Sprintf(" (mpsforge fetch --baseline %s gets one)", target.Baseline.Name)
+		}
+		return "", fmt.Errorf("%w: commit %s (%s) is not in %s; name a repository that has it: --from DIR%s: %w", ErrNoTarget, wanted, options.To, c.Dir(),
+			gets, err)
 	}
 	_, err = c.proveTarget(ctx, target, commit)
 	return commit, err

@@ -158,7 +158,7 @@ func (c *Checkout) describeMove(ctx context.Context) (string, error) {
 			break
 		}
 		if id = commit.Parents[0]; id == c.state.Head {
-			return fmt.Sprintf("HEAD has %d commits on top of where mpsforge left it (%s)", distance, c.state.Head), nil
+			return fmt.Sprintf("HEAD has commits on top of where mpsforge left it (%s): %d", c.state.Head, distance), nil
 		}
 	}
 	return fmt.Sprintf("HEAD is %s; mpsforge left it at %s, which is not among the last %d commits", c.repository.Head, c.state.Head, ownCommits), nil

@@ -188,6 +188,17 @@ func readDigests(dir fs.FS) (d Digests, err error) {
 	return d, nil
 }
 
+// writerOf says who writes a file of a baseline's folder.
+func writerOf(name string) string {
+	switch name {
+	case AblationFile, RunsFile, MutantsFile, ControlsFile, CoverageFile:
+		return "mpsforge baseline " + strings.TrimSuffix(name, ".json") + " writes it"
+	case BaselineFile, digestsFile, blobsFile:
+		return "mpsforge baseline record writes it"
+	}
+	return "it is written by hand"
+}
+
 func readJSON(dir fs.FS, name string, v any) error {
 	data, err := readFile(dir, name)
 	if err != nil {
@@ -196,7 +207,7 @@ func readJSON(dir fs.FS, name string, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("read %s: %w; write it with mpsforge baseline record", name, err)
+		return fmt.Errorf("read %s: %w; put back the file as it was: %s", name, err, writerOf(name))
 	}
 	return nil
 }

@@ -275,7 +275,10 @@ const mostBytes = 64 << 20
 
 // readFile reads a file of a series, unless its size says that it is none.
 func readFile(dir fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(dir, name)
+	info, err := fs.Lstat(dir, name) // fs.Stat of a folder's file may open it, which waits for a writer if it is a named pipe
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		info, err = fs.Stat(dir, name)
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -63,14 +63,15 @@ func (c call) showAblation() (result, error) {
 		return result{}, err
 	}
 	all, rows := []*patches.AblationResult{}, 0
+	var bad []patches.LintFinding
 	for _, name := range names {
 		found, err := patches.LintAblation(files, name)
 		if err != nil {
 			return result{}, err
 		}
-		all, rows = append(all, found), rows+len(found.Patches)
+		all, rows, bad = append(all, found), rows+len(found.Patches), append(bad, found.Errors()...)
 	}
-	return result{value: all, message: fmt.Sprintf("patches that were left out: %d", rows), text: func(w io.Writer) {
+	return usable(result{value: all, message: fmt.Sprintf("patches that were left out: %d", rows), text: func(w io.Writer) {
 		for _, found := range all {
 			fmt.Fprintf(w, "%s: patches that were left out: %d\n", found.Baseline, len(found.Patches))
 			for _, p := range found.Patches {
@@ -80,5 +81,5 @@ func (c call) showAblation() (result, error) {
 				fmt.Fprintln(w, finding)
 			}
 		}
-	}}, nil
+	}}, bad)
 }

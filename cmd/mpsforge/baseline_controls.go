@@ -101,12 +101,13 @@ func (c call) showControls() (result, error) {
 	}
 	var all []shownControls
 	var counts []string
+	var bad []patches.LintFinding
 	for _, name := range names {
 		one, err := controlsOf(files, name)
 		if err != nil {
 			return result{}, err
 		}
-		all = append(all, one)
+		all, bad = append(all, one), append(bad, one.Errors()...)
 		without := 0
 		for _, check := range one.Checks {
 			if check.Control == "" {
@@ -116,7 +117,7 @@ func (c call) showControls() (result, error) {
 		counts = append(counts, fmt.Sprintf("%s: checks: %d, of which nothing has shown that they can fail: %d; controls: %d", name, len(one.Checks),
 			without, len(one.Controls.Controls)))
 	}
-	return result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
+	return usable(result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
 		for i, one := range all {
 			fmt.Fprintln(w, counts[i])
 			for _, check := range one.Checks {
@@ -127,7 +128,7 @@ func (c call) showControls() (result, error) {
 			}
 			printFindings(w, one.Findings, true)
 		}
-	}}, nil
+	}}, bad)
 }
 
 // controlsOf reads what is recorded of a baseline.

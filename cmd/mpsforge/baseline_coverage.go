@@ -77,15 +77,16 @@ func (c call) showCoverage() (result, error) {
 	}
 	var all []*patches.CoverageResult
 	var counts []string
+	var bad []patches.LintFinding
 	for _, name := range names {
 		found, err := patches.LintCoverage(files, name)
 		if err != nil {
 			return result{}, err
 		}
-		all = append(all, found)
+		all, bad = append(all, found), append(bad, found.Errors()...)
 		counts = append(counts, fmt.Sprintf("%s: %s", name, found.Summary()))
 	}
-	return result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
+	return usable(result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
 		for i, found := range all {
 			fmt.Fprintln(w, counts[i])
 			for _, line := range found.Unrun {
@@ -96,5 +97,5 @@ func (c call) showCoverage() (result, error) {
 			}
 			printFindings(w, found.Findings, true)
 		}
-	}}, nil
+	}}, bad)
 }

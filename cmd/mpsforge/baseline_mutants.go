@@ -225,15 +225,16 @@ func (c call) showMutants() (result, error) {
 	}
 	var all []*patches.MutantsResult
 	var counts []string
+	var bad []patches.LintFinding
 	for _, name := range names {
 		found, err := patches.LintMutants(files, name)
 		if err != nil {
 			return result{}, err
 		}
-		all = append(all, found)
+		all, bad = append(all, found), append(bad, found.Errors()...)
 		counts = append(counts, name+": "+found.Summary())
 	}
-	return result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
+	return usable(result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
 		for i, found := range all {
 			fmt.Fprintln(w, counts[i])
 			for _, m := range found.Mutants.Mutants {
@@ -241,5 +242,5 @@ func (c call) showMutants() (result, error) {
 			}
 			printFindings(w, found.Findings, true)
 		}
-	}}, nil
+	}}, bad)
 }

@@ -129,12 +129,13 @@ func (c call) showRuns() (result, error) {
 	}
 	var all []*patches.RunsResult
 	var summaries, stale []string
+	var bad []patches.LintFinding
 	for _, name := range names {
 		found, err := patches.LintRuns(files, name, validate.StageNames())
 		if err != nil {
 			return result{}, err
 		}
-		all = append(all, found)
+		all, bad = append(all, found), append(bad, found.Errors()...)
 		if found.Asked {
 			summaries = append(summaries, name+": "+found.Summary())
 		}
@@ -149,6 +150,14 @@ func (c call) showRuns() (result, error) {
 	}}
 	if c.Bool("check") && len(stale) > 0 {
 		return shown, silentError{exitVerify, strings.Join(stale, "\n")}
+	}
+	return usable(shown, bad)
+}
+
+// usable ends a command that shows records in failure if some cannot be used, which its text says, too.
+func usable(shown result, bad []patches.LintFinding) (result, error) {
+	if len(bad) > 0 {
+		return shown, silentError{exitFailed, bad[0].String()}
 	}
 	return shown, nil
 }

@@ -122,7 +122,7 @@ func perform(c *cli.Context, std streams, s spec) error {
 	if s.ui != replayUI {
 		feed.Emit(opening(std, full))
 	}
-	found, err := s.act(ctx, call{Context: c, sink: events.Until(ctx, feed), std: std, feed: feed, clock: clock})
+	found, err := s.actUntil(ctx, call{Context: c, sink: events.Until(ctx, feed), std: std, feed: feed, clock: clock})
 	if err != nil && ctx.Err() != nil { // a program that the same Ctrl-C ended fails in its own words
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}
@@ -168,6 +168,39 @@ func perform(c *cli.Context, std streams, s spec) error {
 		printError(std.err, full, err)
 	}
 	return &commandError{err}
+}
+
+// actUntil runs the action, and does not wait for one that reads a pipe or a terminal when the context has ended: such a read ends with its writer.
+func (s spec) actUntil(ctx context.Context, c call) (result, error) {
+	if !slices.ContainsFunc(c.Args().Slice(), mayWait) {
+		return s.act(ctx, c)
+	}
+	type outcome struct {
+		found result
+		err   error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		found, err := s.act(ctx, c)
+		ended <- outcome{found, err}
+	}()
+	select {
+	case o := <-ended:
+		return o.found, o.err
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-ended:
+		return o.found, o.err
+	case <-time.After(time.Second):
+		return result{}, ctx.Err()
+	}
+}
+
+// mayWait reports whether a read of the file may wait for somebody.
+func mayWait(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
 // act runs the action. A panic becomes an error, so that it ends the stream and the command as any other failure does.

@@ -43,6 +43,9 @@ const (
 	exitInterrupted = 130
 )
 
+// secondSignal is when one more signal ends the process at once, by its default; programs that start others send some of them twice.
+const secondSignal = time.Second
+
 func main() { os.Exit(Main()) }
 
 // Main runs the program on the process's arguments and streams and gives its exit code.
@@ -54,6 +57,7 @@ func Main() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
+	context.AfterFunc(ctx, func() { time.AfterFunc(secondSignal, stop) })
 	std := streams{out: os.Stdout, err: os.Stderr, outIsTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
 	if std.outIsTerminal {
 		if columns, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {

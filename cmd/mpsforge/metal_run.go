@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -117,7 +118,7 @@ func listPrograms(c call) (result, error) {
 }
 
 // noSearch is a number of deviations that nobody asks for.
-const noSearch = -2
+const noSearch = math.MinInt
 
 // mostSchedules bounds a search that says nothing about it.
 const mostSchedules = 1_000_000
@@ -127,12 +128,18 @@ const someDeviations = 2
 
 func runOptions(c call, program corpus.Program) (script.Options, error) {
 	options := script.Options{Seed: c.Uint64("seed"), Runs: c.Uint64("runs"), MaxDelay: c.Duration("delay"), Stall: 10 * time.Second}
+	if options.Runs == 0 {
+		return options, usagef("--runs 0: at least 1")
+	}
 	ways := 0
 	if c.Bool("steps") {
 		options.Mode = script.Drawn
 		ways++
 	}
 	if deviations := c.Int("search"); deviations != noSearch {
+		if deviations < -1 {
+			return options, usagef("--search %d: a number of deviations, or -1 for all schedules", deviations)
+		}
 		options.Mode, options.Deviations = script.Search, deviations
 		if !c.IsSet("runs") {
 			options.Runs = mostSchedules

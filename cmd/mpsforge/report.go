@@ -17,9 +17,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/internal/atomicfile"
+	"mpsforge/internal/run"
 	"mpsforge/internal/suggest"
 	"mpsforge/reports"
 )
+
+// fullReport is the command that shows all of a report.
+func fullReport(path string) string {
+	return run.Command{Name: "mpsforge", Args: []string{"report", "--full", path}}.String()
+}
 
 func reportCommand(std streams) *cli.Command {
 	command := newCommand(std, spec{
@@ -126,7 +132,7 @@ func (c call) showReport(path string) (result, error) {
 	switch {
 	case brief:
 		err = report.WriteSummary(&text, c.std.colours(), c.std.width())
-		fmt.Fprintf(&text, "\nall of it: mpsforge report --full %s\n", path)
+		fmt.Fprintf(&text, "\nall of it: %s\n", fullReport(path))
 	case format == "text" && output == "":
 		err = report.WriteText(&text, c.std.colours(), c.std.width())
 	default:

@@ -68,7 +68,7 @@ func (c call) mergeReports() (result, error) {
 	}
 	found := result{value: merged, message: fmt.Sprintf("%s; shards: %d; report: %s", merged.Verification(), merged.Merged, output), text: func(w io.Writer) {
 		_ = merged.WriteSummary(w, c.std.colours(), c.std.width()) // execute says what did not arrive
-		fmt.Fprintf(w, "\nall of it: mpsforge report --full %s\n", output)
+		fmt.Fprintf(w, "\nall of it: %s\n", fullReport(output))
 	}}
 	switch merged.Verdict {
 	case reports.Failed:

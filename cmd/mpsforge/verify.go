@@ -116,7 +116,7 @@ func (c call) pythonOptions() (stage.PythonOptions, error) {
 	if options.Device != "mps" && options.Device != "cpu" {
 		return options, usagef("there is no --device %s%s", options.Device, suggest.Names(options.Device, []string{"mps", "cpu"}))
 	}
-	if options.Repeat < 0 {
+	if options.Repeat < 0 || options.Repeat == 0 && c.IsSet("repeat") {
 		return options, usagef("--repeat %d: at least 1", options.Repeat)
 	}
 	for _, word := range list(c.String("threads")) {
@@ -161,6 +161,11 @@ func list(text string) []string {
 
 // verifyOptions reads the flags of verify and checks all that can be checked before any work.
 func (c call) verifyOptions(ctx context.Context) (options stage.Options, err error) {
+	for _, name := range []string{"stages", "require", "report"} {
+		if c.IsSet(name) && c.String(name) == "" { // as a variable that is not set has it: all would run, and none be required
+			return options, usagef("--%s has no value", name)
+		}
+	}
 	stages, required := list(c.String("stages")), list(c.String("require"))
 	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
 		return options, err
@@ -395,7 +400,7 @@ func (c call) verdict(report *reports.Report, path string) (result, error) {
 	message := fmt.Sprintf("%s; report: %s", report.Verification(), path)
 	found := result{value: report, message: message, report: page, text: func(w io.Writer) {
 		_ = report.WriteSummary(w, c.std.colours(), c.std.width()) // execute says what did not arrive
-		fmt.Fprintf(w, "\nall of it: mpsforge report --full %s, or as a page: %s\n", path, reports.PathOf(path, "html"))
+		fmt.Fprintf(w, "\nall of it: %s, or as a page: %s\n", fullReport(path), reports.PathOf(path, "html"))
 	}}
 	switch report.Verdict {
 	case reports.Failed:

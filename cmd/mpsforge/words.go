@@ -145,7 +145,7 @@ func helpCommand() *cli.Command {
 }
 
 // wrongValue is what urfave/cli says of a value that does not parse.
-var wrongValue = regexp.MustCompile(`^invalid value ("[^"]*") for flag -+([a-z-]+): parse error$`)
+var wrongValue = regexp.MustCompile(`^invalid value ("[^"]*") for flag -+([a-z-]+): (?:parse error|value out of range)$`)
 
 // onUsageError words what the parser of flags found.
 func onUsageError(c *cli.Context, err error, _ bool) error {
@@ -154,7 +154,10 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
-		return usageError{wrongValue.ReplaceAllString(err.Error(), `--$2 does not take $1`)}
+		if found := wrongValue.FindStringSubmatch(err.Error()); found != nil {
+			return usagef("%s does not take %s", dashed(found[2]), found[1])
+		}
+		return usageError{err.Error()}
 	}
 	var known []string
 	for _, flag := range visibleFlags(c.Command) {

@@ -105,6 +105,9 @@ func (r *Repository) FetchCommit(ctx context.Context, from, commit, ref string, 
 // ResolveCommit gives the commit that a revision names.
 func (r *Repository) ResolveCommit(ctx context.Context, revision string) (string, error) {
 	output, err := runCommand(ctx, r.command("rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}"))
+	if failure := (*run.Error)(nil); errors.As(err, &failure) && failure.ExitCode == 1 && failure.Stderr == "" {
+		return "", fmt.Errorf("no commit is called %s", revision)
+	}
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", revision, err)
 	}

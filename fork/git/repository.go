@@ -181,8 +181,12 @@ func Open(ctx context.Context, dir string, hint []string) (*Repository, error) {
 		return nil, fmt.Errorf("open checkout %s: read its configuration: %w", dir, guardErr)
 	}
 	repository := &Repository{pins: pins, variables: variables, WorkTree: lines[0], Dir: lines[1], CommonDir: lines[2], WorktreeID: "main"}
-	if format := lines[3]; format != "sha1" {
+	switch format := lines[3]; format {
+	case "sha1":
+	case "sha256":
 		return nil, fmt.Errorf("open checkout %s: its object format is %s; PyTorch's patches name SHA-1 blobs, so clone it with SHA-1", dir, format)
+	default: // not what is printed there
+		return nil, fmt.Errorf("open checkout %q: a path with a line break cannot be used; move the checkout, or rename the folder", dir)
 	}
 	if repository.Dir != repository.CommonDir {
 		repository.WorktreeID = "linked-" + filepath.Base(repository.Dir)

@@ -31,11 +31,16 @@ func FirstLine(text string) string {
 	return line
 }
 
-// LastLines returns at most n lines from the end of text, without surrounding white space.
+// LastLines returns at most n lines from the end of text, without surrounding white space, each as a terminal shows it: what a program
+// wrote over, as it does with its progress, is left out.
 func LastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) > n {
 		lines = lines[len(lines)-n:]
+	}
+	for i, line := range lines {
+		line = strings.TrimRight(line, "\r")
+		lines[i] = line[strings.LastIndexByte(line, '\r')+1:]
 	}
 	return strings.Join(lines, "\n")
 }

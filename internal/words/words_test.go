@@ -14,6 +14,7 @@ func TestWords(t *testing.T) {
 		{words.FirstLine(""), ""},
 		{words.LastLines("\none\ntwo\nthree\n\n", 2), "two\nthree"},
 		{words.LastLines("one", 2), "one"},
+		{words.LastLines("counting: 1 %\rcounting: 100 %\nfatal: no space\r\n", 2), "counting: 100 %\nfatal: no space"},
 		{words.Shorten("12345", 5, " …"), "12345"},
 		{words.Shorten("123456", 5, " …"), "12345 …"},
 		{words.Shorten("123äb", 4, "…"), "123…"}, // ä has two bytes

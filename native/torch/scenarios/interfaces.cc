@@ -56,6 +56,31 @@ SCENARIO(shared_memory) {
   });
 }
 
+// Who waits in a block on a stream's queue, where nothing was encoded since the last commit, waits for that one's work.
+// While signposts are traced, a stream keeps a command buffer for this that it has committed.
+SCENARIO(waits_in_blocks) {
+  constexpr size_t kSize = 1 << 16;
+  at::globalContext().hasMPS();
+  auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      const c10::DataPtr memory = allocator.allocate(kSize);
+      void* const buffer = memory.get();
+      const auto* bytes = static_cast<const uint8_t*>(allocator.getSharedBufferPtr(buffer).first);
+      const auto value = static_cast<uint8_t>(number * run.iterations + i + 1);
+      MPSStream* const stream = getCurrentMPSStream();
+      __block bool written = false;
+      dispatch_sync(stream->queue(), ^{
+        stream->fill(static_cast<id<MTLBuffer>>(buffer), value, kSize, 0);
+        stream->synchronize(SyncType::COMMIT);
+        stream->synchronize(SyncType::COMMIT_AND_WAIT);
+        written = std::all_of(bytes, bytes + kSize, [&](uint8_t byte) { return byte == value; });
+      });
+      run.expect(written, "the GPU's work is not done after the wait for it");
+    }
+  });
+}
+
 // Events that a program has from the pool, each thread its own and one for all, and whose methods choose the stream.
 SCENARIO(own_events) {
   at::globalContext().hasMPS();
