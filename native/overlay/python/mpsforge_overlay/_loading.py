@@ -24,10 +24,11 @@ def images() -> list[str]:
     if sys.platform == "darwin":
         process = ctypes.CDLL(None)
         process._dyld_get_image_name.restype = ctypes.c_char_p
-        return [os.fsdecode(process._dyld_get_image_name(i)) for i in range(process._dyld_image_count())]
+        found = [process._dyld_get_image_name(i) for i in range(process._dyld_image_count())]
+        return [os.fsdecode(name) for name in found if name]  # another thread may close a library meanwhile
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
-        found = [line.rstrip("\n").split(maxsplit=5)[5:] for line in maps]
-    return list(dict.fromkeys(path[0] for path in found if path and path[0].startswith("/")))
+        columns = [line.rstrip("\n").split(maxsplit=5)[5:] for line in maps]
+    return list(dict.fromkeys(path[0] for path in columns if path and path[0].startswith("/")))
 
 
 def stock_library(name: str) -> str:
