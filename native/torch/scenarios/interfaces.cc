@@ -111,6 +111,17 @@ SCENARIO(own_events) {
       run.expect(*notified == will, "nobody was notified of an event that is complete");
       if (run.wrong() > 0) return;  // it would wait as long each time
       run.expect_close("sum", sum, at::full({8}, number + 1.0));
+      // a record that is committed later, by another thread
+      MPSStream* const stream = getCurrentMPSStream();
+      at::add(sum, 1.0);
+      event->record(/*needsLock=*/true, /*syncEvent=*/false);
+      std::thread later([stream] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        stream->synchronize(SyncType::COMMIT);
+      });
+      event->synchronize();
+      run.expect(event->query(), "an event that was waited for is not complete, as its record was not committed");
+      later.join();
       event.reset();
       pool->emptyCache();
     }
