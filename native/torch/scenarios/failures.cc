@@ -127,6 +127,37 @@ at::Tensor failing_product(const at::Tensor& input) {
   return at::mul(input, 2.0);
 }
 
+// Metal ends a command buffer that waits too long for another stream's. So by the time that a thread has enqueued what
+// uses the last of many command buffers, or waits for its event, most of these are done.
+SCENARIO(long_backlog) {
+  constexpr size_t kCommandBuffers = 16, kMayBeLeft = 6;  // 4, and the two that are open when the GPU's wait is encoded
+  std::vector<std::unique_ptr<c10::Event>> events(kCommandBuffers);
+  at::Tensor last;
+  c10::StreamId of_first = 0;
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number == 0) {
+        last = at::full({256, 256}, 1.0, kMPS);
+        of_first = stream_of_thread().id();
+        for (auto& event : events) {
+          last = at::mm(last, last).div(256.0);
+          event = std::make_unique<c10::Event>(at::kMPS);
+          event->record(stream_of_thread());
+        }
+      }
+      run.meet();
+      if (number == 1 && i % 2) events.back()->block(stream_of_thread());
+      const at::Tensor sum = at::add(last, 1.0);
+      if (stream_of_thread().id() != of_first) {
+        run.expect(events[kCommandBuffers - 1 - kMayBeLeft]->query(),
+                   "the GPU is to wait for more than a few command buffers of another stream");
+      }
+      run.expect_close("sum", sum, at::full({256, 256}, 2.0));
+      run.meet();
+    }
+  });
+}
+
 // The same where MPSGraph commits by itself.
 SCENARIO(failed_work_in_graphs) { failed_work(run); }
 
