@@ -122,6 +122,15 @@ SCENARIO(own_events) {
       event->synchronize();
       run.expect(event->query(), "an event that was waited for is not complete, as its record was not committed");
       later.join();
+      // and one that only this thread can commit, for which the GPU waits on another stream
+      at::add(sum, 1.0);
+      event->record(/*needsLock=*/true, /*syncEvent=*/false);
+      {
+        const c10::StreamGuard on_another(guard().getNewStream(at::Device(at::kMPS, 0)));
+        event->wait(getCurrentMPSStream(), /*syncEvent=*/true);
+        getCurrentMPSStream()->synchronize(SyncType::COMMIT_AND_WAIT);
+      }
+      run.expect(event->query(), "an event that another stream waited for is not complete");
       event.reset();
       pool->emptyCache();
     }
