@@ -179,22 +179,14 @@ func (s spec) actUntil(ctx context.Context, c call) (result, error) {
 		found result
 		err   error
 	}
-	ended := make(chan outcome, 1)
+	ended := make(chan outcome, 2) // whichever of the two is first
 	go func() {
 		found, err := s.act(ctx, c)
 		ended <- outcome{found, err}
 	}()
-	select {
-	case o := <-ended:
-		return o.found, o.err
-	case <-ctx.Done():
-	}
-	select {
-	case o := <-ended:
-		return o.found, o.err
-	case <-time.After(time.Second):
-		return result{}, ctx.Err()
-	}
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { ended <- outcome{err: ctx.Err()} }) })()
+	first := <-ended
+	return first.found, first.err
 }
 
 // mayWait reports whether a read of the file may wait for somebody.
