@@ -1,7 +1,7 @@
 #!/bin/sh
 # README's pictures, of one run: pictures.sh REPORT.json LOG.jsonl. The log is that of the run, in the cache's folder logs:
 # verify names it at its end. The terminal UI's picture is the frame at its line 1500, in the middle of stage runtime of
-#   mpsforge verify --stages series,checkout,mac,runtime,python,overlay --quick --seed 7 --keep-going --report REPORT.json
+#   mpsforge verify --stages series,checkout,reference,conformance,mac,runtime,python,bench,operators,one-thread,overlay --quick --seed 7 --keep-going --report REPORT.json
 set -eu
 report=$1 log=$2
 started=$(sed -n 's/^  "started": "\(.*\)\..*/\1/p' "$report")

@@ -149,13 +149,13 @@ func CheckShard(o Options) error {
 	case o.Shard.Whole():
 		return nil
 	case len(refused) > 0:
-		return fmt.Errorf("%w: %s cannot be divided among shards; %s", stage.ErrShard, strings.Join(refused, ", "), can)
+		return fmt.Errorf("%w: %s cannot be divided among shards; %s", stage.ErrDivided, strings.Join(refused, ", "), can)
 	case !slices.ContainsFunc(o.Stages, func(name string) bool { return slices.Contains(splits, name) }):
-		return fmt.Errorf("%w: no stage is named that can be divided; %s", stage.ErrShard, can)
+		return fmt.Errorf("%w: --stages names none that can be; %s", stage.ErrDivided, can)
 	case o.Seed == 0:
-		return fmt.Errorf("%w: all shards need the same seed; name one", stage.ErrShard)
+		return fmt.Errorf("%w: all shards need the same seed; name one with --seed", stage.ErrDivided)
 	case len(o.Require) > 0:
-		return fmt.Errorf("%w: a part cannot be all of a required stage; leave out what is required, and have mpsforge report merge ask for it", stage.ErrShard)
+		return fmt.Errorf("%w: a part cannot be all of a required stage; leave --require out, and give it to mpsforge report merge", stage.ErrDivided)
 	}
 	return nil
 }

@@ -72,15 +72,15 @@ func TestShardOptions(t *testing.T) {
 	}{
 		"no shard":          {Options{}, ""},
 		"right":             {Options{Shard: shard, Seed: 7, Stages: []string{"series", "checkout", "runtime", "python", "operators", "upstream"}}, ""},
-		"no stages":         {Options{Shard: shard, Seed: 7}, "no stage is named"},
-		"nothing to divide": {Options{Shard: shard, Seed: 7, Stages: []string{"checkout"}}, "no stage is named"},
+		"no stages":         {Options{Shard: shard, Seed: 7}, "names none"},
+		"nothing to divide": {Options{Shard: shard, Seed: 7, Stages: []string{"checkout"}}, "names none"},
 		"a whole stage":     {Options{Shard: shard, Seed: 7, Stages: []string{"operators", "mac", "overlay"}}, "mac, overlay cannot be divided"},
 		"no seed":           {Options{Shard: shard, Stages: []string{"operators"}}, "same seed"},
 		"a required stage":  {Options{Shard: shard, Seed: 7, Stages: []string{"operators"}, Require: []string{"operators"}}, "report merge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckShard(c.options)
-			if c.words == "" && err != nil || c.words != "" && (!errors.Is(err, stage.ErrShard) || !strings.Contains(err.Error(), c.words)) {
+			if c.words == "" && err != nil || c.words != "" && (!errors.Is(err, stage.ErrDivided) || !strings.Contains(err.Error(), c.words)) {
 				t.Error(err)
 			}
 		})

@@ -77,7 +77,7 @@ type judgedTrace struct {
 func tracesIn(named []string) ([]string, error) {
 	var paths []string
 	for _, path := range named {
-		if err := checkInput("", path); err != nil {
+		if err := checkInput("metal order", path); err != nil {
 			return nil, err
 		}
 		info, err := os.Stat(path)

@@ -3,9 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -226,6 +229,9 @@ kernel, symbol pointers. The exit code is 1 if torch's own copy answers.
 		flags: []cli.Flag{&cli.StringFlag{Name: "python", Value: "python3", Usage: "the `INTERPRETER` to start"}},
 		action: func(ctx context.Context, c call) (result, error) {
 			ran, err := run.Command{Name: c.String("python"), Args: []string{"-m", overlay.Module}, Dir: "."}.Run(ctx)
+			if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+				return result{}, usagef("--python %s: there is no such program; name a Python that has the wheel", c.String("python"))
+			}
 			found, broken := overlay.ReadStatus(ran.Stdout)
 			if broken != nil {
 				return result{}, fmt.Errorf("%s has no working %s; install an overlay's wheel into it, or name another --python: %w",

@@ -145,7 +145,22 @@ func helpCommand() *cli.Command {
 }
 
 // wrongValue is what urfave/cli says of a value that does not parse.
-var wrongValue = regexp.MustCompile(`^invalid value ("[^"]*") for flag -+([a-z-]+): (?:parse error|value out of range)$`)
+var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value ("[^"]*") for (?:flag )?-+([a-z-]+): (?:parse error|value out of range)$`)
+
+// taken says which values a flag takes, for the end of a message about one that it does not.
+func taken(flag cli.DocGenerationFlag) string {
+	switch flag.(type) {
+	case *cli.BoolFlag:
+		return `; it takes true or false`
+	case *cli.IntFlag:
+		return `; it takes a whole number`
+	case *cli.Uint64Flag:
+		return `; it takes a whole number from 0 on`
+	case *cli.DurationFlag:
+		return `; it takes a time such as 90s or 2m`
+	}
+	return ""
+}
 
 // onUsageError words what the parser of flags found.
 func onUsageError(c *cli.Context, err error, _ bool) error {
@@ -155,7 +170,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
 		if found := wrongValue.FindStringSubmatch(err.Error()); found != nil {
-			return usagef("%s does not take %s", dashed(found[2]), found[1])
+			return usagef("%s does not take %s%s", dashed(found[2]), found[1], taken(flagNamed(c.Command, found[2])))
 		}
 		return usageError{err.Error()}
 	}

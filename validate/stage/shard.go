@@ -18,6 +18,9 @@ type Shard struct{ Index, Of int }
 // ErrShard is returned, wrapped, for text that names no shard.
 var ErrShard = errors.New("not a shard")
 
+// ErrDivided is returned, wrapped, for options that a run by shards cannot have.
+var ErrDivided = errors.New("the run cannot be divided")
+
 // mostShards is a bound against typing errors.
 const mostShards = 256
 

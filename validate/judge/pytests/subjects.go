@@ -206,7 +206,7 @@ func SelectTests(all []Test, pattern string) ([]Test, error) {
 	}
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %q: %w", ErrTestPattern, pattern, err)
+		return nil, fmt.Errorf("%w: %q is not a regular expression: %w", ErrTestPattern, pattern, err)
 	}
 	found := slices.DeleteFunc(slices.Clone(all), func(t Test) bool { return !expression.MatchString(t.Name) })
 	if len(found) == 0 {

@@ -25,7 +25,7 @@ var ErrForm = errors.New("no such form of operators")
 // CheckOptions refuses options that name no form, before any work. Names of operators are known to the torch alone.
 func CheckOptions(o stage.OperatorOptions) error {
 	if len(o.Names) == 0 && len(o.Forms)+len(o.DTypes) > 0 {
-		return fmt.Errorf("%w without operators: name them with --operators", ErrForm)
+		return fmt.Errorf("%w: --form and --dtype choose how named operators are called; name some with --operators", ErrForm)
 	}
 	return checkForms(o.Forms, nil)
 }
