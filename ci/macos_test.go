@@ -62,34 +62,6 @@ func compilersForMacOS(t *testing.T) (dir, cache string) {
 	return dir, cache
 }
 
-// mpsforge itself, with its C++, which takes minutes: make release looks at each binary in the same way.
-func TestReleaseForMacOS(t *testing.T) {
-	if os.Getenv("MPSFORGE_RELEASE_MACOS") == "" {
-		t.Skip("SKIP release for macOS: compiles for minutes; asked for by MPSFORGE_RELEASE_MACOS=1")
-	}
-	_, cache := compilersForMacOS(t)
-	t.Setenv("MPSFORGE_CACHE", cache)
-	repository, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := t.TempDir()
-	sh(t, repository, "sh", "ci/release.sh", "v1.2.3", out, "darwin/arm64+cgo")
-	made, err := os.ReadFile(filepath.Join(out, "mpsforge_v1.2.3_darwin_arm64"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := mac.CheckProgram(made, "arm64"); err != nil {
-		t.Error(err)
-	}
-	// The Apple backend has a class of that name, and the engine calls itself so.
-	for _, text := range []string{"v1.2.3", "ForgeDevice", "software Metal"} {
-		if !bytes.Contains(made, []byte(text)) {
-			t.Errorf("no %q in the binary", text)
-		}
-	}
-}
-
 // What looks at a program for Macs that was made on Linux finds each fault that is planted.
 func TestFaultsOfProgramsForMacOSAreFound(t *testing.T) {
 	compilers, _ := compilersForMacOS(t)

@@ -94,10 +94,6 @@ func TestLintControls(t *testing.T) {
 			}
 		})
 	}
-	fsys["v1.0.0/"+ControlsFile] = &fstest.MapFile{Data: []byte(`{"schema": 2}`)}
-	if found, err := LintControls(fsys, "v1.0.0"); err != nil || len(found.Errors()) != 1 {
-		t.Errorf("schema of another mpsforge: %+v, %v", found, err)
-	}
 	if _, err := (Controls{Controls: []Control{{Name: "no-order"}}}).Control("no-ordre"); fmt.Sprint(err) !=
 		`controls: there is no "no-ordre" (did you mean "no-order"?); there are: no-order` {
 		t.Errorf("%v", err)

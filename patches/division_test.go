@@ -67,23 +67,6 @@ func temporaryLines(t *testing.T, baseline string) []string {
 	return temporary
 }
 
-// Without one of them the other patches can be read alone, but no program has threads that are safe, or overlap.
-func TestSeriesHasItsParts(t *testing.T) {
-	for _, baseline := range []string{"v2.9.1", "v2.6.0"} {
-		series, err := Load(Embedded(), baseline)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := "[{fixes event-streams} {streams python-streams} {extras sanitizer}]"
-		if found := fmt.Sprint(series.Parts); found != want {
-			t.Errorf("%s: parts %s, want %s", baseline, found, want)
-		}
-		if len(series.Patches) > maxPatches {
-			t.Errorf("%s: %d patches", baseline, len(series.Patches))
-		}
-	}
-}
-
 // A line "# part: NAME" begins a part; what is wrong with one is named with its line.
 func TestPartsOfASeriesFile(t *testing.T) {
 	for name, c := range map[string]struct{ text, fault string }{

@@ -96,15 +96,3 @@ func BenchmarkHunks(b *testing.B) {
 		})
 	}
 }
-
-// A path of 100,000 folders is refused, in a message of a line.
-func TestAPathOfManyFoldersIsRefused(t *testing.T) {
-	path := strings.Repeat("a/", 100_000) + "f"
-	patch, err := Parse("deep", []byte(good(created(path, "x\n"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := CheckChange(patch.Files[0].Path()); err == nil || len(err.Error()) > 400 {
-		t.Errorf("%.400v", err)
-	}
-}

@@ -3,7 +3,6 @@ package patches
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -216,14 +215,5 @@ func TestLintMutants(t *testing.T) {
 				t.Errorf("%v", found.Findings)
 			}
 		})
-	}
-	for name, text := range map[string]string{
-		"schema of another mpsforge": `{"schema": 2}`,
-		"tag of another baseline":    fmt.Sprintf(`{"schema": 1, "tag": "v2.0.0", "series_digest": %q, "mutants": []}`, series.Digest()),
-	} {
-		fsys["v1.0.0/"+MutantsFile] = &fstest.MapFile{Data: []byte(text)}
-		if found, err := LintMutants(fsys, "v1.0.0"); err != nil || len(found.Errors()) != 1 {
-			t.Errorf("%s: %+v, %v", name, found, err)
-		}
 	}
 }

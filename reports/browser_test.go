@@ -103,7 +103,7 @@ func chromium(t *testing.T) context.Context {
 }
 
 // The page of each report can be read on a phone and on a desk, in light and dark: no script fails, nothing is fetched,
-// nothing sticks out, no text is pale. MPSFORGE_SCREENSHOTS names a folder for pictures of it.
+// nothing sticks out, no text is pale.
 func TestPageInBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP in the short form: a browser opens each report; go test -run '^TestPageInBrowser$' ./reports")
@@ -177,7 +177,6 @@ func TestGreenPageIsShort(t *testing.T) {
 		if tall >= 4*window.height {
 			t.Errorf("at %d by %d it is %d tall", window.width, window.height, tall)
 		}
-		picture(t, tab, file, fmt.Sprintf("%d-green", window.width))
 	}
 	printed, err := chromedp.Call(tab, page.PrintToPDF, page.PrintToPDFParams{})
 	if err != nil {
@@ -265,31 +264,13 @@ func look(t *testing.T, browser context.Context, file string, width int64, schem
 			t.Fatal(err)
 		}
 	}
-	picture(t, tab, file, fmt.Sprintf("%d-%s", width, scheme))
 	problems, err := chromedp.Run(tab, chromedp.Evaluate[[]string](pageProblems))
 	if err != nil {
 		t.Fatal(err)
 	}
-	picture(t, tab, file, fmt.Sprintf("%d-%s-open", width, scheme))
 	mutex.Lock()
 	defer mutex.Unlock()
 	return append(problems, all...)
-}
-
-// picture takes one of the whole page, if any are wanted.
-func picture(t *testing.T, tab context.Context, file, name string) {
-	dir := os.Getenv("MPSFORGE_SCREENSHOTS")
-	if dir == "" {
-		return
-	}
-	shot, err := chromedp.Run(tab, chromedp.FullScreenshot(100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "report-"+strings.TrimSuffix(filepath.Base(file), ".html")+"-"+name+".png")
-	if err := os.WriteFile(path, shot, 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // realReports are copies of reports of real runs.

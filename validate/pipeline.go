@@ -43,16 +43,9 @@ var ErrUnknownStage = errors.New("no such stage")
 
 // The contract is in package stage, which stages import; these are its names for those who import the pipeline.
 type (
-	Stage         = stage.Stage
-	Options       = stage.Options
-	HostOptions   = stage.HostOptions
-	PythonOptions = stage.PythonOptions
-	// OperatorOptions are of the stage operators.
-	OperatorOptions = stage.OperatorOptions
-	// UpstreamOptions are of the stage upstream.
-	UpstreamOptions = stage.UpstreamOptions
-	// OneThreadOptions are of the stage one-thread.
-	OneThreadOptions = stage.OneThreadOptions
+	Stage       = stage.Stage
+	Options     = stage.Options
+	HostOptions = stage.HostOptions
 )
 
 // Stages lists the pipeline in its order.

@@ -32,7 +32,6 @@ var (
 	// ErrOwner is returned, wrapped, for a work tree of another user that git was not configured to trust.
 	ErrOwner  = errors.New("the work tree belongs to another user, and git does not trust it")
 	ErrNoGit  = errors.New("git is not installed")
-	ErrUnborn = errors.New("the repository has no commit yet")
 	ErrLocked = errors.New("git's lock is held")
 )
 

