@@ -36,6 +36,10 @@ SCENARIO(shared_memory) {
   constexpr size_t kSize = 256;
   at::globalContext().hasMPS();
   auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
+  // Without a limit Metal is asked for nothing: its locks would order the threads, and hide from ThreadSanitizer a race
+  // here.
+  run.in_parallel([&](int) { allocator.setLowWatermarkRatio(0.0); });
+  run.in_parallel([&](int) { allocator.setHighWatermarkRatio(0.0); });
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
       allocator.setHighWatermarkRatio(1.7);

@@ -63,6 +63,17 @@ SCENARIO(explicit_streams) {
   });
 }
 
+// All threads make the process's first streams at once: from then on the default stream's work is counted, too.
+SCENARIO(first_streams) {
+  at::globalContext().hasMPS();
+  run.in_parallel([&](int number) {
+    const c10::Stream own = new_stream();
+    run.expect(own.id() != 0, "a new stream is the default one");
+    const c10::StreamGuard on_own(own);
+    run.expect_close("ones", at::full({16}, number, kMPS), at::full({16}, number, at::kFloat));
+  });
+}
+
 // torch.mps.synchronize() waits for all streams, whoever uses them.
 SCENARIO(device_synchronize) {
   std::vector<c10::Stream> streams;
