@@ -65,7 +65,7 @@ SCENARIO(explicit_streams) {
 
 // All threads make the process's first streams at once: from then on the default stream's work is counted, too.
 SCENARIO(first_streams) {
-  at::globalContext().hasMPS();
+  at::ones({1}, kMPS).item();
   run.in_parallel([&](int number) {
     const c10::Stream own = new_stream();
     run.expect(own.id() != 0, "a new stream is the default one");
