@@ -37,6 +37,14 @@ SCENARIO(copies_to_cpu) {
           at::zeros({8, 8}).copy_(shared, /*non_blocking=*/true).to(at::kMPS, /*non_blocking=*/true);
       run.expect_close("to the CPU and back, non-blocking", back, expected);
       run.expect_close("the source", shared.cpu(), expected);
+      const at::Tensor pair = at::complex(expected, expected + 1.0), here = pair.to(at::kMPS);
+      run.expect_close("conjugated, to the CPU", at::zeros_like(pair).copy_(here.conj()), pair.conj().resolve_conj());
+      run.expect_close("negated, to the CPU", at::imag(here.conj()).cpu(), -at::imag(pair));
+      run.expect_close("into a conjugated view, of the CPU", at::zeros_like(pair).conj().copy_(here).conj(),
+                       pair.conj().resolve_conj());
+      run.expect_close("conjugated, from the CPU", at::zeros_like(here).copy_(pair.conj()), pair.conj().resolve_conj());
+      run.expect_close("into a negated view, of MPS", at::imag(at::zeros_like(here).conj()).copy_(expected), expected);
+      run.expect_close("negated, within MPS", at::imag(here.conj()).clone(), -at::imag(pair));
     }
   });
 }

@@ -5,6 +5,7 @@
 #include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
+#include <c10/core/StreamGuard.h>
 #import <Metal/Metal.h>
 #include <dispatch/dispatch.h>
 
@@ -12,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "scenarios.h"
@@ -36,6 +38,12 @@ SCENARIO(shared_memory) {
   constexpr size_t kSize = 256;
   at::globalContext().hasMPS();
   auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
+  {  // no memory is nobody's, also after so many buffers were freed that each place of a table had one
+    std::vector<c10::DataPtr> freed;
+    for (int i = 0; i < 1 << 15; ++i) freed.push_back(allocator.allocate(16));
+  }
+  allocator.emptyCache();
+  run.expect(!allocator.isSharedBuffer(nullptr), "no memory is a buffer");
   // Without a limit Metal is asked for nothing: its locks would order the threads, and hide from ThreadSanitizer a race
   // here.
   run.in_parallel([&](int) { allocator.setLowWatermarkRatio(0.0); });
@@ -56,6 +64,14 @@ SCENARIO(shared_memory) {
       const auto* bytes = static_cast<const uint8_t*>(allocator.getSharedBufferPtr(buffer).first);
       run.expect(std::all_of(bytes, bytes + kSize, [&](uint8_t byte) { return byte == value; }),
                  "the CPU reads other bytes than the GPU has written");
+      const c10::StreamGuard on_another(guard().getNewStream(at::Device(at::kMPS, 0)));
+      MPSStream* const another = getCurrentMPSStream();
+      another->fill(static_cast<id<MTLBuffer>>(const_cast<void*>(buffer)), value + 1, kSize, 0);
+      allocator.recordEvents(buffer);
+      another->synchronize(SyncType::COMMIT);
+      allocator.waitForEvents(buffer);
+      run.expect(std::all_of(bytes, bytes + kSize, [&](uint8_t byte) { return byte == uint8_t(value + 1); }),
+                 "the event was recorded on a stream that used the memory before");
     }
   });
 }

@@ -2,6 +2,7 @@
 // torch.mps.
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
+#include <ATen/mps/MPSProfiler.h>
 #include <c10/core/Event.h>
 #include <mpsforge/host.h>
 
@@ -493,6 +494,12 @@ SCENARIO(profiler_fallback) {
     for (int i = 0; i < run.iterations; ++i) {
       compare(run, "linalg_svd", {random({4, 4}, generator)},
               [](Inputs in) { return std::get<1>(at::linalg_svd(in[0])); });
+      // the kernel of the CPU may call the operator itself
+      auto& profiler = at::mps::getMPSProfiler();
+      profiler.beginProfileCPUFallback("calls itself", {});
+      profiler.beginProfileCPUFallback("calls itself", {});
+      profiler.endProfileCPUFallback("calls itself");
+      profiler.endProfileCPUFallback("calls itself");
     }
   });
   hooks().profilerStopTrace();

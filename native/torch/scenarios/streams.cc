@@ -465,10 +465,17 @@ SCENARIO(fork) {
     at::Tensor value = at::full({8}, number, kMPS);
     run.meet();
     if (number == 0) {
+      std::optional<c10::StreamGuard> outer(new_stream()), inner(new_stream());
       const pid_t child = ::fork();
       if (child == 0) {
         int code = 1;
         try {
+          inner.reset();  // does not bring back the stream that the parent had chosen
+          try {
+            at::mps::getIMPSAllocator()->setLowWatermarkRatio(1.4);
+            _exit(5);
+          } catch (const c10::Error&) {
+          }
           const auto& allocator = *at::mps::getIMPSAllocator();
           const void* const buffer = value.storage().data();
           if (allocator.isSharedBuffer(buffer)) _exit(3);
