@@ -7,6 +7,7 @@ import (
 
 	"mpsforge/native/script"
 	"mpsforge/patches"
+	"mpsforge/validate/judge/nativefunctions"
 )
 
 // What PyTorch and the host build say, and the cause that is made of it.
@@ -88,7 +89,11 @@ func TestOperatorsOfAMacAreThoseThatPyTorchRegistersForMPS(t *testing.T) {
 `
 	const python = `    _lib.impl("native_group_norm", native_group_norm, "MPS")`
 	want := map[string]bool{"aten::dot": true, "aten::exp": true, "aten::exp.out": true, "aten::native_group_norm": true}
-	if got := operatorsOnMac(yaml, python); !reflect.DeepEqual(got, want) {
+	operators, err := nativefunctions.Parse([]byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := operatorsOnMac(operators, python); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -3,11 +3,13 @@ package upstream
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"mpsforge/internal/words"
 	"mpsforge/native/script"
 	"mpsforge/validate/judge/crash"
+	"mpsforge/validate/judge/nativefunctions"
 )
 
 // end is what a test's end means: whether it is what PyTorch's suite expects on a Mac and, where it is not, why.
@@ -200,33 +202,18 @@ var pythonKernel = regexp.MustCompile(`\.impl\("(\w+)", \w+, "MPS"\)`)
 // operatorsOnMac are the operators with a kernel for MPS: by native_functions.yaml those whose dispatch names MPS and those that
 // are structured by one, and by the package torch.backends.mps those that it registers. What a C++ source registers manually is
 // not among them.
-func operatorsOnMac(yaml, python string) map[string]bool {
-	own, delegates := map[string]bool{}, map[string]string{}
-	name, inDispatch := "", false
-	for _, line := range strings.Split(yaml, "\n") {
-		text := strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(line, "- func: "):
-			name, _, _ = strings.Cut(strings.TrimPrefix(line, "- func: "), "(")
-			inDispatch = false
-		case strings.HasPrefix(text, "structured_delegate: "):
-			delegates[name] = strings.TrimPrefix(text, "structured_delegate: ")
-		case text == "dispatch:":
-			inDispatch = true
-		case inDispatch && strings.HasPrefix(line, "    ") && !strings.HasPrefix(text, "#"):
-			keys, _, _ := strings.Cut(text, ": ")
-			for _, key := range strings.Split(keys, ",") {
-				if strings.TrimSpace(key) == "MPS" {
-					own["aten::"+name] = true
-				}
+func operatorsOnMac(operators []nativefunctions.Operator, python string) map[string]bool {
+	own := map[string]bool{}
+	for _, o := range operators {
+		for _, keys := range o.Kernels {
+			if slices.Contains(keys, "MPS") {
+				own["aten::"+o.Name] = true
 			}
-		case strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   "):
-			inDispatch = false
 		}
 	}
-	for from, to := range delegates {
-		if own["aten::"+to] {
-			own["aten::"+from] = true
+	for _, o := range operators {
+		if own["aten::"+o.Delegate] {
+			own["aten::"+o.Name] = true
 		}
 	}
 	for _, match := range pythonKernel.FindAllStringSubmatch(python, -1) {

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"mpsforge/reports"
+	"mpsforge/validate/judge/nativefunctions"
 	"mpsforge/validate/judge/pytests"
 	"mpsforge/validate/stage"
 )
@@ -110,7 +111,11 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 				file.inCheckout(), env.Series.Baseline.Name)
 		}
 	}
-	yaml, err := os.ReadFile(filepath.Join(folder, operatorsFile))
+	text, err := os.ReadFile(filepath.Join(folder, operatorsFile))
+	if err != nil {
+		return err
+	}
+	operators, err := nativefunctions.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -127,7 +132,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	r := &runner{env: env, report: report, scripts: scripts, patched: patched, stock: stock, limits: defaultLimits, facts: facts, listed: list(facts),
-		operators: operatorsOnMac(string(yaml), string(python)), pattern: pattern}
+		operators: operatorsOnMac(operators, string(python)), pattern: pattern}
 	for _, file := range suites {
 		file.path = filepath.Join(folder, file.inCheckout())
 		if _, err := os.Stat(file.path); err != nil {
