@@ -14,7 +14,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/BurntSushi/toml"
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+	"github.com/bmatcuk/doublestar/v4"
 
 	"mpsforge/fork"
 	"mpsforge/internal/events"
@@ -102,9 +104,9 @@ func runLint(ctx context.Context, checkout *fork.Checkout, onto string, requests
 // plain checks without lintrunner: line length, trailing space, the newline at the end, clang-format.
 type plain struct {
 	lint             *Lint
-	python, native   int              // most columns of a line; 0 where the commit has no configuration
-	styles           *clangFormat     // nil if it cannot run
-	include, exclude []*regexp.Regexp // paths that upstream formats
+	python, native   int          // most columns of a line; 0 where the commit has no configuration
+	styles           *clangFormat // nil if it cannot run
+	include, exclude []string     // patterns of paths that upstream formats
 }
 
 var (
@@ -124,7 +126,9 @@ func lintPlainly(ctx context.Context, checkout *fork.Checkout, onto string, requ
 		return nil, err
 	}
 	p.python, p.native = largest(pythonColumns, flake8), largest(nativeColumns, style)
-	p.include, p.exclude = formatted(configuration)
+	if err := p.configure(configuration); err != nil {
+		return nil, err
+	}
 	p.lint.How = "trailing space, newline at the end"
 	if p.python+p.native > 0 {
 		p.lint.How += ", line length"
@@ -240,41 +244,38 @@ func firstDifference(is, wanted []byte) (line int, text string) {
 	return 0, ""
 }
 
+// configure takes from lintrunner's configuration which paths upstream's clang-format is for.
+func (p *plain) configure(configuration []byte) error {
+	all, err := linters(configuration)
+	for _, l := range all {
+		if l.Code == "CLANGFORMAT" {
+			p.include, p.exclude = l.Include, l.Exclude
+		}
+	}
+	return err
+}
+
 func (p *plain) isFormatted(name string) bool {
-	matches := func(form *regexp.Regexp) bool { return form.MatchString(name) }
+	matches := func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }
 	return (p.include == nil || slices.ContainsFunc(p.include, matches)) && !slices.ContainsFunc(p.exclude, matches)
 }
 
-var quoted = regexp.MustCompile(`'([^'\n]*)'|"([^"\n]*)"`)
-
-// formatted takes from lintrunner's configuration which paths upstream's clang-format is for.
-func formatted(configuration []byte) (include, exclude []*regexp.Regexp) {
-	for section := range strings.SplitSeq(string(configuration), "[[linter]]") {
-		if !regexp.MustCompile(`(?m)^code\s*=\s*['"]CLANGFORMAT['"]`).MatchString(section) {
-			continue
-		}
-		patterns := func(key string) (list []*regexp.Regexp) {
-			m := regexp.MustCompile(`(?s)` + key + `\s*=\s*\[(.*?)\n?\]`).FindStringSubmatch(section)
-			if m == nil {
-				return nil
-			}
-			for _, q := range quoted.FindAllStringSubmatch(m[1], -1) {
-				list = append(list, glob(q[1]+q[2]))
-			}
-			return list
-		}
-		include, exclude = patterns("include_patterns"), patterns("exclude_patterns")
-	}
-	return include, exclude
+// linter is one of those that lintrunner's configuration names.
+type linter struct {
+	Code    string   `toml:"code"`
+	Include []string `toml:"include_patterns"`
+	Exclude []string `toml:"exclude_patterns"`
 }
 
-// glob is a pattern as lintrunner reads it: only ** goes over slashes.
-func glob(pattern string) *regexp.Regexp {
-	text := regexp.QuoteMeta(pattern)
-	for _, pair := range [][2]string{{`\*\*/`, `(.{0,}/)?`}, {`\*\*`, `.{0,}`}, {`\*`, `[^/]{0,}`}, {`\?`, `[^/]`}} {
-		text = strings.ReplaceAll(text, pair[0], pair[1])
+// linters reads lintrunner's configuration; a commit without one has none.
+func linters(configuration []byte) ([]linter, error) {
+	var all struct {
+		Linters []linter `toml:"linter"`
 	}
-	return regexp.MustCompile(`^` + text + `$`)
+	if err := toml.Unmarshal(configuration, &all); err != nil {
+		return nil, fmt.Errorf("the commit's .lintrunner.toml: %w", err)
+	}
+	return all.Linters, nil
 }
 
 // clangFormat is the clang-format that is installed, with the commit's style in a folder of its own.

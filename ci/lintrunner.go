@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,8 +21,6 @@ const lintrunner = "lintrunner"
 
 // needBuild are upstream's linters that look at the results of a build, which the stack's commits do not have.
 var needBuild = []string{"CLANGTIDY", "MYPY", "MYPYSTRICT", "PYREFLY"}
-
-var linterCode = regexp.MustCompile(`(?m)^code\s*=\s*['"]([A-Z0-9_]+)['"]`)
 
 // lintMessage is one line that lintrunner --output json prints.
 type lintMessage struct {
@@ -41,6 +38,10 @@ type lintMessage struct {
 func runLintrunner(ctx context.Context, checkout *fork.Checkout, configuration []byte, requests []*Request, sink events.Sink) (lint *Lint, err error) {
 	finish := events.Step(sink, lintrunner)
 	defer finish(events.Failed, "")
+	all, err := linters(configuration)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "mpsforge-lint-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for lintrunner: %w", err)
@@ -52,9 +53,9 @@ func runLintrunner(ctx context.Context, checkout *fork.Checkout, configuration [
 	}
 	lint = &Lint{Tool: lintrunner, Findings: []StyleFinding{}, NotRun: []string{}}
 	var skip []string
-	for _, m := range linterCode.FindAllSubmatch(configuration, -1) {
-		if name := string(m[1]); slices.Contains(needBuild, name) {
-			skip = append(skip, name)
+	for _, l := range all {
+		if slices.Contains(needBuild, l.Code) {
+			skip = append(skip, l.Code)
 		}
 	}
 	lint.How = "lintrunner, with the commit's own configuration"

@@ -101,9 +101,12 @@ func TestGeneratedFilesDoNotCount(t *testing.T) {
 // Upstream's configuration says which files its clang-format is for.
 func TestFormattedPaths(t *testing.T) {
 	p := plain{}
-	p.include, p.exclude = formatted(
-		[]byte("[[linter]]\ncode = 'FLAKE8'\ninclude_patterns = ['**/*.py']\n[[linter]]\ncode = 'CLANGFORMAT'\ninclude_patterns = [\n    'a/*.h',  " +
+	err := p.configure([]byte(
+		"[[linter]]\ncode = 'FLAKE8'\ninclude_patterns = ['**/*.py']\n[[linter]]\ncode = 'CLANGFORMAT'\ninclude_patterns = [\n    'a/*.h',  " +
 			"# top\n    \"m/**/*.mm\",\n]\nexclude_patterns = [\n  '**/fb/**',\n]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]bool{"a/x.h": true, "a/b/x.h": false, "m/x.mm": true, "m/n/o/x.mm": true, "m/fb/x.mm": false, "x.py": false} {
 		if got := p.isFormatted(path); got != want {
 			t.Errorf("%s: %v", path, got)

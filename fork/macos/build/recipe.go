@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/BurntSushi/toml"
+
 	"mpsforge/fork/builds"
 )
 
@@ -33,12 +35,10 @@ type Recipe struct {
 // These lines are in CMakeLists.txt and setup.py of 2.6.0 and of 2.9; one that a later version words otherwise sets no
 // bound, and cmake or setup.py itself then refuses.
 var (
-	cmakeMinimum   = regexp.MustCompile(`(?m)^cmake_minimum_required\(VERSION ([0-9.]+)`)
-	pythonMinimum  = regexp.MustCompile(`(?m)^python_min_version = \((\d+), (\d+), (\d+)\)`)
-	sdkMinimum     = regexp.MustCompile(`_macosx_sdk_version VERSION_GREATER_EQUAL ([0-9.]+)`)
-	buildRequires  = regexp.MustCompile(`(?s)\[build-system\].*?\nrequires = \[(.*?)\n\]`)
-	quoted         = regexp.MustCompile(`"([^"]+)"`)
-	requiresPython = regexp.MustCompile(`(?m)^requires-python = ">=([0-9.]+)`)
+	cmakeMinimum  = regexp.MustCompile(`(?m)^cmake_minimum_required\(VERSION ([0-9.]+)`)
+	pythonMinimum = regexp.MustCompile(`(?m)^python_min_version = \((\d+), (\d+), (\d+)\)`)
+	sdkMinimum    = regexp.MustCompile(`_macosx_sdk_version VERSION_GREATER_EQUAL ([0-9.]+)`)
+	leastPython   = regexp.MustCompile(`>=([0-9.]+)`)
 )
 
 // ReadRecipe reads the recipe of a checkout.
@@ -72,8 +72,19 @@ func ReadRecipe(checkout string) (Recipe, error) {
 		return ""
 	}
 	r.CMake, r.SDK = first(cmakeMinimum, texts["CMakeLists.txt"]), first(sdkMinimum, texts["CMakeLists.txt"])
+	var project struct {
+		Project struct {
+			Python string `toml:"requires-python"`
+		} `toml:"project"`
+		Build struct {
+			Requires []string `toml:"requires"`
+		} `toml:"build-system"`
+	}
+	if err := toml.Unmarshal([]byte(texts["pyproject.toml"]), &project); err != nil {
+		return r, fmt.Errorf("read the checkout's pyproject.toml: %w", err)
+	}
 	if r.Python = first(pythonMinimum, texts["setup.py"]); r.Python == "" {
-		r.Python = first(requiresPython, texts["pyproject.toml"])
+		r.Python = first(leastPython, project.Project.Python)
 	}
 	if text := texts["requirements-build.txt"]; text != "" {
 		r.RequirementsFile = "requirements-build.txt"
@@ -83,11 +94,8 @@ func ReadRecipe(checkout string) (Recipe, error) {
 				r.Requirements = append(r.Requirements, line)
 			}
 		}
-	} else if match := buildRequires.FindStringSubmatch(texts["pyproject.toml"]); match != nil {
-		r.RequirementsFile = "pyproject.toml"
-		for _, word := range quoted.FindAllStringSubmatch(match[1], -1) {
-			r.Requirements = append(r.Requirements, word[1])
-		}
+	} else if len(project.Build.Requires) > 0 {
+		r.RequirementsFile, r.Requirements = "pyproject.toml", project.Build.Requires
 	}
 	modules := texts[".gitmodules"]
 	if r.Bare = modules == ""; r.Bare {
