@@ -16,6 +16,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/fork/macos/wheels"
 	"mpsforge/native"
 	"mpsforge/patches"
 )
@@ -71,7 +72,7 @@ func TestWheelForMacSaysThatItHasNotRun(t *testing.T) {
 		`^mpsforge_overlay-2\.6\.0\+mpsforge\.555555555555\.w[0-9a-f]{8}-py3-none-macosx_11_0_arm64\.whl$`).MatchString(base) {
 		t.Errorf("the wheel is called %s", base)
 	}
-	if err := overlay.Unpack(w.file, site); err != nil {
+	if err := wheels.Unpack(w.file, site, []string{""}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-"+w.version()+".dist-info/METADATA"))
@@ -239,7 +240,7 @@ func TestWheelForMacLeavesStockWhereAnythingDiffers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			site := t.TempDir()
-			if err := overlay.Unpack(w.file, site); err != nil {
+			if err := wheels.Unpack(w.file, site, []string{""}); err != nil {
 				t.Fatal(err)
 			}
 			if c.change != nil {

@@ -21,6 +21,7 @@ import (
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/events"
 	"mpsforge/native"
 	"mpsforge/patches"
@@ -120,7 +121,7 @@ func (m maker) install(t *testing.T, patched *fork.Snapshot) installed {
 		t.Fatal(err)
 	}
 	p.wheel = wheel
-	if err := overlay.Unpack(wheel, p.site); err != nil {
+	if err := wheels.Unpack(wheel, p.site, []string{""}); err != nil {
 		t.Fatal(err)
 	}
 	if p.trial, err = overlay.Install(wheel, stamp, stock, t.TempDir()); err != nil {

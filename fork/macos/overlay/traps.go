@@ -13,6 +13,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
+	"mpsforge/fork/macos/wheels"
 )
 
 const trapsModule = "mpsforge_traps"
@@ -61,7 +62,7 @@ func Install(wheel string, stamp Stamp, stock *host.Build, dir string) (Trial, e
 			traps, stock.Python),
 	}
 	return trial, builds.MakeFolder(dir, func(made string) error {
-		if err := Unpack(wheel, filepath.Join(made, "site")); err != nil {
+		if err := wheels.Unpack(wheel, filepath.Join(made, "site"), []string{""}); err != nil {
 			return err
 		}
 		for name, text := range files {

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -258,37 +257,4 @@ func pack(files map[string][]byte) ([]byte, error) {
 		return nil, err
 	}
 	return packed.Bytes(), nil
-}
-
-// Unpack puts a wheel's files into a folder, as pip install --target does.
-func Unpack(wheel, dir string) error {
-	archive, err := zip.OpenReader(wheel)
-	if err != nil {
-		return fmt.Errorf("wheel %s: %w", wheel, err)
-	}
-	defer archive.Close()
-	for _, entry := range archive.File {
-		if !filepath.IsLocal(entry.Name) {
-			return fmt.Errorf("wheel %s: %q is outside of the folder", wheel, entry.Name)
-		}
-		from, err := entry.Open()
-		if err != nil {
-			return err
-		}
-		data, err := io.ReadAll(from)
-		if err := from.Close(); err != nil {
-			return err
-		}
-		if err != nil {
-			return fmt.Errorf("wheel %s: %w", wheel, err)
-		}
-		to := filepath.Join(dir, entry.Name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, data, entry.Mode().Perm()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/mac"
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 )
@@ -99,7 +100,7 @@ func TestWheelOfAMacIsThatOfLinux(t *testing.T) {
 			t.Fatal(err)
 		}
 		site := t.TempDir()
-		if err := overlay.Unpack(file, site); err != nil {
+		if err := wheels.Unpack(file, site, []string{""}); err != nil {
 			t.Fatal(err)
 		}
 		digest, err = builds.FileSHA256(filepath.Join(site, "mpsforge_overlay", mac.OverlayLibrary))
