@@ -79,7 +79,7 @@ func withoutCache(text, cache string) string {
 }
 
 // mutantPasses are the runs that judge a mutant, the one that most likely finds it first: the scenarios alone, those first that the
-// patch's trailer names, then the Python tests, then ThreadSanitizer and the operators. What makes a race of an access begins with
+// patch's trailer or their own row names, then the Python tests, then ThreadSanitizer and the operators. What makes a race of an access begins with
 // ThreadSanitizer.
 func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 	var named []string
@@ -90,7 +90,8 @@ func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 	}
 	scenarios := func(flavour builds.Flavour, stages ...string) func(*Options) {
 		return func(o *Options) {
-			o.Stages, o.Host.Scenarios, o.Host.Flavours = stages, append(slices.Clone(named), runtimestage.ScenarioNames()...), []builds.Flavour{flavour}
+			o.Stages, o.Host.Flavours = stages, []builds.Flavour{flavour}
+			o.Host.Scenarios = slices.Concat(named, runtimestage.ScenariosOf(m.Patch), runtimestage.ScenarioNames())
 		}
 	}
 	only := func(stage string) func(*Options) {

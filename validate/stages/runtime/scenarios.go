@@ -56,6 +56,17 @@ func ScenarioNames() []string {
 	return names
 }
 
+// ScenariosOf are the names of those whose rows have the patch.
+func ScenariosOf(patch string) []string {
+	var names []string
+	for _, s := range scenarios() {
+		if slices.Contains(s.Patches, patch) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
 // names reports whether stock's end is one that the row names. Another one shows nothing of what the scenario is about.
 func (s scenario) names(end process.Result) bool {
 	return s.Stock == process.StockLives || end.Races > 0 || end.Among(s.Ends)
