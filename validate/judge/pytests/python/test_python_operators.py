@@ -96,7 +96,8 @@ class PythonOperators(ParallelTest):
             self.in_pool(torch.ops.field_kernel.sum_of_doubles, mutates=True)
 
     def test_python_inside_a_kernel(self):
-        """A kernel in Python takes the place of zero_, and PyTorch's kernel of sum calls it, as this sum is of nothing."""
+        """A kernel in Python takes the place of zero_, and PyTorch's kernel of sum calls it, as this sum is of nothing. Another takes that of
+        the CPU's avg_pool2d, which PyTorch's kernel for mps calls for integers with a divisor."""
         library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 it ends with the process
         device = self.settings.device
         with ThreadPoolExecutor(1) as pool:
@@ -105,7 +106,16 @@ class PythonOperators(ParallelTest):
                 nothing, result = torch.ones(0, 64, device=device), torch.full((64,), i + 1.0, device=device)
                 torch.sum(nothing, 0, out=result)
                 self.compare(result.cpu(), torch.full((64,), 3.0), f"thread {i}")
+                pooled = torch.nn.functional.avg_pool2d(numbers.to(device), 2, divisor_override=3)
+                self.compare(pooled.cpu(), numbers[..., ::2, ::2], f"thread {i}, of the CPU's kernel", answer=False)
                 self.done()
+
+            def pooling(tensor, *_):
+                pool.submit(shared.add_, 1).result()
+                return tensor[..., ::2, ::2].contiguous()
+
+            numbers, shared = torch.arange(64).reshape(1, 1, 8, 8), torch.zeros(64, device=device)
+            library.impl("avg_pool2d", pooling, "CPU")
 
             # zero_ with threes, to see that it was this one
             library.impl("zero_", lambda tensor: pool.submit(tensor.fill_, 3).result() if tensor.numel() else tensor, device.upper())

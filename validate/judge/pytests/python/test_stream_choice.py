@@ -146,6 +146,17 @@ class StreamChoice(ParallelTest):
                 event.synchronize()
                 self.compare(target.clone(), torch.full((SIZE,), float(iteration + i)), f"thread {i}, iteration {iteration}")
                 self.done()
+                self.in_backward(lambda where, i=i: in_hook(f"thread {i}, {where}"))
+
+        def in_hook(where: str) -> None:
+            source = torch.full((SIZE,), 8.0, device="mps")
+            self.busy()
+            target = torch.zeros(SIZE)
+            target.copy_(source.add_(1), non_blocking=True)
+            event = torch.Event(device="mps")
+            event.record(captured)
+            event.synchronize()
+            self.all_written([target], 8.0, where)
 
         self.together(work)
 

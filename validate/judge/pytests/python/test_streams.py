@@ -189,7 +189,7 @@ class Streams(ParallelTest):
                 for function in functions:
                     for device in ("mps", "mps:0", torch.device("mps"), 0, -1, None):
                         function(device)
-                    for device in ("cpu", "mps:1", 1):
+                    for device in ("cpu", "mps:1", 1, 255, 256, 1000):
                         with self.assertRaises(ValueError, msg=f"{function.__name__}({device!r})"):
                             function(device)
                 self.assertEqual(mps.current_device(), 0)
