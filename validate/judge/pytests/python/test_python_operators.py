@@ -106,15 +106,16 @@ class PythonOperators(ParallelTest):
                 nothing, result = torch.ones(0, 64, device=device), torch.full((64,), i + 1.0, device=device)
                 torch.sum(nothing, 0, out=result)
                 self.compare(result.cpu(), torch.full((64,), 3.0), f"thread {i}")
-                pooled = torch.nn.functional.avg_pool2d(numbers.to(device), 2, divisor_override=3)
+                pooled = torch.nn.functional.avg_pool2d(there, 2, divisor_override=3)
                 self.compare(pooled.cpu(), numbers[..., ::2, ::2], f"thread {i}, of the CPU's kernel", answer=False)
                 self.done()
 
             def pooling(tensor, *_):
-                pool.submit(shared.add_, 1).result()
+                pool.submit(there.add_, 0).result()
                 return tensor[..., ::2, ::2].contiguous()
 
-            numbers, shared = torch.arange(64).reshape(1, 1, 8, 8), torch.zeros(64, device=device)
+            numbers = torch.arange(64).reshape(1, 1, 8, 8)
+            there = numbers.to(device)
             library.impl("avg_pool2d", pooling, "CPU")
 
             # zero_ with threes, to see that it was this one
