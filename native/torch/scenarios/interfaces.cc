@@ -5,8 +5,8 @@
 #include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
-#include <c10/core/StreamGuard.h>
 #import <Metal/Metal.h>
+#include <c10/core/StreamGuard.h>
 #include <dispatch/dispatch.h>
 
 #include <algorithm>
