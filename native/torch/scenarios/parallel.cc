@@ -495,11 +495,8 @@ SCENARIO(profiler_fallback) {
       compare(run, "linalg_svd", {random({4, 4}, generator)},
               [](Inputs in) { return std::get<1>(at::linalg_svd(in[0])); });
       // the kernel of the CPU may call the operator itself
-      auto& profiler = at::mps::getMPSProfiler();
-      profiler.beginProfileCPUFallback("calls itself", {});
-      profiler.beginProfileCPUFallback("calls itself", {});
-      profiler.endProfileCPUFallback("calls itself");
-      profiler.endProfileCPUFallback("calls itself");
+      for (int n = 0; n < 2; ++n) at::mps::getMPSProfiler().beginProfileCPUFallback("calls itself", {});
+      for (int n = 0; n < 2; ++n) at::mps::getMPSProfiler().endProfileCPUFallback("calls itself");
     }
   });
   hooks().profilerStopTrace();

@@ -9,13 +9,18 @@ import (
 // A run that goes on takes the results that it has, and leaves the other jobs to be done.
 func TestKeptResultsAreLeftOut(t *testing.T) {
 	jobs := (plan{seed: 7}).basics(someEntries)
-	results, err := openKept(&kept.Run{Cache: t.TempDir(), Stage: "operators"}, "stamp", 7)
+	run := &kept.Run{Cache: t.TempDir(), Stage: "operators"}
+	stopped, err := openKept(run, "stamp", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := outcome{Job: jobs[1], Result: result{Status: wrongValues, Text: "planted"}}
 	done.Job.ID = 5
-	if err := results.Add(done); err != nil {
+	if err := stopped.Add(done); err != nil {
+		t.Fatal(err)
+	}
+	results, err := openKept(run, "stamp", 7)
+	if err != nil {
 		t.Fatal(err)
 	}
 	ends, left := results.split(jobs)
