@@ -13,7 +13,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <thread>
 
 #include "scenarios.h"
@@ -56,22 +55,18 @@ SCENARIO(shared_memory) {
       const void* const buffer = memory.get();
       run.expect(allocator.isSharedBuffer(buffer), "memory of the shared allocator is not shared");
       const auto value = static_cast<uint8_t>(number * run.iterations + i + 1);
-      MPSStream* const stream = getCurrentMPSStream();
-      stream->fill(static_cast<id<MTLBuffer>>(const_cast<void*>(buffer)), value, kSize, 0);
-      run.expect(allocator.recordEvents(buffer), "no event was recorded");
-      stream->synchronize(SyncType::COMMIT);
-      allocator.waitForEvents(buffer);
       const auto* bytes = static_cast<const uint8_t*>(allocator.getSharedBufferPtr(buffer).first);
-      run.expect(std::all_of(bytes, bytes + kSize, [&](uint8_t byte) { return byte == value; }),
-                 "the CPU reads other bytes than the GPU has written");
+      const auto reads_back = [&](uint8_t written) {  // on the current stream
+        MPSStream* const stream = getCurrentMPSStream();
+        stream->fill(static_cast<id<MTLBuffer>>(const_cast<void*>(buffer)), written, kSize, 0);
+        run.expect(allocator.recordEvents(buffer), "no event was recorded");
+        stream->synchronize(SyncType::COMMIT);
+        allocator.waitForEvents(buffer);
+        return std::all_of(bytes, bytes + kSize, [&](uint8_t byte) { return byte == written; });
+      };
+      run.expect(reads_back(value), "the CPU reads other bytes than the GPU has written");
       const c10::StreamGuard on_another(guard().getNewStream(at::Device(at::kMPS, 0)));
-      MPSStream* const another = getCurrentMPSStream();
-      another->fill(static_cast<id<MTLBuffer>>(const_cast<void*>(buffer)), value + 1, kSize, 0);
-      allocator.recordEvents(buffer);
-      another->synchronize(SyncType::COMMIT);
-      allocator.waitForEvents(buffer);
-      run.expect(std::all_of(bytes, bytes + kSize, [&](uint8_t byte) { return byte == uint8_t(value + 1); }),
-                 "the event was recorded on a stream that used the memory before");
+      run.expect(reads_back(value + 1), "the event was recorded on a stream that used the memory before");
     }
   });
 }

@@ -135,28 +135,22 @@ class StreamChoice(ParallelTest):
         self.need(torch.mps, "current_stream")
         captured = torch.mps.current_stream()
 
-        def work(i: int) -> None:
-            for iteration in range(self.settings.iterations):
-                source = torch.full((SIZE,), float(iteration), device="mps")
-                self.busy()
-                target = torch.zeros(SIZE)
-                target.copy_(source.add_(i), non_blocking=True)
-                event = torch.Event(device="mps")
-                event.record(captured)
-                event.synchronize()
-                self.compare(target.clone(), torch.full((SIZE,), float(iteration + i)), f"thread {i}, iteration {iteration}")
-                self.done()
-                self.in_backward(lambda where, i=i: in_hook(f"thread {i}, {where}"))
-
-        def in_hook(where: str) -> None:
-            source = torch.full((SIZE,), 8.0, device="mps")
+        def copied(number: float, more: int) -> torch.Tensor:
+            """What the calling thread copies to the CPU, of shape (SIZE,), after the event's wait."""
+            source = torch.full((SIZE,), number, device="mps")
             self.busy()
             target = torch.zeros(SIZE)
-            target.copy_(source.add_(1), non_blocking=True)
+            target.copy_(source.add_(more), non_blocking=True)
             event = torch.Event(device="mps")
             event.record(captured)
             event.synchronize()
-            self.all_written([target], 8.0, where)
+            return target
+
+        def work(i: int) -> None:
+            for iteration in range(self.settings.iterations):
+                self.compare(copied(float(iteration), i).clone(), torch.full((SIZE,), float(iteration + i)), f"thread {i}, iteration {iteration}")
+                self.done()
+                self.in_backward(lambda where, i=i: self.all_written([copied(8.0, 1)], 8.0, f"thread {i}, {where}"))
 
         self.together(work)
 
