@@ -2,7 +2,6 @@ package patches
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -83,60 +82,14 @@ func (a *Ablation) Add(series *Series, added ...AblatedPatch) {
 
 // AblationResult is what LintAblation found.
 type AblationResult struct {
-	Baseline string         `json:"baseline"`
-	Patches  []AblatedPatch `json:"patches"`
-	// Findings are warnings and notes, but for an error where the file cannot be used.
-	Findings []LintFinding `json:"findings"`
-}
-
-// Errors are the findings that say that the file cannot be used.
-func (r *AblationResult) Errors() []LintFinding { return errorsOf(r.Findings) }
-
-// readRecord reads what a command has recorded in a baseline's folder. Without the file the error wraps fs.ErrNotExist.
-func readRecord(fsys fs.FS, baseline, name string, to any, schema *int) error {
-	dir, err := baselineDir(fsys, baseline)
-	if err != nil {
-		return err
-	}
-	if err := readJSON(dir, name, to); err != nil {
-		return err
-	}
-	if *schema != 1 {
-		return fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", name, *schema)
-	}
-	return nil
-}
-
-// addFindings gives what adds findings about a recorded file.
-func addFindings(to *[]LintFinding, baseline, name, rule string) func(severity Severity, do, message string) {
-	return func(severity Severity, do, message string) {
-		*to = append(*to, LintFinding{File: baseline + "/" + name, Rule: rule, Severity: severity, Message: message, Do: do})
-	}
-}
-
-// comparedWith gives the series that a recorded file, which was read with that error, is compared with; nil where there is no file, or
-// none that can be used, which is a finding. So is a tag of another baseline: what the file holds is called what, and do corrects it.
-func comparedWith(fsys fs.FS, baseline string, read error, tag, what, do string, add func(severity Severity, do, message string)) (*Series, error) {
-	switch {
-	case errors.Is(read, ErrUnknownBaseline):
-		return nil, read
-	case errors.Is(read, fs.ErrNotExist):
-		return nil, nil
-	case read != nil:
-		add(SeverityError, "", read.Error())
-		return nil, nil
-	}
-	series, err := Load(fsys, baseline)
-	if err == nil && tag != series.Baseline.Tag {
-		add(SeverityError, do, fmt.Sprintf("the %s of tag %q, the baseline is %q", what, tag, series.Baseline.Tag))
-	}
-	return series, err
+	Recorded
+	Patches []AblatedPatch `json:"patches"`
 }
 
 // LintAblation compares the recorded table of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
-	result := &AblationResult{Baseline: baseline, Patches: []AblatedPatch{}, Findings: []LintFinding{}}
-	add := addFindings(&result.Findings, baseline, AblationFile, RuleAblation)
+	result := &AblationResult{Recorded: recordedOf(baseline), Patches: []AblatedPatch{}}
+	add := result.finding(AblationFile, RuleAblation)
 	table, err := ReadAblation(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, table.Tag, "table is", recordAblation, add)
 	if err != nil {

@@ -119,19 +119,14 @@ func (c Control) SeenToFail(check string) bool {
 
 // ControlsResult is what LintControls found.
 type ControlsResult struct {
-	Baseline string `json:"baseline"`
+	Recorded
 	Controls `json:"controls"`
-	// Findings are warnings, but for an error where the file cannot be used.
-	Findings []LintFinding `json:"findings"`
 }
-
-// Errors are the findings that say that the file cannot be used.
-func (r *ControlsResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 
 // LintControls compares the recorded controls of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintControls(fsys fs.FS, baseline string) (*ControlsResult, error) {
-	result := &ControlsResult{Baseline: baseline, Controls: Controls{Controls: []Control{}}, Findings: []LintFinding{}}
-	add := addFindings(&result.Findings, baseline, ControlsFile, RuleControls)
+	result := &ControlsResult{Recorded: recordedOf(baseline), Controls: Controls{Controls: []Control{}}}
+	add := result.finding(ControlsFile, RuleControls)
 	table, err := ReadControls(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, table.Tag, "controls are", "write the baseline's tag", add)
 	if err != nil {

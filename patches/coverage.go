@@ -102,19 +102,14 @@ func (c *Coverage) KeepReasons(earlier Coverage) {
 
 // CoverageResult is what LintCoverage found.
 type CoverageResult struct {
-	Baseline string `json:"baseline"`
+	Recorded
 	Coverage `json:"coverage"`
-	// Findings are warnings, but for an error where the file cannot be used.
-	Findings []LintFinding `json:"findings"`
 }
-
-// Errors are the findings that say that the file cannot be used.
-func (r *CoverageResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 
 // LintCoverage compares the recorded coverage of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintCoverage(fsys fs.FS, baseline string) (*CoverageResult, error) {
-	result := &CoverageResult{Baseline: baseline, Coverage: Coverage{Unrun: []UnrunLine{}, NotMeasured: []string{}}, Findings: []LintFinding{}}
-	add := addFindings(&result.Findings, baseline, CoverageFile, RuleCoverage)
+	result := &CoverageResult{Recorded: recordedOf(baseline), Coverage: Coverage{Unrun: []UnrunLine{}, NotMeasured: []string{}}}
+	add := result.finding(CoverageFile, RuleCoverage)
 	recorded, err := ReadCoverage(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, recorded.Tag, "coverage is", "measure it again", add)
 	if err != nil {

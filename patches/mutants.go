@@ -404,19 +404,14 @@ func planted(series *Series, name, kind, path string, lines []string, line int, 
 
 // MutantsResult is what LintMutants found.
 type MutantsResult struct {
-	Baseline string `json:"baseline"`
-	Mutants  `json:"mutants"`
-	// Findings are warnings, but for an error where the file cannot be used.
-	Findings []LintFinding `json:"findings"`
+	Recorded
+	Mutants `json:"mutants"`
 }
-
-// Errors are the findings that say that the file cannot be used.
-func (r *MutantsResult) Errors() []LintFinding { return errorsOf(r.Findings) }
 
 // LintMutants compares the recorded mutants of a baseline with its series as it is now. A baseline without the file is asked for none.
 func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
-	result := &MutantsResult{Baseline: baseline, Mutants: Mutants{Mutants: []Mutant{}}, Findings: []LintFinding{}}
-	add := addFindings(&result.Findings, baseline, MutantsFile, RuleMutants)
+	result := &MutantsResult{Recorded: recordedOf(baseline), Mutants: Mutants{Mutants: []Mutant{}}}
+	add := result.finding(MutantsFile, RuleMutants)
 	table, err := ReadMutants(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, table.Tag, "mutants are", recordMutants, add)
 	if err != nil {

@@ -112,11 +112,9 @@ type StageState struct {
 
 // RunsResult is what LintRuns found.
 type RunsResult struct {
-	Baseline string       `json:"baseline"`
-	Asked    bool         `json:"asked"` // whether runs are asked of the baseline; else there are no states
-	Stages   []StageState `json:"stages"`
-	// Findings are warnings, but for an error where the file cannot be read.
-	Findings []LintFinding `json:"findings"`
+	Recorded
+	Asked  bool         `json:"asked"` // whether runs are asked of the baseline; else there are no states
+	Stages []StageState `json:"stages"`
 }
 
 // Of names the stages in a state.
@@ -130,15 +128,11 @@ func (r *RunsResult) Of(state RunState) []string {
 	return names
 }
 
-// Errors are the findings that say that the file cannot be used.
-func (r *RunsResult) Errors() []LintFinding { return errorsOf(r.Findings) }
-
-func errorsOf(all []LintFinding) []LintFinding {
-	return slices.DeleteFunc(slices.Clone(all), func(f LintFinding) bool { return f.Severity != SeverityError })
-}
-
 // Summary says in a line how many stages passed on the series as it is, and which did not run.
 func (r *RunsResult) Summary() string {
+	if !r.Asked {
+		return "no runs are recorded, and none are asked for"
+	}
 	text := fmt.Sprintf("stages passed on this series: %d of %d", len(r.Of(RunPassed)), len(r.Stages))
 	if excused := r.Of(RunExcused); len(excused) > 0 {
 		text += ", not run: " + strings.Join(excused, ", ")
@@ -149,8 +143,8 @@ func (r *RunsResult) Summary() string {
 // LintRuns compares the recorded runs of a baseline with its series as it is now, for all stages of the pipeline. Runs are asked
 // of the default baseline, and of each other one whose folder has the file. An error means that there was nothing to compare.
 func LintRuns(fsys fs.FS, baseline string, stages []string) (*RunsResult, error) {
-	result := &RunsResult{Baseline: baseline, Asked: true, Stages: []StageState{}, Findings: []LintFinding{}}
-	add := addFindings(&result.Findings, baseline, RunsFile, RuleRuns)
+	result := &RunsResult{Recorded: recordedOf(baseline), Asked: true, Stages: []StageState{}}
+	add := result.finding(RunsFile, RuleRuns)
 	runs, err := ReadRuns(fsys, baseline)
 	switch {
 	case errors.Is(err, ErrUnknownBaseline):

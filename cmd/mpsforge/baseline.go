@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -61,6 +63,35 @@ func baselineShow(std streams) *cli.Command {
 			}}, nil
 		},
 	})
+}
+
+// showRecords is the frame of what shows a file that is recorded beside a series: of reads it of one baseline, count says in words how much
+// it holds, list prints it. It fails if a file cannot be used, which the list says, too.
+func showRecords[T interface{ Errors() []patches.LintFinding }](c call, of func(fs.FS, string) (T, error), count func(T) string,
+	list func(io.Writer, T)) (result, []T, error) {
+	files, names, err := c.baselines()
+	if err != nil {
+		return result{}, nil, err
+	}
+	var all []T
+	var counts []string
+	var bad []patches.LintFinding
+	for _, name := range names {
+		found, err := of(files, name)
+		if err != nil {
+			return result{}, nil, err
+		}
+		all, counts, bad = append(all, found), append(counts, name+": "+count(found)), append(bad, found.Errors()...)
+	}
+	shown := result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
+		for _, found := range all {
+			list(w, found)
+		}
+	}}
+	if len(bad) > 0 {
+		return shown, all, silentError{exitFailed, bad[0].String()}
+	}
+	return shown, all, nil
 }
 
 func baselineRecord(std streams) *cli.Command {

@@ -58,28 +58,15 @@ func (c call) recordAblation(ctx context.Context) error {
 
 // showAblation prints the tables, and what lint says of them.
 func (c call) showAblation() (result, error) {
-	files, names, err := c.baselines()
-	if err != nil {
-		return result{}, err
+	count := func(found *patches.AblationResult) string {
+		return fmt.Sprintf("patches that were left out: %d", len(found.Patches))
 	}
-	all, rows := []*patches.AblationResult{}, 0
-	var bad []patches.LintFinding
-	for _, name := range names {
-		found, err := patches.LintAblation(files, name)
-		if err != nil {
-			return result{}, err
+	shown, _, err := showRecords(c, patches.LintAblation, count, func(w io.Writer, found *patches.AblationResult) {
+		fmt.Fprintf(w, "%s: %s\n", found.Baseline, count(found))
+		for _, p := range found.Patches {
+			fmt.Fprintf(w, "%-24s %s, %s, %s, %s, seed %d: %s\n", p.Patch, p.Stage, p.Verdict, p.Date.Format("2006-01-02"), p.Form, p.Seed, p.Detail)
 		}
-		all, rows, bad = append(all, found), rows+len(found.Patches), append(bad, found.Errors()...)
-	}
-	return usable(result{value: all, message: fmt.Sprintf("patches that were left out: %d", rows), text: func(w io.Writer) {
-		for _, found := range all {
-			fmt.Fprintf(w, "%s: patches that were left out: %d\n", found.Baseline, len(found.Patches))
-			for _, p := range found.Patches {
-				fmt.Fprintf(w, "%-24s %s, %s, %s, %s, seed %d: %s\n", p.Patch, p.Stage, p.Verdict, p.Date.Format("2006-01-02"), p.Form, p.Seed, p.Detail)
-			}
-			for _, finding := range found.Findings {
-				fmt.Fprintln(w, finding)
-			}
-		}
-	}}, bad)
+		printFindings(w, found.Findings, true)
+	})
+	return shown, err
 }

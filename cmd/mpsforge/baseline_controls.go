@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -95,40 +94,28 @@ type shownControls struct {
 
 // showControls prints what shows of each check that it can fail. A baseline without controls is not asked for any.
 func (c call) showControls() (result, error) {
-	files, names, err := c.baselines()
-	if err != nil {
-		return result{}, err
+	shown, _, err := showRecords(c, controlsOf, shownControls.count, func(w io.Writer, found shownControls) {
+		fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.count())
+		for _, check := range found.Checks {
+			fmt.Fprintf(w, "  %-40s %s\n", check.Check, cmp.Or(check.Control, "nothing has shown that it can fail"))
+		}
+		for _, control := range found.Controls.Controls {
+			fmt.Fprintf(w, "%s: %s (%s)\n", control.Name, control.Fault, control.Path)
+		}
+		printFindings(w, found.Findings, true)
+	})
+	return shown, err
+}
+
+// count says how many of the checks have nothing that shows that they can fail.
+func (s shownControls) count() string {
+	without := 0
+	for _, check := range s.Checks {
+		if check.Control == "" {
+			without++
+		}
 	}
-	var all []shownControls
-	var counts []string
-	var bad []patches.LintFinding
-	for _, name := range names {
-		one, err := controlsOf(files, name)
-		if err != nil {
-			return result{}, err
-		}
-		all, bad = append(all, one), append(bad, one.Errors()...)
-		without := 0
-		for _, check := range one.Checks {
-			if check.Control == "" {
-				without++
-			}
-		}
-		counts = append(counts, fmt.Sprintf("%s: checks: %d, of which nothing has shown that they can fail: %d; controls: %d", name, len(one.Checks),
-			without, len(one.Controls.Controls)))
-	}
-	return usable(result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
-		for i, one := range all {
-			fmt.Fprintln(w, counts[i])
-			for _, check := range one.Checks {
-				fmt.Fprintf(w, "  %-40s %s\n", check.Check, cmp.Or(check.Control, "nothing has shown that it can fail"))
-			}
-			for _, control := range one.Controls.Controls {
-				fmt.Fprintf(w, "%s: %s (%s)\n", control.Name, control.Fault, control.Path)
-			}
-			printFindings(w, one.Findings, true)
-		}
-	}}, bad)
+	return fmt.Sprintf("checks: %d, of which nothing has shown that they can fail: %d; controls: %d", len(s.Checks), without, len(s.Controls.Controls))
 }
 
 // controlsOf reads what is recorded of a baseline.

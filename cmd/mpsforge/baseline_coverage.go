@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -71,24 +70,9 @@ func (c call) measureCoverage(ctx context.Context) error {
 
 // showCoverage prints which lines have not run, and what lint says of it.
 func (c call) showCoverage() (result, error) {
-	files, names, err := c.baselines()
-	if err != nil {
-		return result{}, err
-	}
-	var all []*patches.CoverageResult
-	var counts []string
-	var bad []patches.LintFinding
-	for _, name := range names {
-		found, err := patches.LintCoverage(files, name)
-		if err != nil {
-			return result{}, err
-		}
-		all, bad = append(all, found), append(bad, found.Errors()...)
-		counts = append(counts, fmt.Sprintf("%s: %s", name, found.Summary()))
-	}
-	return usable(result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
-		for i, found := range all {
-			fmt.Fprintln(w, counts[i])
+	shown, _, err := showRecords(c, patches.LintCoverage, func(found *patches.CoverageResult) string { return found.Summary() },
+		func(w io.Writer, found *patches.CoverageResult) {
+			fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
 			for _, line := range found.Unrun {
 				fmt.Fprintf(w, "  %s:%d: %s\n", line.Path, line.Line, line.Text)
 				if line.Reason != "" {
@@ -96,6 +80,6 @@ func (c call) showCoverage() (result, error) {
 				}
 			}
 			printFindings(w, found.Findings, true)
-		}
-	}}, bad)
+		})
+	return shown, err
 }

@@ -219,28 +219,13 @@ func (c call) judgeOptions(ctx context.Context) (options validate.Options, err e
 
 // showMutants prints the lists, and what lint says of them.
 func (c call) showMutants() (result, error) {
-	files, names, err := c.baselines()
-	if err != nil {
-		return result{}, err
-	}
-	var all []*patches.MutantsResult
-	var counts []string
-	var bad []patches.LintFinding
-	for _, name := range names {
-		found, err := patches.LintMutants(files, name)
-		if err != nil {
-			return result{}, err
-		}
-		all, bad = append(all, found), append(bad, found.Errors()...)
-		counts = append(counts, name+": "+found.Summary())
-	}
-	return usable(result{value: all, message: strings.Join(counts, "; "), text: func(w io.Writer) {
-		for i, found := range all {
-			fmt.Fprintln(w, counts[i])
+	shown, _, err := showRecords(c, patches.LintMutants, func(found *patches.MutantsResult) string { return found.Summary() },
+		func(w io.Writer, found *patches.MutantsResult) {
+			fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
 			for _, m := range found.Mutants.Mutants {
 				fmt.Fprintf(w, "%s %-22s %s:%d, %s: %s\n", m.Name, m.Patch, m.Path, m.Line, m.Kind, m.String())
 			}
 			printFindings(w, found.Findings, true)
-		}
-	}}, bad)
+		})
+	return shown, err
 }

@@ -121,52 +121,24 @@ func (c call) recordRuns(ctx context.Context) error {
 	return c.write(from.series.Baseline.Name, patches.RunsFile, runs.Write)
 }
 
-// showRuns says of each stage what its last run is worth now.
+// showRuns says of each stage what its last run is worth now. With --check a stage that did not pass on the series as it is is a failure.
 func (c call) showRuns() (result, error) {
-	files, names, err := c.baselines()
-	if err != nil {
-		return result{}, err
-	}
-	var all []*patches.RunsResult
-	var summaries, stale []string
-	var bad []patches.LintFinding
-	for _, name := range names {
-		found, err := patches.LintRuns(files, name, validate.StageNames())
-		if err != nil {
-			return result{}, err
-		}
-		all, bad = append(all, found), append(bad, found.Errors()...)
-		if found.Asked {
-			summaries = append(summaries, name+": "+found.Summary())
-		}
-		if why := found.Refusal(); why != "" {
+	shown, found, err := showRecords(c, func(files fs.FS, name string) (*patches.RunsResult, error) {
+		return patches.LintRuns(files, name, validate.StageNames())
+	}, (*patches.RunsResult).Summary, printRuns)
+	var stale []string
+	for _, one := range found {
+		if why := one.Refusal(); why != "" {
 			stale = append(stale, why)
 		}
 	}
-	shown := result{value: all, message: strings.Join(summaries, "; "), text: func(w io.Writer) {
-		for _, found := range all {
-			printRuns(w, found)
-		}
-	}}
 	if c.Bool("check") && len(stale) > 0 {
-		return shown, silentError{exitVerify, strings.Join(stale, "\n")}
+		err = silentError{exitVerify, strings.Join(stale, "\n")}
 	}
-	return usable(shown, bad)
-}
-
-// usable ends a command that shows records in failure if some cannot be used, which its text says, too.
-func usable(shown result, bad []patches.LintFinding) (result, error) {
-	if len(bad) > 0 {
-		return shown, silentError{exitFailed, bad[0].String()}
-	}
-	return shown, nil
+	return shown, err
 }
 
 func printRuns(w io.Writer, found *patches.RunsResult) {
-	if !found.Asked {
-		fmt.Fprintf(w, "%s: no runs are recorded, and none are asked for\n", found.Baseline)
-		return
-	}
 	for _, stage := range found.Stages {
 		fmt.Fprintf(w, "%-12s %s", stage.Stage, stage.State)
 		if stage.Reason != "" {
@@ -181,5 +153,6 @@ func printRuns(w io.Writer, found *patches.RunsResult) {
 					one.Checks[string(reports.NotRun)], run.Tool)
 		}
 	}
-	printRunFindings(w, found)
+	printFindings(w, found.Findings, true)
+	fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
 }

@@ -66,7 +66,10 @@ were not run on the series as it is, and of patches that nothing notices when th
 						printComparison(w, one.Comparison)
 					}
 					if one.Runs != nil {
-						printRunFindings(w, one.Runs)
+						printFindings(w, one.Runs.Findings, true)
+						if one.Runs.Asked {
+							fmt.Fprintf(w, "%s: %s\n", one.Runs.Baseline, one.Runs.Summary())
+						}
 						printFindings(w, slices.Concat(one.Ablation.Findings, one.Mutants.Findings, one.Controls.Findings,
 							one.Coverage.Findings), c.Bool("notes"))
 					}
@@ -178,21 +181,8 @@ func printComparison(w io.Writer, comparison *patches.CompareResult) {
 		comparison.Patches, len(comparison.Differences), len(comparison.Findings))
 }
 
-func printRunFindings(w io.Writer, found *patches.RunsResult) {
-	for _, finding := range found.Findings {
-		fmt.Fprintln(w, finding)
-	}
-	if found.Asked {
-		fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
-	}
-}
-
 func printLint(w io.Writer, linted *patches.LintResult, notes bool) {
-	for _, finding := range linted.Findings {
-		if notes || finding.Severity != patches.SeverityNote {
-			fmt.Fprintln(w, finding)
-		}
-	}
+	printFindings(w, linted.Findings, notes)
 	if count := len(linted.Of(patches.SeverityNote)); count > 0 && !notes {
 		fmt.Fprintf(w, "%s: notes: %d, --notes lists them\n", linted.Baseline, count)
 	}
