@@ -29,6 +29,28 @@ const (
 	NotThere = "not in the checkout"
 )
 
+// BackendSources lists the units of the MPS backend in a checkout, by path there: those of the folders in the baseline's facts. absent are
+// the optional folders that it does not have: it is a part of PyTorch's tree.
+func BackendSources(checkout string, facts patches.HostFacts) (sources, absent []string, err error) {
+	for _, folder := range slices.Concat(facts.Sources, facts.OptionalSources) {
+		entries, err := os.ReadDir(filepath.Join(checkout, folder))
+		if errors.Is(err, fs.ErrNotExist) && slices.Contains(facts.OptionalSources, folder) {
+			absent = append(absent, folder)
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: a folder of the MPS backend's sources: %w; is %s a checkout of the baseline whose host.json names it?",
+				builds.ErrSources, err, checkout)
+		}
+		for _, entry := range entries {
+			if extension := filepath.Ext(entry.Name()); extension == ".mm" || extension == ".cpp" {
+				sources = append(sources, folder+"/"+entry.Name())
+			}
+		}
+	}
+	return sources, absent, nil
+}
+
 // backendSources lists the files to compile, and those left out with their reasons, by path in the checkout. Of a folder that
 // holds core sources, Core and First leave the others out.
 func backendSources(checkout string, facts patches.HostFacts, extent Extent) (compiled []string, excluded []Excluded, err error) {
@@ -40,26 +62,20 @@ func backendSources(checkout string, facts patches.HostFacts, extent Extent) (co
 	for _, path := range facts.Core {
 		coreFolders[filepath.Dir(path)] = true
 	}
-	for _, folder := range slices.Concat(facts.Sources, facts.OptionalSources) {
-		entries, err := os.ReadDir(filepath.Join(checkout, folder))
-		if errors.Is(err, fs.ErrNotExist) && slices.Contains(facts.OptionalSources, folder) {
-			excluded = append(excluded, Excluded{folder, NotThere})
-			continue
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: a folder of the MPS backend's sources: %w; is %s a checkout of the baseline whose host.json names it?",
-				builds.ErrSources, err, checkout)
-		}
-		for _, entry := range entries {
-			path := folder + "/" + entry.Name()
-			extension := filepath.Ext(entry.Name())
-			switch {
-			case extension != ".mm" && extension != ".cpp" || facts.Excluded[path] != "":
-			case extent != Whole && coreFolders[folder] && !slices.Contains(needed, path):
-				excluded = append(excluded, Excluded{path, NotNeeded})
-			default:
-				compiled = append(compiled, path)
-			}
+	sources, absent, err := BackendSources(checkout, facts)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, folder := range absent {
+		excluded = append(excluded, Excluded{folder, NotThere})
+	}
+	for _, path := range sources {
+		switch {
+		case facts.Excluded[path] != "":
+		case extent != Whole && coreFolders[filepath.Dir(path)] && !slices.Contains(needed, path):
+			excluded = append(excluded, Excluded{path, NotNeeded})
+		default:
+			compiled = append(compiled, path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(facts.Excluded)) {

@@ -2,9 +2,7 @@ package mac
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -176,19 +174,9 @@ func NewWarnings(stock, patched []Warning) (added []Warning) {
 
 // Sources lists the units of the MPS backend in a checkout: those of the folders in the baseline's facts, and Python's.
 func Sources(checkout string, classes patches.HostFacts, facts patches.MacFacts) (sources []string, err error) {
-	for _, folder := range slices.Concat(classes.Sources, classes.OptionalSources) {
-		entries, err := os.ReadDir(filepath.Join(checkout, folder))
-		if errors.Is(err, fs.ErrNotExist) && slices.Contains(classes.OptionalSources, folder) {
-			continue // the checkout is a part of PyTorch's tree; what its kernels would be is bound to the wheel's backend (BoundToStock)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, entry := range entries {
-			if extension := filepath.Ext(entry.Name()); extension == ".mm" || extension == ".cpp" {
-				sources = append(sources, folder+"/"+entry.Name())
-			}
-		}
+	// What the kernels of a folder that is absent would be is bound to the wheel's backend (BoundToStock).
+	if sources, _, err = host.BackendSources(checkout, classes); err != nil {
+		return nil, err
 	}
 	for _, source := range facts.PythonSources {
 		if builds.Exists(filepath.Join(checkout, source)) {
