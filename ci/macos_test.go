@@ -12,6 +12,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
+	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/mac"
 	"mpsforge/internal/events"
 )
@@ -39,14 +40,7 @@ func compilersForMacOS(t *testing.T) (dir, cache string) {
 	if testing.Short() {
 		t.Skip("SKIP programs for macOS: compiles for another system")
 	}
-	cache = os.Getenv("MPSFORGE_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(home, ".cache/mpsforge")
-	}
+	cache = hosttest.Cache(t)
 	unlock, err := host.Lock(t.Context(), mac.Folder(cache), events.Discard)
 	if err != nil {
 		t.Fatal(err)

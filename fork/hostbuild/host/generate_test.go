@@ -1,15 +1,16 @@
 package host_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
-	"os"
-	"path/filepath"
-	"strings"
-	"testing"
 )
 
 // Host builds generate with the torchgen of the checkout: a line that is changed there is in the generated wrappers, and the headers,

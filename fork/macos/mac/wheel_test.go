@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/wheels"
 	"mpsforge/patches"
 )
@@ -81,14 +82,7 @@ func TestDamagedWheels(t *testing.T) {
 
 // What 2.6.0's own wheel has, where the cache holds it.
 func TestLibrariesOfAWheel(t *testing.T) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache := os.Getenv("MPSFORGE_CACHE")
-	if cache == "" {
-		cache = filepath.Join(home, ".cache/mpsforge")
-	}
+	cache := hosttest.Cache(t)
 	series, err := patches.Load(patches.Embedded(), "v2.6.0")
 	if err != nil {
 		t.Fatal(err)

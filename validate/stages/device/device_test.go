@@ -3,7 +3,6 @@
 package device
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"mpsforge/fork/builds"
+	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/mac"
 	"mpsforge/internal/events"
 	"mpsforge/internal/schemas/schematest"
@@ -246,11 +246,7 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP Apple backend: compiles for another system")
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache := cmp.Or(os.Getenv("MPSFORGE_CACHE"), filepath.Join(home, ".cache/mpsforge"))
+	cache := hosttest.Cache(t)
 	const table = "metal/framework_darwin.m"
 	text, err := fs.ReadFile(native.Apple, table)
 	if err != nil {

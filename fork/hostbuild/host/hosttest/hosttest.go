@@ -3,6 +3,11 @@ package hosttest
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
 	"mpsforge/fork"
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
@@ -10,10 +15,6 @@ import (
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
 	"mpsforge/patches"
-	"os"
-	"path/filepath"
-	"syscall"
-	"testing"
 )
 
 // Inputs gives InputsOf 2.6.0, which every Debian system can get.
