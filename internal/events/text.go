@@ -5,7 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Clock writes a duration as a clock does: 0:07, 12:34, 1:02:03.
@@ -107,47 +108,14 @@ func Clean(text string) string {
 		return text // all there is to most texts
 	}
 	var b strings.Builder
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
+	for _, r := range ansi.Strip(strings.ToValidUTF8(text, "�")) {
 		switch {
-		case r == '\x1b':
-			size = escapeLength(text[i:])
 		case r == '\n' || r == '\t':
 			b.WriteByte(' ')
-		case r == utf8.RuneError && size == 1:
-			b.WriteRune('�')
 		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r): // also marks that turn the direction of writing
 		default:
 			b.WriteRune(r)
 		}
-		i += size
 	}
 	return b.String()
-}
-
-// escapeLength is the length of the escape sequence that text begins with (ECMA-48, 5.3 to 5.6).
-func escapeLength(text string) int {
-	if len(text) < 2 {
-		return 1
-	}
-	switch text[1] {
-	case '[': // up to a final byte
-		for i := 2; i < len(text); i++ {
-			if text[i] >= 0x40 && text[i] <= 0x7e {
-				return i + 1
-			}
-		}
-		return len(text)
-	case ']', 'P', '_', '^', 'X': // up to BEL or ST
-		for i := 2; i < len(text); i++ {
-			if text[i] == '\a' {
-				return i + 1
-			}
-			if text[i] == '\x1b' && i+1 < len(text) && text[i+1] == '\\' {
-				return i + 2
-			}
-		}
-		return len(text)
-	}
-	return 2
 }
