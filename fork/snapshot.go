@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"mpsforge/fork/builds"
 	"mpsforge/fork/git"
 	"mpsforge/patches"
 )
@@ -142,20 +142,10 @@ func (c *Checkout) Files(ctx context.Context, paths []string, cache string) (dir
 func (c *Checkout) exported(ctx context.Context, commit, tree string, paths, needed []string, cache string) (dir string, err error) {
 	// What an earlier version took of the same tree must not be found.
 	kind := sha256.Sum256([]byte(strings.Join(paths, " ")))
-	parent := filepath.Join(cache, "snapshots", hex.EncodeToString(kind[:4]))
-	dir = filepath.Join(parent, tree)
-	if _, err := os.Stat(dir); err == nil {
+	dir = filepath.Join(cache, "snapshots", hex.EncodeToString(kind[:4]), tree)
+	if builds.Exists(dir) {
 		return dir, nil
 	}
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", err
-	}
-	temporary, err := os.MkdirTemp(parent, "making-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(temporary)
-	made := filepath.Join(temporary, "tree")
 	existing, err := c.repository.Existing(ctx, commit, paths)
 	if err != nil {
 		return "", fmt.Errorf("sources of %s: %w", commit, err)
@@ -165,18 +155,13 @@ func (c *Checkout) exported(ctx context.Context, commit, tree string, paths, nee
 			return "", fmt.Errorf("commit %s has no %s: a build needs a PyTorch tree, or the part of one that the MPS backend is", commit, path)
 		}
 	}
-	if err := os.Mkdir(made, 0o755); err != nil {
-		return "", err
-	}
-	if len(existing) > 0 { // git takes no paths for all of them
+	return dir, builds.MakeFolder(dir, func(made string) error {
+		if len(existing) == 0 { // git takes that for all of them
+			return nil
+		}
 		if err := c.repository.Export(ctx, commit, existing, made); err != nil {
-			return "", fmt.Errorf("sources of %s: %w", commit, err)
+			return fmt.Errorf("sources of %s: %w", commit, err)
 		}
-	}
-	if err := os.Rename(made, dir); err != nil {
-		if _, statErr := os.Stat(dir); statErr != nil {
-			return "", err
-		}
-	}
-	return dir, nil
+		return nil
+	})
 }
