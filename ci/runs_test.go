@@ -1,7 +1,6 @@
 package ci_test
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -147,11 +146,11 @@ func TestReleaseNeedsTheRuns(t *testing.T) {
 		}
 		runs := patches.Runs{Schema: 1, Tag: series.Baseline.Tag}
 		runs.Add(map[string]patches.Tree{"": {Exact: []string{}}}, run)
-		var text bytes.Buffer
-		if err := runs.Write(&text); err != nil {
+		text, err := patches.FileText(patches.RunsFile, runs)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(clone, "patches", patches.DefaultBaseline, patches.RunsFile), text.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(clone, "patches", patches.DefaultBaseline, patches.RunsFile), text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		command := exec.Command("sh", filepath.Join(repository, "ci/release.sh"), version, "out", "nonsense")

@@ -58,7 +58,7 @@ func (c *Checkout) Apply(ctx context.Context, series *patches.Series, options Op
 		applied := c.state.Applied[:count:count]
 		var names []string
 		head := c.repository.Head
-		sink.Emit(events.PartsPlanned{Step: "apply", Names: namesOf(series.Patches[count:target])})
+		sink.Emit(events.PartsPlanned{Step: "apply", Names: series.Names()[count:target]})
 		for i := count; i < target; i++ {
 			sink.Emit(events.StepProgress{Step: "apply", Done: int64(i - count), Total: int64(target - count), Unit: "patches", Note: series.Patches[i].Name})
 			head, err = c.commitWithEvents(ctx, head, series.Patches[i], sink)
@@ -73,14 +73,6 @@ func (c *Checkout) Apply(ctx context.Context, series *patches.Series, options Op
 		}
 		return head, applied, names, nil
 	})
-}
-
-func namesOf(list []*patches.Patch) []string {
-	names := []string{}
-	for _, patch := range list {
-		names = append(names, patch.Name)
-	}
-	return names
 }
 
 // commitWithEvents is commitPatch as a part of the step apply.

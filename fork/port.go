@@ -291,7 +291,7 @@ func (p *porting) run(ctx context.Context, sink events.Sink) (*Ported, error) {
 	ours := &line{checkout: c, head: p.Target} // the version's own series, for patches that are kept
 	theirs := &line{checkout: c, head: c.state.Base, made: c.state.Applied}
 	onto := p.Target
-	sink.Emit(events.PartsPlanned{Step: "port", Names: namesOf(p.source.Patches)})
+	sink.Emit(events.PartsPlanned{Step: "port", Names: p.source.Names()})
 	for i, patch := range p.source.Patches {
 		tell := events.RunPart(sink, events.Part{Step: "port", Name: patch.Name})
 		sink.Emit(events.StepProgress{Step: "port", Done: int64(i), Total: int64(len(p.source.Patches)), Unit: "patches", Note: patch.Name})

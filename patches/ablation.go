@@ -3,7 +3,6 @@ package patches
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -50,9 +49,6 @@ type Notice struct {
 
 const recordAblation = "the file is not for editing: mpsforge baseline ablation REPORT.json writes it"
 
-// Write writes ablation.json: the same rows give the same bytes.
-func (a Ablation) Write(w io.Writer) error { return writeJSON(w, AblationFile, a) }
-
 // ReadAblation reads what a baseline's folder holds. Without the file there is nothing, and the error wraps fs.ErrNotExist.
 func ReadAblation(fsys fs.FS, baseline string) (Ablation, error) {
 	var a Ablation
@@ -92,11 +88,8 @@ func LintAblation(fsys fs.FS, baseline string) (*AblationResult, error) {
 	add := result.finding(AblationFile, RuleAblation)
 	table, err := ReadAblation(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, table.Tag, "table is", recordAblation, add)
-	if err != nil {
-		return nil, err
-	}
 	if series == nil {
-		return result, nil
+		return result, err
 	}
 	result.Patches = append(result.Patches, table.Patches...)
 	states := map[string][]string{}

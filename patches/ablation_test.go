@@ -1,7 +1,6 @@
 package patches
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"slices"
@@ -11,23 +10,14 @@ import (
 )
 
 // recordedAblation puts rows into the folder of a fixture's baseline.
-func recordedAblation(t *testing.T, fsys fstest.MapFS, rows ...AblatedPatch) fstest.MapFS {
-	t.Helper()
-	var text bytes.Buffer
-	if err := (Ablation{Schema: 1, Tag: "v1.0.0", Patches: rows}).Write(&text); err != nil {
-		t.Fatal(err)
-	}
-	fsys["v1.0.0/"+AblationFile] = &fstest.MapFile{Data: text.Bytes()}
+func recordedAblation(fsys fstest.MapFS, rows ...AblatedPatch) fstest.MapFS {
+	record(fsys, AblationFile, Ablation{Schema: 1, Tag: "v1.0.0", Patches: rows})
 	return fsys
 }
 
 // What the recorded rows of a patch are worth for the series as it is.
 func TestLintAblation(t *testing.T) {
-	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
-	series, err := Load(fsys, "v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fsys, series := onePatch(t)
 	now := series.Digest()
 	row := func(stage, verdict, digest string) AblatedPatch {
 		return AblatedPatch{Patch: "p", Stage: stage, Verdict: verdict, SeriesDigest: digest, Claims: series.Patches[0].Header.Values("Scenario")}
@@ -36,39 +26,34 @@ func TestLintAblation(t *testing.T) {
 		row.Claims = names
 		return row
 	}
+	const (
+		unnoticed = "nothing notices that these patches are left out, or not the scenarios that their trailers name: p"
+		elsewhere = "no scenario notices that these patches are left out; their trailers name the proof of another stage: p"
+		stale     = "the series has changed since these patches were left out: p"
+	)
 	for name, c := range map[string]struct {
 		rows     []AblatedPatch
 		severity Severity
 		finds    string // empty for none
 	}{
-		"noticed":                  {[]AblatedPatch{row("runtime", "passed", now)}, "", ""},
-		"noticed by another stage": {[]AblatedPatch{row("runtime", "skipped", now), row("operators", "passed", now)}, "", ""},
-		"nothing notices": {[]AblatedPatch{row("runtime", "failed", now)}, SeverityWarning,
-			"nothing notices that these patches are left out, or not the scenarios that their trailers name: p"},
-		"one of two stages does not":    {[]AblatedPatch{row("operators", "passed", now), row("runtime", "failed", now)}, SeverityWarning, "nothing notices"},
-		"its proof is in another stage": {[]AblatedPatch{row("runtime", "skipped", now)}, SeverityNote, "their trailers name the proof of another stage: p"},
-		"another series": {[]AblatedPatch{row("runtime", "passed", "old")}, SeverityWarning,
-			"the series has changed since these patches were left out: p"},
-		"one of two rows of another one": {[]AblatedPatch{row("operators", "passed", now), row("runtime", "passed", "old")}, SeverityWarning,
-			"the series has changed"},
-		"other trailers then": {[]AblatedPatch{claims(row("runtime", "passed", now), "items")}, SeverityWarning,
-			"the series has changed since these patches were left out: p"},
-		"never": {[]AblatedPatch{}, SeverityWarning, "these patches were never left out: p"},
+		"noticed":                        {[]AblatedPatch{row("runtime", "passed", now)}, "", ""},
+		"noticed by another stage":       {[]AblatedPatch{row("runtime", "skipped", now), row("operators", "passed", now)}, "", ""},
+		"nothing notices":                {[]AblatedPatch{row("runtime", "failed", now)}, SeverityWarning, unnoticed},
+		"one of two stages does not":     {[]AblatedPatch{row("operators", "passed", now), row("runtime", "failed", now)}, SeverityWarning, unnoticed},
+		"its proof is in another stage":  {[]AblatedPatch{row("runtime", "skipped", now)}, SeverityNote, elsewhere},
+		"another series":                 {[]AblatedPatch{row("runtime", "passed", "old")}, SeverityWarning, stale},
+		"one of two rows of another one": {[]AblatedPatch{row("operators", "passed", now), row("runtime", "passed", "old")}, SeverityWarning, stale},
+		"other trailers then":            {[]AblatedPatch{claims(row("runtime", "passed", now), "items")}, SeverityWarning, stale},
+		"never":                          {[]AblatedPatch{}, SeverityWarning, "these patches were never left out: p"},
 		"a verdict that no command wrote": {[]AblatedPatch{row("runtime", "fine", now)}, SeverityError,
-			`the verdict "fine" for p; the file is not for editing`},
+			`ablation.json has the verdict "fine" for p; the file is not for editing: mpsforge baseline ablation REPORT.json writes it`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := LintAblation(recordedAblation(t, fsys, c.rows...), "v1.0.0")
+			found, err := LintAblation(recordedAblation(fsys, c.rows...), "v1.0.0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			switch {
-			case c.finds == "" && len(found.Findings) > 0:
-				t.Errorf("%v", found.Findings)
-			case c.finds != "" && (len(found.Findings) != 1 || found.Findings[0].Severity != c.severity || !strings.Contains(found.Findings[0].Message,
-				c.finds)):
-				t.Errorf("%v", found.Findings)
-			}
+			wantFinding(t, found.Findings, c.severity, c.finds)
 			if wants := c.severity == SeverityError; wants != (len(found.Errors()) == 1) {
 				t.Errorf("errors %v", found.Errors())
 			}
@@ -78,7 +63,7 @@ func TestLintAblation(t *testing.T) {
 
 // A file of another schema, or of another release, cannot be used; without the file nothing is asked.
 func TestAblationThatCannotBe(t *testing.T) {
-	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
+	fsys, _ := onePatch(t)
 	if found, err := LintAblation(fsys, "v1.0.0"); err != nil || len(found.Findings) > 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -90,12 +75,8 @@ func TestAblationThatCannotBe(t *testing.T) {
 		`"tag": "v1.0.0"`: {`"tag": "v2.0.0"`, `the table is of tag "v2.0.0"`},
 		`"patches"`:       {`"pathces"`, "pathces"},
 	} {
-		file := recordedAblation(t, fsys)["v1.0.0/"+AblationFile]
-		planted := bytes.Replace(file.Data, []byte(old), []byte(c.new), 1)
-		if bytes.Equal(planted, file.Data) {
-			t.Fatalf("nothing was planted in %s", file.Data)
-		}
-		file.Data = planted
+		file := recordedAblation(fsys)["v1.0.0/"+AblationFile]
+		file.Data = plantIn(t, file.Data, old, c.new)
 		found, err := LintAblation(fsys, "v1.0.0")
 		if err != nil || len(found.Errors()) != 1 || !strings.Contains(found.Errors()[0].Message, c.want) {
 			t.Errorf("%s: %+v, %v", c.new, found, err)

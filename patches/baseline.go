@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -147,36 +146,28 @@ func RecordBaseline(identity Baseline, touched, extra []string, read func(path s
 	return b, d, nil
 }
 
-// Write writes baseline.json: the same facts give the same bytes.
-func (b Baseline) Write(w io.Writer) error { return writeJSON(w, BaselineFile, b) }
-
-// Write writes digests.json: the same facts give the same bytes.
-func (d Digests) Write(w io.Writer) error { return writeJSON(w, digestsFile, d) }
-
-func writeJSON(w io.Writer, name string, v any) error {
-	e := json.NewEncoder(w)
+// FileText is the text of a file of a baseline's folder, such as RunsFile, that holds content, such as Runs: the same content gives the
+// same bytes.
+func FileText(name string, content any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	if err := e.Encode(content); err != nil {
+		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	return nil
+	return text.Bytes(), nil
 }
 
-// readBaseline reads baseline.json from the baseline's own directory. Unknown fields are errors: they are misspelt ones.
+// readBaseline reads baseline.json from the baseline's own directory.
 func readBaseline(dir fs.FS) (b Baseline, err error) {
-	if err := readJSON(dir, BaselineFile, &b); err != nil {
-		return b, err
-	}
-	if b.Schema != 1 {
-		return b, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", BaselineFile, b.Schema)
-	}
-	return b, nil
+	err = readJSON(dir, BaselineFile, &b, &b.Schema)
+	return b, err
 }
 
 // readDigests reads digests.json. A baseline without it is allowed: all its hunks then count as unverified.
 func readDigests(dir fs.FS) (d Digests, err error) {
-	if err := readJSON(dir, digestsFile, &d); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := readJSON(dir, digestsFile, &d, nil); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return d, err
 	}
 	for _, f := range d.Files {
@@ -199,7 +190,9 @@ func writerOf(name string) string {
 	return "it is written by hand"
 }
 
-func readJSON(dir fs.FS, name string, v any) error {
+// readJSON reads a file of a baseline's folder. Unknown fields are errors: they are misspelt ones. schema is where the file says its
+// version; nil for a file that has none.
+func readJSON(dir fs.FS, name string, v any, schema *int) error {
 	data, err := readFile(dir, name)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
@@ -208,6 +201,9 @@ func readJSON(dir fs.FS, name string, v any) error {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		return fmt.Errorf("read %s: %w; put back the file as it was: %s", name, err, writerOf(name))
+	}
+	if schema != nil && *schema != 1 {
+		return fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", name, *schema)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package patches
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -59,21 +58,12 @@ func RecordBlobs(s *Series, read func(path string) ([]byte, error)) (Blobs, erro
 	return b, nil
 }
 
-// Write writes blobs.json: the same facts give the same bytes.
-func (b Blobs) Write(w io.Writer) error { return writeJSON(w, blobsFile, b) }
-
 // readBlobs reads blobs.json. A baseline without it is allowed: no id of its patches has been seen then.
 func readBlobs(dir fs.FS) (b Blobs, err error) {
-	if err := readJSON(dir, blobsFile, &b); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return Blobs{}, nil
-		}
-		return b, err
+	if err = readJSON(dir, blobsFile, &b, &b.Schema); errors.Is(err, fs.ErrNotExist) {
+		return Blobs{}, nil
 	}
-	if b.Schema != 1 {
-		return b, fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", blobsFile, b.Schema)
-	}
-	return b, nil
+	return b, err
 }
 
 const recordBlobs = "record it from the baseline's exact text: mpsforge baseline record, or mpsforge export"

@@ -139,7 +139,7 @@ const messagePath = "message"
 // compareSeries lists the differences between two series in order, names, authors, dates, messages and changed lines, patch by patch.
 // Context, line numbers and blob ids may differ: that is what two baselines are.
 func compareSeries(here, there *Series) []Difference {
-	list := differ("", seriesFile, names(here), names(there))
+	list := differ("", seriesFile, here.Names(), there.Names())
 	for _, p := range here.Patches {
 		i := slices.IndexFunc(there.Patches, func(q *Patch) bool { return q.Name == p.Name })
 		if i < 0 {
@@ -167,14 +167,6 @@ func commitLines(p *Patch) []string {
 	h := p.Header
 	author, date := fmt.Sprintf("From: %s <%s>", h.AuthorName, h.AuthorEmail), "Date: "+h.Date.Format(time.RFC3339)
 	return append([]string{author, date}, strings.Split(h.Message(), "\n")...)
-}
-
-func names(s *Series) []string {
-	list := make([]string, len(s.Patches))
-	for i, p := range s.Patches {
-		list[i] = p.Name
-	}
-	return list
 }
 
 // differ finds the runs in which two lists of lines differ, by a longest common subsequence. The lists are those of one

@@ -1,12 +1,10 @@
 package patches
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"testing/fstest"
 )
 
 // A control is planted where its lines are once. Lines that are not there, or twice, are refused.
@@ -55,43 +53,34 @@ func TestPlantControl(t *testing.T) {
 
 // lint warns of controls that were never planted, of those of another series, and of checks that did not fail.
 func TestLintControls(t *testing.T) {
-	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
-	series, err := Load(fsys, "v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fsys, series := onePatch(t)
 	seen := func(digest string, failed bool) *ControlSeen {
 		return &ControlSeen{SeriesDigest: digest, Checks: []ControlCheck{{Check: "runtime/items", Failed: failed, Detail: "wrong values: 1"}}}
 	}
 	for name, c := range map[string]struct {
-		tag   string
-		by    string
-		seen  *ControlSeen
-		finds string
+		tag      string
+		by       string
+		seen     *ControlSeen
+		severity Severity
+		finds    string // empty for none
 	}{
-		"seen to fail":         {"v1.0.0", "^wrong", seen(series.Digest(), true), ""},
-		"seen to pass":         {"v1.0.0", "^wrong", seen(series.Digest(), false), "control c did not make runtime/items fail"},
-		"another series":       {"v1.0.0", "^wrong", seen("old", true), "the series has changed since these controls were planted: c"},
-		"never planted":        {"v1.0.0", "^wrong", nil, "these controls were never planted: c"},
-		"fails by another end": {"v1.0.0", "^hung", seen(series.Digest(), true), "control c did not make runtime/items fail by ^hung, but by wrong values: 1"},
-		"says no end":          {"v1.0.0", "", seen(series.Digest(), true), `control c does not say by what its checks fail: ""`},
-		"another tag":          {"v2.0.0", "^wrong", seen(series.Digest(), true), `the controls are of tag "v2.0.0", the baseline is "v1.0.0"`},
+		"seen to fail":   {"v1.0.0", "^wrong", seen(series.Digest(), true), "", ""},
+		"seen to pass":   {"v1.0.0", "^wrong", seen(series.Digest(), false), SeverityWarning, "control c did not make runtime/items fail"},
+		"another series": {"v1.0.0", "^wrong", seen("old", true), SeverityWarning, "the series has changed since these controls were planted: c"},
+		"never planted":  {"v1.0.0", "^wrong", nil, SeverityWarning, "these controls were never planted: c"},
+		"fails by another end": {"v1.0.0", "^hung", seen(series.Digest(), true), SeverityWarning,
+			"control c did not make runtime/items fail by ^hung, but by wrong values: 1"},
+		"says no end": {"v1.0.0", "", seen(series.Digest(), true), SeverityError, `control c does not say by what its checks fail: ""`},
+		"another tag": {"v2.0.0", "^wrong", seen(series.Digest(), true), SeverityError, `the controls are of tag "v2.0.0", the baseline is "v1.0.0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var text bytes.Buffer
-			controls := Controls{Schema: 1, Tag: c.tag, Controls: []Control{{Name: "c", Path: "a.h", By: c.by,
-				Checks: []string{"runtime/items"}, Seen: c.seen}}}
-			if err := controls.Write(&text); err != nil {
-				t.Fatal(err)
-			}
-			fsys["v1.0.0/"+ControlsFile] = &fstest.MapFile{Data: text.Bytes()}
+			record(fsys, ControlsFile, Controls{Schema: 1, Tag: c.tag, Controls: []Control{{Name: "c", Path: "a.h", By: c.by,
+				Checks: []string{"runtime/items"}, Seen: c.seen}}})
 			found, err := LintControls(fsys, "v1.0.0")
-			switch {
-			case err != nil:
+			if err != nil {
 				t.Fatal(err)
-			case c.finds == "" && len(found.Findings) > 0, c.finds != "" && (len(found.Findings) != 1 || found.Findings[0].Message != c.finds):
-				t.Errorf("%v", found.Findings)
 			}
+			wantFinding(t, found.Findings, c.severity, c.finds)
 		})
 	}
 	if _, err := (Controls{Controls: []Control{{Name: "no-order"}}}).Control("no-ordre"); fmt.Sprint(err) !=

@@ -3,7 +3,6 @@ package patches
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -46,9 +45,6 @@ type UnrunLine struct {
 
 // ErrCoverage is returned, wrapped, where it cannot be measured.
 var ErrCoverage = errors.New("coverage")
-
-// Write writes coverage.json: the same coverage gives the same bytes.
-func (c Coverage) Write(w io.Writer) error { return writeJSON(w, CoverageFile, c) }
 
 // ReadCoverage reads what a baseline's folder holds. Without the file the error wraps fs.ErrNotExist.
 func ReadCoverage(fsys fs.FS, baseline string) (Coverage, error) {
@@ -112,11 +108,8 @@ func LintCoverage(fsys fs.FS, baseline string) (*CoverageResult, error) {
 	add := result.finding(CoverageFile, RuleCoverage)
 	recorded, err := ReadCoverage(fsys, baseline)
 	series, err := comparedWith(fsys, baseline, err, recorded.Tag, "coverage is", "measure it again", add)
-	if err != nil {
-		return nil, err
-	}
 	if series == nil {
-		return result, nil
+		return result, err
 	}
 	result.Coverage = recorded
 	command := "mpsforge baseline coverage --baseline " + baseline + " --patches DIR --checkout DIR --measure"

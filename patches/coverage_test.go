@@ -1,11 +1,9 @@
 package patches
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 )
 
@@ -40,11 +38,7 @@ func TestKeepReasonsOfCoverage(t *testing.T) {
 
 // lint warns of too many lines that have not run, of those without a reason, and of a record of another series.
 func TestLintCoverage(t *testing.T) {
-	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
-	series, err := Load(fsys, "v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fsys, series := onePatch(t)
 	unrun := func(count int, reason string) (lines []UnrunLine) {
 		for i := range count {
 			lines = append(lines, UnrunLine{Path: "a.h", Line: i + 1, Text: "x", Reason: reason})
@@ -63,19 +57,13 @@ func TestLintCoverage(t *testing.T) {
 		"another series":     {"old", nil, "the series has changed since its coverage was measured"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var text bytes.Buffer
-			record := Coverage{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Date: time.Unix(0, 0), Lines: 100, Run: 100 - len(c.unrun), Unrun: c.unrun}
-			if err := record.Write(&text); err != nil {
-				t.Fatal(err)
-			}
-			fsys["v1.0.0/"+CoverageFile] = &fstest.MapFile{Data: text.Bytes()}
+			record(fsys, CoverageFile, Coverage{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Date: time.Unix(0, 0), Lines: 100,
+				Run: 100 - len(c.unrun), Unrun: c.unrun})
 			found, err := LintCoverage(fsys, "v1.0.0")
-			switch {
-			case err != nil:
+			if err != nil {
 				t.Fatal(err)
-			case c.finds == "" && len(found.Findings) > 0, c.finds != "" && (len(found.Findings) != 1 || found.Findings[0].Message != c.finds):
-				t.Errorf("%v", found.Findings)
 			}
+			wantFinding(t, found.Findings, SeverityWarning, c.finds)
 		})
 	}
 	delete(fsys, "v1.0.0/"+CoverageFile)

@@ -89,12 +89,12 @@ func compareWithDefault(fsys fs.FS, baseline string) (*CompareResult, []Reason, 
 		return fail(err)
 	}
 	reasons := []Reason{}
-	if err := readJSON(here.dir, differencesFile, &reasons); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := readJSON(here.dir, differencesFile, &reasons, nil); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fail(err)
 	}
 	result := &CompareResult{Baseline: baseline, Against: DefaultBaseline, Differences: []Explained{}, Findings: []LintFinding{}}
-	for _, name := range names(here) {
-		if slices.Contains(names(there), name) {
+	for _, name := range here.Names() {
+		if slices.Contains(there.Names(), name) {
 			result.Patches++
 		}
 	}
@@ -121,16 +121,16 @@ func FixDifferences(dir, baseline string) (bool, error) {
 			kept = append(kept, r)
 		}
 	}
-	var text bytes.Buffer
-	if err := writeJSON(&text, differencesFile, kept); err != nil {
+	text, err := FileText(differencesFile, kept)
+	if err != nil {
 		return false, err
 	}
 	file := filepath.Join(dir, baseline, differencesFile)
 	was, err := os.ReadFile(file)
-	if err == nil && bytes.Equal(was, text.Bytes()) || errors.Is(err, fs.ErrNotExist) && len(kept) == 0 {
+	if err == nil && bytes.Equal(was, text) || errors.Is(err, fs.ErrNotExist) && len(kept) == 0 {
 		return false, nil
 	}
-	if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return false, fmt.Errorf("write the reasons: %w", err)
 	}
 	return true, nil

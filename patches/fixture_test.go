@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 	"testing/fstest"
 )
 
@@ -95,20 +96,54 @@ func fixture(tree map[string]string, patches ...string) fstest.MapFS {
 	if err != nil {
 		panic(err) // reader gives no other error than fs.ErrNotExist
 	}
-	var baseline, digests bytes.Buffer
-	_, _ = b.Write(&baseline), d.Write(&digests)
-	put("baseline.json", baseline.String())
-	put("digests.json", digests.String())
+	record(fsys, BaselineFile, b)
+	record(fsys, digestsFile, d)
 	if s, err := Load(fsys, "v1.0.0"); err == nil { // else lint has worse to say
 		blobs, err := RecordBlobs(s, func(path string) ([]byte, error) {
 			_, content, err := reader(tree)(path)
 			return content, err
 		})
 		if err == nil { // else a hunk does not fit
-			var ids bytes.Buffer
-			_ = blobs.Write(&ids)
-			put("blobs.json", ids.String())
+			record(fsys, blobsFile, blobs)
 		}
 	}
 	return fsys
+}
+
+// record puts a file that a command writes into the folder of a fixture's baseline.
+func record(fsys fstest.MapFS, name string, content any) {
+	text, err := FileText(name, content)
+	if err != nil {
+		panic(err) // all that the tests record can be written as JSON
+	}
+	fsys["v1.0.0/"+name] = &fstest.MapFile{Data: text}
+}
+
+// onePatch is a fixture whose series is the patch p.
+func onePatch(t *testing.T) (fstest.MapFS, *Series) {
+	t.Helper()
+	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
+	series, err := Load(fsys, "v1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fsys, series
+}
+
+// plantIn replaces what data must have.
+func plantIn(t *testing.T, data []byte, old, with string) []byte {
+	t.Helper()
+	planted := bytes.Replace(data, []byte(old), []byte(with), 1)
+	if bytes.Equal(planted, data) {
+		t.Fatalf("nothing was planted for %q in %s", old, data)
+	}
+	return planted
+}
+
+// wantFinding wants one finding, or none where message is empty.
+func wantFinding(t *testing.T, findings []LintFinding, severity Severity, message string) {
+	t.Helper()
+	if message == "" && len(findings) > 0 || message != "" && (len(findings) != 1 || findings[0].Severity != severity || findings[0].Message != message) {
+		t.Errorf("%v, want %s %q", findings, severity, message)
+	}
 }

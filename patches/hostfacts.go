@@ -64,7 +64,7 @@ func (s *Series) HostFacts() (HostFacts, error) {
 	if s.dir == nil {
 		return facts, fmt.Errorf("%w: %s was not read from a folder", ErrNoHostFacts, s.Baseline.Name)
 	}
-	err := readJSON(s.dir, hostFile, &facts)
+	err := readJSON(s.dir, hostFile, &facts, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return facts, fmt.Errorf("%w: %s", ErrNoHostFacts, s.Baseline.Name)
 	}

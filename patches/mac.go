@@ -36,7 +36,7 @@ func (s *Series) MacFacts() (MacFacts, error) {
 	if s.dir == nil {
 		return facts, fmt.Errorf("%w: %s was not read from a folder", ErrNoMacFacts, s.Baseline.Name)
 	}
-	err := readJSON(s.dir, macFile, &facts)
+	err := readJSON(s.dir, macFile, &facts, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return facts, fmt.Errorf("%w: %s", ErrNoMacFacts, s.Baseline.Name)
 	}

@@ -1,7 +1,6 @@
 package patches
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"slices"
@@ -181,11 +180,7 @@ func TestPlantedMutantChangesOneLine(t *testing.T) {
 
 // lint warns of mutants of another series, of those that were never judged, and of survivors that nobody has explained.
 func TestLintMutants(t *testing.T) {
-	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
-	series, err := Load(fsys, "v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fsys, series := onePatch(t)
 	judged := func(v MutantVerdict) *Judgement { return &Judgement{Verdict: v} }
 	for name, c := range map[string]struct {
 		digest string
@@ -201,19 +196,12 @@ func TestLintMutants(t *testing.T) {
 		"another series": {"old", Mutant{Name: "m01"}, "the series has changed since the mutants were drawn"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var text bytes.Buffer
-			if err := (Mutants{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Seed: 1, Mutants: []Mutant{c.mutant}}).Write(&text); err != nil {
-				t.Fatal(err)
-			}
-			fsys["v1.0.0/"+MutantsFile] = &fstest.MapFile{Data: text.Bytes()}
+			record(fsys, MutantsFile, Mutants{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Seed: 1, Mutants: []Mutant{c.mutant}})
 			found, err := LintMutants(fsys, "v1.0.0")
-			switch {
-			case err != nil:
+			if err != nil {
 				t.Fatal(err)
-			case c.finds == "" && len(found.Findings) > 0, c.finds != "" &&
-				(len(found.Findings) != 1 || found.Findings[0].Severity != SeverityWarning || found.Findings[0].Message != c.finds):
-				t.Errorf("%v", found.Findings)
 			}
+			wantFinding(t, found.Findings, SeverityWarning, c.finds)
 		})
 	}
 }

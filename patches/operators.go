@@ -1,10 +1,6 @@
 package patches
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-)
+import "fmt"
 
 // operatorsFile is the name of KnownOperators in a baseline's folder.
 const operatorsFile = "operators.json"
@@ -42,17 +38,7 @@ const AnyOperator = "*"
 // KnownOperators reads those of the series' baseline; one without the file has none.
 func (s *Series) KnownOperators() (KnownOperators, error) {
 	known := KnownOperators{Schema: 1}
-	if s.dir == nil {
-		return known, nil
-	}
-	err := readJSON(s.dir, operatorsFile, &known)
-	if errors.Is(err, fs.ErrNotExist) {
-		return known, nil
-	}
-	if err == nil && known.Schema != 1 {
-		err = fmt.Errorf("%s of %s: schema %d; this mpsforge reads schema 1", operatorsFile, s.Baseline.Name, known.Schema)
-	}
-	if err != nil {
+	if err := s.readFacts(operatorsFile, &known, &known.Schema); err != nil {
 		return known, err
 	}
 	for _, f := range known.Failures {

@@ -368,6 +368,15 @@ func blobID(content []byte) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
+// Names are those of the series' patches, in its order; never nil.
+func (s *Series) Names() []string {
+	names := make([]string, len(s.Patches))
+	for i, p := range s.Patches {
+		names[i] = p.Name
+	}
+	return names
+}
+
 // ErrNoPatch is returned, wrapped, for the name of a patch that the series does not have.
 var ErrNoPatch = errors.New("the series has no such patch")
 
@@ -383,11 +392,7 @@ func (s *Series) Named(names []string) ([]*Patch, error) {
 		}
 		at := slices.IndexFunc(s.Patches, func(p *Patch) bool { return p.Name == name })
 		if at < 0 {
-			known := []string{AllPatches}
-			for _, patch := range s.Patches {
-				known = append(known, patch.Name)
-			}
-			return nil, fmt.Errorf("%w: %s%s", ErrNoPatch, name, suggest.Names(name, known))
+			return nil, fmt.Errorf("%w: %s%s", ErrNoPatch, name, suggest.Names(name, append([]string{AllPatches}, s.Names()...)))
 		}
 		chosen = append(chosen, s.Patches[at])
 	}

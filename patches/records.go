@@ -36,11 +36,16 @@ func readRecord(fsys fs.FS, baseline, name string, to any, schema *int) error {
 	if err != nil {
 		return err
 	}
-	if err := readJSON(dir, name, to); err != nil {
-		return err
+	return readJSON(dir, name, to, schema)
+}
+
+// readFacts reads a file of facts from the folder of the series' baseline, which may have none.
+func (s *Series) readFacts(name string, to any, schema *int) error {
+	if s.dir == nil {
+		return nil
 	}
-	if *schema != 1 {
-		return fmt.Errorf("%s has schema %d, this mpsforge reads schema 1; use the mpsforge that wrote it", name, *schema)
+	if err := readJSON(s.dir, name, to, schema); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

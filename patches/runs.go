@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -64,9 +63,6 @@ const (
 	runFailed  = "failed"
 	runSkipped = "skipped"
 )
-
-// Write writes runs.json: the same runs give the same bytes.
-func (r Runs) Write(w io.Writer) error { return writeJSON(w, RunsFile, r) }
 
 // ReadRuns reads the runs that a baseline's folder holds. Without the file they are none, and the error wraps fs.ErrNotExist.
 func ReadRuns(fsys fs.FS, baseline string) (Runs, error) {

@@ -1,7 +1,6 @@
 package patches
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"reflect"
@@ -12,15 +11,10 @@ import (
 )
 
 // recordedRuns puts runs of the stages one and two into the folder of a fixture's baseline.
-func recordedRuns(t *testing.T, fsys fstest.MapFS, runs ...Run) fstest.MapFS {
-	t.Helper()
+func recordedRuns(fsys fstest.MapFS, runs ...Run) fstest.MapFS {
 	all := Runs{Schema: 1, Tag: "v1.0.0"}
 	all.Add(map[string]Tree{"": {Exact: []string{}}}, runs...)
-	var text bytes.Buffer
-	if err := all.Write(&text); err != nil {
-		t.Fatal(err)
-	}
-	fsys["v1.0.0/"+RunsFile] = &fstest.MapFile{Data: text.Bytes()}
+	record(fsys, RunsFile, all)
 	return fsys
 }
 
@@ -30,11 +24,7 @@ func ran(name, verdict string) StageRun {
 
 // What a stage's last run is worth for the series as it is.
 func TestLintRuns(t *testing.T) {
-	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
-	series, err := Load(fsys, "v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fsys, series := onePatch(t)
 	now := series.Digest()
 	of := func(digest string, stages ...StageRun) Run { return Run{SeriesDigest: digest, Stages: stages} }
 	excused := StageRun{Name: "two", Verdict: "skipped", Excused: true, Checks: map[string]int{}}
@@ -55,7 +45,7 @@ func TestLintRuns(t *testing.T) {
 		"excused":              {[]Run{of(now, ran("one", "passed"), excused)}, RunExcused, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := LintRuns(recordedRuns(t, fsys, c.runs...), "v1.0.0", []string{"one", "two"})
+			found, err := LintRuns(recordedRuns(fsys, c.runs...), "v1.0.0", []string{"one", "two"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +64,7 @@ func TestLintRuns(t *testing.T) {
 
 // A baseline without the file is asked for no runs, unless it is the default one: its file may not just be deleted.
 func TestRunsAreAskedOfTheDefaultBaseline(t *testing.T) {
-	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
+	fsys, _ := onePatch(t)
 	found, err := LintRuns(fsys, "v1.0.0", []string{"one"})
 	if err != nil || found.Asked || found.Refusal() != "" {
 		t.Errorf("%+v, %v", found, err)
@@ -124,13 +114,9 @@ func TestRunsThatCannotBe(t *testing.T) {
 		"a stage that does not exist":   {`"name": "one"`, `"name": "onne"`, `there is no stage "onne" (did you mean "one"?)`},
 		"the runs of another baseline":  {`"tag": "v1.0.0"`, `"tag": "v2.0.0"`, `the runs are of tag "v2.0.0"`},
 	} {
-		fsys := recordedRuns(t, fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten")))), whole)
-		file := fsys["v1.0.0/"+RunsFile]
-		planted := bytes.Replace(file.Data, []byte(c.old), []byte(c.new), 1)
-		if bytes.Equal(planted, file.Data) {
-			t.Fatalf("%s: nothing was planted in %s", name, file.Data)
-		}
-		file.Data = planted
+		fsys, _ := onePatch(t)
+		file := recordedRuns(fsys, whole)["v1.0.0/"+RunsFile]
+		file.Data = plantIn(t, file.Data, c.old, c.new)
 		found, err := LintRuns(fsys, "v1.0.0", []string{"one"})
 		if err != nil || len(found.Errors()) != 1 || !strings.Contains(found.Errors()[0].Message, c.want) || found.Refusal() == "" {
 			t.Errorf("%s: %+v, %v", name, found, err)

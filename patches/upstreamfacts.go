@@ -1,10 +1,6 @@
 package patches
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-)
+import "fmt"
 
 // UpstreamFile is the name of UpstreamFacts in a baseline's folder.
 const UpstreamFile = "upstream.json"
@@ -27,16 +23,7 @@ type UpstreamFacts struct {
 // UpstreamFacts reads those of the series' baseline; a baseline without any has empty ones.
 func (s *Series) UpstreamFacts() (UpstreamFacts, error) {
 	facts := UpstreamFacts{Schema: 1}
-	if s.dir == nil {
-		return facts, nil
-	}
-	err := readJSON(s.dir, UpstreamFile, &facts)
-	if errors.Is(err, fs.ErrNotExist) {
-		return facts, nil
-	}
-	if err == nil && facts.Schema != 1 {
-		err = fmt.Errorf("%s of %s: schema %d; this mpsforge reads schema 1", UpstreamFile, s.Baseline.Name, facts.Schema)
-	}
+	err := s.readFacts(UpstreamFile, &facts, &facts.Schema)
 	seen := map[string]string{}
 	for section, groups := range map[string]map[string][]string{"failures": facts.Failures, "unexpected_successes": facts.UnexpectedSuccesses,
 		"flaky": facts.Flaky, "left_out": facts.LeftOut} {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -140,7 +139,7 @@ func (s *Series) Files(old string, digests *Digests, blobs Blobs) (map[string][]
 	if err != nil {
 		return nil, err
 	}
-	files[seriesFile] = []byte(seriesText(old, names(s)))
+	files[seriesFile] = []byte(seriesText(old, s.Names()))
 	for _, p := range s.Patches {
 		files[p.Name+suffix] = p.Raw
 	}
@@ -149,17 +148,17 @@ func (s *Series) Files(old string, digests *Digests, blobs Blobs) (map[string][]
 
 // FactFiles are the files of a baseline's facts, by name. digests may be nil: not to be written.
 func FactFiles(baseline Baseline, digests *Digests, blobs Blobs) (map[string][]byte, error) {
-	writers := map[string]func(io.Writer) error{BaselineFile: baseline.Write, blobsFile: blobs.Write}
+	facts := map[string]any{BaselineFile: baseline, blobsFile: blobs}
 	if digests != nil {
-		writers[digestsFile] = digests.Write
+		facts[digestsFile] = digests
 	}
 	files := map[string][]byte{}
-	for name, write := range writers {
-		var text bytes.Buffer
-		if err := write(&text); err != nil {
+	for name, content := range facts {
+		text, err := FileText(name, content)
+		if err != nil {
 			return nil, err
 		}
-		files[name] = text.Bytes()
+		files[name] = text
 	}
 	return files, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mpsforge/internal/words"
 )
 
 // openers are the stages whose comparison of stock and patched can open a report, the one that shows most first, and what their
@@ -139,21 +141,17 @@ func (s *Stage) sides() string {
 
 // didNotRun lists the stages without a verdict, those with the same reason together.
 func (r *Report) didNotRun() []string {
-	var reasons []string
-	names := map[string][]string{}
+	var groups words.Groups
 	for i := range r.Stages {
 		if stage := &r.Stages[i]; !ran(stage) {
-			if !slices.Contains(reasons, stage.Reason) {
-				reasons = append(reasons, stage.Reason)
-			}
-			names[stage.Reason] = append(names[stage.Reason], stage.Name)
+			groups.Add(stage.Reason, stage.Name)
 		}
 	}
 	var lines []string
-	for _, reason := range reasons {
-		line := "Not run: " + strings.Join(names[reason], ", ")
-		if reason != "" {
-			line += " (" + cut(reason) + ")"
+	for _, group := range groups {
+		line := "Not run: " + strings.Join(group.Names, ", ")
+		if group.Reason != "" {
+			line += " (" + cut(group.Reason) + ")"
 		}
 		lines = append(lines, line+".")
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"mpsforge/internal/words"
@@ -205,14 +204,9 @@ func rangesText(cells []Cell) string {
 
 // counts renders counters in a fixed order.
 func counts(values map[string]int64) string {
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	parts := make([]string, len(names))
-	for i, name := range names {
-		parts[i] = fmt.Sprintf("%s: %d", name, values[name])
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		parts = append(parts, fmt.Sprintf("%s: %d", name, values[name]))
 	}
 	return cell(strings.Join(parts, ", "))
 }

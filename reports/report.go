@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mpsforge/internal/words"
 )
 
 // Schema is the version of the JSON form that this package writes. It rises whenever a field changes its meaning or
@@ -238,6 +240,13 @@ func (s *Stage) Add(check Check) {
 	}
 }
 
+// AddTable adds a table; one without rows says nothing and is left out.
+func (s *Stage) AddTable(table Table) {
+	if len(table.Rows) > 0 {
+		s.Tables = append(s.Tables, table)
+	}
+}
+
 // Count adds n to the counter called name.
 func (s *Stage) Count(name string, n int64) {
 	if s.Counts == nil {
@@ -248,10 +257,8 @@ func (s *Stage) Count(name string, n int64) {
 
 // Stage returns the stage called name, or nil.
 func (r *Report) Stage(name string) *Stage {
-	for i := range r.Stages {
-		if r.Stages[i].Name == name {
-			return &r.Stages[i]
-		}
+	if i := slices.IndexFunc(r.Stages, func(s Stage) bool { return s.Name == name }); i >= 0 {
+		return &r.Stages[i]
 	}
 	return nil
 }
@@ -316,22 +323,19 @@ func (r *Report) Conclusion() string {
 
 // WhyMissing names the required stages that did not run, those with the same reason together, and the reasons.
 func (r *Report) WhyMissing() string {
-	var reasons []string
-	names := map[string][]string{}
+	var groups words.Groups
 	for _, name := range r.Missing {
 		reason := "there is no such stage in the report"
 		if stage := r.Stage(name); stage != nil {
 			reason = stage.Reason
 		}
-		if len(names[reason]) == 0 {
-			reasons = append(reasons, reason)
-		}
-		names[reason] = append(names[reason], name)
+		groups.Add(reason, name)
 	}
-	for i, reason := range reasons {
-		reasons[i] = fmt.Sprintf("%s (%s)", strings.Join(names[reason], ", "), reason)
+	var parts []string
+	for _, group := range groups {
+		parts = append(parts, fmt.Sprintf("%s (%s)", strings.Join(group.Names, ", "), group.Reason))
 	}
-	return strings.Join(reasons, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // WriteJSON writes the report as indented JSON with a final newline. The checks are encoded one by one: all at once, a million of

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"math"
@@ -185,15 +186,7 @@ func apart(heights []float64, least float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case heights[a] < heights[b]:
-			return -1
-		case heights[a] > heights[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(heights[a], heights[b]) })
 	moved := slices.Clone(heights)
 	for i := 1; i < len(order); i++ {
 		moved[order[i]] = max(moved[order[i]], moved[order[i-1]]+least)

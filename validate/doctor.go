@@ -130,7 +130,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	haveCache := add("cache folder", writable(cache), cache,
 		"downloads, what is compiled, and the stages conformance, runtime, python, bench and operators", cacheFix)
 	version, err := git.Version(ctx)
-	if err == nil && older(version, git.MinimumVersion) {
+	if err == nil && build.VersionLess(version, git.MinimumVersion) {
 		err = fmt.Errorf("%s is older than %s", version, git.MinimumVersion)
 	}
 	add("git", err, version, "every command on a checkout", installer("git", "xcode-select --install"))
@@ -343,20 +343,4 @@ func writable(dir string) error {
 		return err
 	}
 	return errors.Join(probe.Close(), os.Remove(filepath.Clean(probe.Name())))
-}
-
-// older compares version numbers by their leading numeric parts.
-func older(version, minimum string) bool {
-	have, want := strings.Split(version, "."), strings.Split(minimum, ".")
-	for i := range want {
-		if i >= len(have) {
-			return true
-		}
-		a, errA := strconv.Atoi(have[i])
-		b, errB := strconv.Atoi(want[i])
-		if errA != nil || errB != nil || a != b {
-			return errA == nil && errB == nil && a < b
-		}
-	}
-	return false
 }

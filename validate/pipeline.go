@@ -229,7 +229,12 @@ func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, re
 	finish := events.Step(sink, stage.StepName(s.Name))
 	defer finish(events.Failed, "")
 	started := time.Now()
-	err := s.Run(ctx, env, result)
+	var err error
+	if env.Checkout == nil && slices.Contains(s.Needs, stage.NeedsCheckout) {
+		err = stage.Skipf("%s", env.NoCheckout)
+	} else {
+		err = s.Run(ctx, env, result)
+	}
 	result.Seconds = time.Since(started).Seconds()
 	if result.Part != nil {
 		result.Part.Done = err == nil || result.Part.Jobs == 0
@@ -248,11 +253,7 @@ func runStage(ctx context.Context, s Stage, env *stage.Env, sink events.Sink, re
 	case result.Verdict == "":
 		result.Verdict, result.Reason = reports.Skipped, "none of its checks could run here"
 	}
-	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Skipped: events.Skipped}[result.Verdict]
-	if outcome == "" {
-		outcome = events.Failed
-	}
-	finish(outcome, result.Reason)
+	finish(stage.Outcome(result.Verdict), result.Reason)
 	return err == nil || skipped, nil
 }
 
@@ -301,10 +302,7 @@ func (e *StoppedError) Error() string {
 func (e *StoppedError) Unwrap() error { return e.cause }
 
 func identity(options Options) reports.Identity {
-	identity := reports.Identity{Baseline: options.Series.Baseline.Name, SeriesDigest: options.Series.Digest(), Patches: []string{}}
-	for _, patch := range options.Series.Patches {
-		identity.Patches = append(identity.Patches, patch.Name)
-	}
+	identity := reports.Identity{Baseline: options.Series.Baseline.Name, SeriesDigest: options.Series.Digest(), Patches: options.Series.Names()}
 	if options.Checkout != nil {
 		identity.Checkout = options.Checkout.Dir()
 		identity.BaseCommit, identity.BaseProof = options.Checkout.Base()

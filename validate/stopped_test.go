@@ -45,7 +45,7 @@ func TestStoppedRunSaysWhatIsLeft(t *testing.T) {
 	options := Options{Series: &patches.Series{}, Cache: t.TempDir(), Seed: 7}
 	var ran []string
 	var said []string
-	sink := sinkOf(func(e events.Event) {
+	sink := events.SinkFunc(func(e events.Event) {
 		if m, is := e.(events.Message); is {
 			said = append(said, m.Text)
 		}
@@ -115,7 +115,3 @@ func TestBrokenStageKeepsItsResults(t *testing.T) {
 		t.Errorf("kept: %q, %v", left, err)
 	}
 }
-
-type sinkOf func(events.Event)
-
-func (s sinkOf) Emit(e events.Event) { s(e) }

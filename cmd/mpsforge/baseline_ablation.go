@@ -53,7 +53,7 @@ func (c call) recordAblation(ctx context.Context) error {
 	if err := validate.RecordAblation(&table, from.series, from.exact, from.reports); err != nil {
 		return err
 	}
-	return c.write(from.series.Baseline.Name, patches.AblationFile, table.Write)
+	return c.write(from.series.Baseline.Name, patches.AblationFile, table)
 }
 
 // showAblation prints the tables, and what lint says of them.

@@ -75,7 +75,7 @@ func (c call) judgeControls(ctx context.Context) (result, error) {
 		if control.Seen, err = validate.JudgeControl(ctx, options, *control, c.sink); err != nil {
 			return result{}, err
 		}
-		if err := c.write(baseline, patches.ControlsFile, table.Write); err != nil {
+		if err := c.write(baseline, patches.ControlsFile, table); err != nil {
 			return result{}, err
 		}
 		for _, check := range control.Checks {

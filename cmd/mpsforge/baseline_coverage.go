@@ -65,7 +65,7 @@ func (c call) measureCoverage(ctx context.Context) error {
 		return err
 	}
 	covered.KeepReasons(earlier)
-	return c.write(baseline, patches.CoverageFile, covered.Write)
+	return c.write(baseline, patches.CoverageFile, covered)
 }
 
 // showCoverage prints which lines have not run, and what lint says of it.

@@ -73,7 +73,7 @@ func (c call) mutantsFile(baseline string, must bool) (patches.Mutants, func(pat
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %s has no %s; mpsforge baseline mutants --draw 40 makes it", patches.ErrMutants, baseline, patches.MutantsFile)
 	}
-	return table, func(m patches.Mutants) error { return c.write(baseline, patches.MutantsFile, m.Write) }, err
+	return table, func(m patches.Mutants) error { return c.write(baseline, patches.MutantsFile, m) }, err
 }
 
 // drawMutants writes the list. What is known of a fault stays, by whichever seed it was drawn, if it is of the same series.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -87,12 +86,12 @@ func (c call) toRecord(ctx context.Context, command string) (from toRecord, err 
 }
 
 // write writes a file of a baseline's folder.
-func (c call) write(baseline, name string, write func(io.Writer) error) error {
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
+func (c call) write(baseline, name string, content any) error {
+	text, err := patches.FileText(name, content)
+	if err != nil {
 		return err
 	}
-	_, err := patches.Rewrite(filepath.Join(c.String("patches"), baseline), map[string][]byte{name: text.Bytes()}, nil)
+	_, err = patches.Rewrite(filepath.Join(c.String("patches"), baseline), map[string][]byte{name: text}, nil)
 	return err
 }
 
@@ -118,7 +117,7 @@ func (c call) recordRuns(ctx context.Context) error {
 	if err := validate.RecordRuns(&runs, from.series, from.exact, tree, excused, from.reports); err != nil {
 		return err
 	}
-	return c.write(from.series.Baseline.Name, patches.RunsFile, runs.Write)
+	return c.write(from.series.Baseline.Name, patches.RunsFile, runs)
 }
 
 // showRuns says of each stage what its last run is worth now. With --check a stage that did not pass on the series as it is is a failure.

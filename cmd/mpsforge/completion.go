@@ -315,12 +315,12 @@ func givenBaselines(given map[string]string) []string {
 }
 
 // givenSeries is empty where there is none.
-func givenSeries(given map[string]string) patches.Series {
+func givenSeries(given map[string]string) *patches.Series {
 	series, err := patches.Load(givenFiles(given), cmp.Or(given["baseline"], patches.DefaultBaseline))
 	if err != nil {
-		return patches.Series{} // as above
+		return &patches.Series{} // as above
 	}
-	return *series
+	return series
 }
 
 func givenParts(given map[string]string) []string {
@@ -332,11 +332,7 @@ func givenParts(given map[string]string) []string {
 }
 
 func givenPatches(given map[string]string) []string {
-	var names []string
-	for _, patch := range givenSeries(given).Patches {
-		names = append(names, patch.Name)
-	}
-	return names
+	return givenSeries(given).Names()
 }
 
 func pythonTestNames(map[string]string) []string {

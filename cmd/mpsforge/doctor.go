@@ -43,19 +43,15 @@ func printDiagnosis(w io.Writer, std streams, d validate.Diagnosis) {
 			fmt.Fprintf(w, "    needed for %s\n    to fix it: %s\n", need.For, need.Fix)
 		}
 	}
-	var reasons []string
-	stages := map[string][]string{} // by why they cannot run
+	var stages words.Groups // by why they cannot run
 	for _, stage := range d.Stages {
-		if stages[stage.Why] == nil {
-			reasons = append(reasons, stage.Why)
-		}
-		stages[stage.Why] = append(stages[stage.Why], stage.Name)
+		stages.Add(stage.Why, stage.Name)
 	}
 	fmt.Fprintf(w, "\n%s\n", d.Summary())
-	for _, why := range reasons {
-		line := words.Paint(colours.Good, "can run:    ") + strings.Join(stages[why], ", ")
-		if why != "" {
-			line = words.Paint(colours.Odd, "cannot run: ") + strings.Join(stages[why], ", ") + ": " + why
+	for _, group := range stages {
+		line := words.Paint(colours.Good, "can run:    ") + strings.Join(group.Names, ", ")
+		if group.Reason != "" {
+			line = words.Paint(colours.Odd, "cannot run: ") + strings.Join(group.Names, ", ") + ": " + group.Reason
 		}
 		fmt.Fprintln(w, line)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -98,19 +99,13 @@ func lintBaseline(files fs.FS, name string, compare bool) (one lintFound, bad in
 	if bad > 0 { // what is to be run is known of a whole series only
 		return one, bad, nil
 	}
-	if one.Runs, err = patches.LintRuns(files, name, validate.StageNames()); err != nil {
-		return one, 0, err
-	}
-	if one.Ablation, err = patches.LintAblation(files, name); err != nil {
-		return one, 0, err
-	}
-	if one.Mutants, err = patches.LintMutants(files, name); err != nil {
-		return one, 0, err
-	}
-	if one.Controls, err = patches.LintControls(files, name); err != nil {
-		return one, 0, err
-	}
-	if one.Coverage, err = patches.LintCoverage(files, name); err != nil {
+	var errs [5]error
+	one.Runs, errs[0] = patches.LintRuns(files, name, validate.StageNames())
+	one.Ablation, errs[1] = patches.LintAblation(files, name)
+	one.Mutants, errs[2] = patches.LintMutants(files, name)
+	one.Controls, errs[3] = patches.LintControls(files, name)
+	one.Coverage, errs[4] = patches.LintCoverage(files, name)
+	if err := cmp.Or(errs[:]...); err != nil {
 		return one, 0, err
 	}
 	errors := [][]patches.LintFinding{one.Runs.Errors(), one.Ablation.Errors(), one.Mutants.Errors(), one.Controls.Errors(), one.Coverage.Errors()}

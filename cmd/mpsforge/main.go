@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -111,12 +112,7 @@ func exitCode(err error) int {
 	var silent silentError
 	var conflict *patches.ConflictError
 	is := func(targets ...error) bool {
-		for _, target := range targets {
-			if errors.Is(err, target) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}
 	switch {
 	case err == nil:
@@ -196,12 +192,7 @@ func executeOn(ctx context.Context, args []string, std streams) int {
 }
 
 func wantsJSON(args []string) bool {
-	for _, arg := range args[1:] {
-		if arg == "--json" || arg == "-json" || arg == "--json=true" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(args[1:], func(arg string) bool { return arg == "--json" || arg == "-json" || arg == "--json=true" })
 }
 
 // commandName is the command that the words begin with, after those that it is below; empty if there is none.

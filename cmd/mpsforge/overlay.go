@@ -144,11 +144,7 @@ func planOverlayForMac(ctx context.Context, o overlay.MacOptions, sink events.Si
 // has no streams, and gives the digest of those that it has, and the part's name unless it is the whole.
 func overlayPart(checkout string, identity builds.Stamp, series *patches.Series) (digest, name string, err error) {
 	part, name := series.Applied(identity.Patches)
-	var all []string
-	for _, p := range part.Patches {
-		all = append(all, p.Name)
-	}
-	if !slices.Equal(identity.Patches, all) || name != "" && name != series.Parts[0].Name {
+	if !slices.Equal(identity.Patches, part.Names()) || name != "" && name != series.Parts[0].Name {
 		first := ""
 		if len(series.Parts) > 1 {
 			first = fmt.Sprintf(" or those of the part %s: mpsforge apply --part %[1]s, or", series.Parts[0].Name)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
@@ -333,9 +332,9 @@ func verified(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	runs := patches.Runs{Schema: 1, Tag: series.Baseline.Tag}
 	runs.Add(map[string]patches.Tree{"": {Exact: []string{}}}, run)
-	var text bytes.Buffer
-	ts.Check(runs.Write(&text))
-	ts.Check(os.WriteFile(ts.MkAbs(filepath.Join("patches/v2.9.1", patches.RunsFile)), text.Bytes(), 0o644))
+	text, err := patches.FileText(patches.RunsFile, runs)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(filepath.Join("patches/v2.9.1", patches.RunsFile)), text, 0o644))
 }
 
 // same compares a git revision's tree in a repository with an expected tree id: same REPO REVISION TREE.

@@ -1,6 +1,7 @@
 package builds
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -73,6 +74,47 @@ func FilesBelow(folder string) ([]string, error) {
 		return err
 	})
 	return files, err
+}
+
+// EachFile visits the files in a folder of files and in those below it, in order.
+func EachFile(files fs.FS, folder string, visit func(path string, data []byte) error) error {
+	return fs.WalkDir(files, folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		return visit(path, data)
+	})
+}
+
+// WriteChanged writes a file, unless it has these bytes already: what depends on it is built again when its time changes.
+func WriteChanged(path string, data []byte) error {
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+// RemoveOthers removes the files below a folder that are not wanted: a header of an earlier version must not be found instead of another one.
+func RemoveOthers(folder string, wanted map[string]bool) error {
+	files, err := FilesBelow(folder)
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		if !wanted[path] {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // HashFiles adds files to a digest, by their paths from a folder, so that the digest is the same wherever that is.

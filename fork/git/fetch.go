@@ -79,10 +79,16 @@ func (r *Repository) FetchTag(ctx context.Context, url, ref string, progress io.
 	if _, err := runCommand(ctx, r.command("config", "remote.origin.url", url)); err != nil {
 		return fmt.Errorf("record the remote %s: %w", url, err)
 	}
-	command := r.command("fetch", "--progress", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url, ref+":"+ref)
+	return r.report(ctx, progress, "fetch "+ref+" from "+url, "fetch", "--progress", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url,
+		ref+":"+ref)
+}
+
+// report runs a command of git's that says how far it is; what says in words what it does.
+func (r *Repository) report(ctx context.Context, progress io.Writer, what string, args ...string) error {
+	command := r.command(args...)
 	command.Stderr = progress
 	if _, err := runCommand(ctx, command); err != nil {
-		return fmt.Errorf("fetch %s from %s: %w", ref, url, err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
@@ -93,13 +99,8 @@ func (r *Repository) FetchCommit(ctx context.Context, from, commit, ref string, 
 	if ref != "" {
 		what += ":" + ref
 	}
-	command := r.command("-c", "protocol.version=2", "fetch", "--progress", "--depth=1", "--no-tags", "--no-write-fetch-head",
-		"--update-head-ok", "--no-recurse-submodules", "--", from, what)
-	command.Stderr = progress
-	if _, err := runCommand(ctx, command); err != nil {
-		return fmt.Errorf("fetch %s from %s: %w", commit, from, err)
-	}
-	return nil
+	return r.report(ctx, progress, "fetch "+commit+" from "+from, "-c", "protocol.version=2", "fetch", "--progress", "--depth=1", "--no-tags",
+		"--no-write-fetch-head", "--update-head-ok", "--no-recurse-submodules", "--", from, what)
 }
 
 // ResolveCommit gives the commit that a revision names.
@@ -123,22 +124,13 @@ func (r *Repository) CheckOut(ctx context.Context, ref string, progress io.Write
 	} else {
 		args = append(args, "--detach", ref)
 	}
-	command := r.command(args...)
-	command.Stderr = progress
-	if _, err := runCommand(ctx, command); err != nil {
-		return fmt.Errorf("check out %s into %s: %w", ref, r.WorkTree, err)
-	}
-	return nil
+	return r.report(ctx, progress, "check out "+ref+" into "+r.WorkTree, args...)
 }
 
 // UpdateSubmodules gets all submodules, without history.
 func (r *Repository) UpdateSubmodules(ctx context.Context, progress io.Writer) error {
-	command := r.command("submodule", "update", "--init", "--recursive", "--depth=1", "--jobs=4", "--progress")
-	command.Stderr = progress
-	if _, err := runCommand(ctx, command); err != nil {
-		return fmt.Errorf("get the submodules of %s: %w", r.WorkTree, err)
-	}
-	return nil
+	return r.report(ctx, progress, "get the submodules of "+r.WorkTree, "submodule", "update", "--init", "--recursive", "--depth=1", "--jobs=4",
+		"--progress")
 }
 
 // CloneShared makes a repository in dir that reads this one's objects where they are, and has no work tree yet. This one

@@ -1,6 +1,7 @@
 package cxx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"mpsforge/internal/run"
 )
@@ -41,48 +44,30 @@ type Toolchain struct {
 // Compile compiles the units. After the first error no further unit is started; it is the error returned. report, if it is not
 // nil, hears of each unit that is done; its calls do not overlap.
 func (t Toolchain) Compile(ctx context.Context, units []Unit, report func(u Unit, done int, err error)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	jobs := t.Jobs
 	if jobs <= 0 {
 		jobs = runtime.NumCPU()
 	}
-	work := make(chan Unit)
-	var wait sync.WaitGroup
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(jobs)
 	var guard sync.Mutex
-	var first error
 	done := 0
-	for range min(jobs, len(units)) {
-		wait.Go(func() {
-			for u := range work {
-				err := t.compileOne(ctx, u)
-				guard.Lock()
-				if err != nil && first == nil {
-					first = err
-					cancel()
-				}
-				done++
-				if report != nil {
-					report(u, done, err)
-				}
-				guard.Unlock()
+	for _, u := range units {
+		group.Go(func() error {
+			if err := limited.Err(); err != nil {
+				return err
 			}
+			err := t.compileOne(limited, u)
+			guard.Lock()
+			defer guard.Unlock()
+			done++
+			if report != nil {
+				report(u, done, err)
+			}
+			return err
 		})
 	}
-feed:
-	for _, u := range units {
-		select {
-		case work <- u:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(work)
-	wait.Wait()
-	if first == nil {
-		return ctx.Err()
-	}
-	return first
+	return cmp.Or(group.Wait(), ctx.Err())
 }
 
 func (t Toolchain) compileOne(ctx context.Context, u Unit) error {

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -102,25 +103,20 @@ const (
 )
 
 // Until gives a sink for work that ends with the context. What fails after that was interrupted, whatever its error says.
-func Until(ctx context.Context, sink Sink) Sink { return until{ctx, sink} }
-
-type until struct {
-	ctx  context.Context
-	sink Sink
-}
-
-func (u until) Emit(event Event) {
-	if u.ctx.Err() != nil {
-		switch e := event.(type) {
-		case StepFinished:
-			interrupt(&e.Outcome, &e.Detail)
-			event = e
-		case PartFinished:
-			interrupt(&e.Outcome, &e.Detail)
-			event = e
+func Until(ctx context.Context, sink Sink) Sink {
+	return SinkFunc(func(event Event) {
+		if ctx.Err() != nil {
+			switch e := event.(type) {
+			case StepFinished:
+				interrupt(&e.Outcome, &e.Detail)
+				event = e
+			case PartFinished:
+				interrupt(&e.Outcome, &e.Detail)
+				event = e
+			}
 		}
-	}
-	u.sink.Emit(event)
+		sink.Emit(event)
+	})
 }
 
 func interrupt(outcome *StepOutcome, detail *string) {
@@ -167,12 +163,14 @@ func (End) kind() string          { return "end" }
 // Sink takes events. Implementations are safe for use by several goroutines and never block for long.
 type Sink interface{ Emit(Event) }
 
+// SinkFunc is a function as a sink.
+type SinkFunc func(Event)
+
+// Emit calls the function.
+func (f SinkFunc) Emit(event Event) { f(event) }
+
 // Discard drops every event.
-var Discard Sink = discard{}
-
-type discard struct{}
-
-func (discard) Emit(Event) {}
+var Discard Sink = SinkFunc(func(Event) {})
 
 // OrDiscard is the sink, or Discard for none.
 func OrDiscard(sink Sink) Sink {
@@ -196,27 +194,18 @@ func Step(sink Sink, name string) func(StepOutcome, string) {
 }
 
 // Under gives a sink for the work inside a step: steps that start there, and know no parent, are parts of it.
-func Under(sink Sink, step string) Sink { return under{sink, step} }
-
-type under struct {
-	sink Sink
-	step string
-}
-
-func (u under) Emit(event Event) {
-	switch e := event.(type) {
-	case StepStarted:
-		if e.Parent == "" {
-			e.Parent = u.step
+func Under(sink Sink, step string) Sink {
+	return SinkFunc(func(event Event) {
+		switch e := event.(type) {
+		case StepStarted:
+			e.Parent = cmp.Or(e.Parent, step)
+			event = e
+		case Pipeline:
+			e.Parent = cmp.Or(e.Parent, step)
+			event = e
 		}
-		event = e
-	case Pipeline:
-		if e.Parent == "" {
-			e.Parent = u.step
-		}
-		event = e
-	}
-	u.sink.Emit(event)
+		sink.Emit(event)
+	})
 }
 
 // RunPart emits the start of a part's run and returns the function that emits its end.

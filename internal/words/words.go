@@ -1,4 +1,4 @@
-// Package words fits texts into a message or a screen, colours them, and writes numbers of bytes.
+// Package words fits texts into a message or a screen, colours them, groups names by reason, and writes numbers of bytes.
 package words
 
 import (

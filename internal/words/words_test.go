@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -31,6 +32,16 @@ func TestWords(t *testing.T) {
 func TestWrap(t *testing.T) {
 	got := words.Wrap(" one two  three\nfour-which-is-longer five", 8)
 	if want := []string{"one two", "three", "four-which-is-longer", "five"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	var got words.Groups
+	for _, pair := range [][2]string{{"no Mac", "device"}, {"", "series"}, {"no Mac", "bench"}} {
+		got.Add(pair[0], pair[1])
+	}
+	if want := (words.Groups{{"no Mac", []string{"device", "bench"}}, {"", []string{"series"}}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,10 +1,12 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
 
+	"mpsforge/internal/cxx"
 	"mpsforge/internal/events"
 	"mpsforge/internal/words"
 	"mpsforge/reports"
@@ -53,13 +55,40 @@ func (c *Checker) Count(name string, n int64) {
 	c.counts[name] += n
 }
 
-// Begin reports that a check runs now.
-func (c *Checker) Begin(name string) {
-	c.Sink.Emit(events.PartStarted{Part: events.Part{Step: StepName(c.stage), Name: name}})
+// Check runs a check, which do fills in, and reports its begin and its end.
+func (c *Checker) Check(ctx context.Context, check reports.Check, do func(*reports.Check)) reports.Check {
+	started := time.Now()
+	check.Subject = c.Subject
+	c.Sink.Emit(events.PartStarted{Part: events.Part{Step: StepName(c.stage), Name: check.Name}})
+	do(&check)
+	check.Seconds = time.Since(started).Seconds()
+	return c.progress(ctx, check)
 }
 
-// Progress reports that a check is done and returns it. One that was cut off is not done.
-func (c *Checker) Progress(ctx context.Context, check reports.Check) reports.Check {
+// Sanitizers makes a check of each sanitizer, named after it; do runs those that work here.
+func (c *Checker) Sanitizers(ctx context.Context, tools cxx.Compiler, over, rule string,
+	do func(cxx.Sanitizer) (verdict reports.Verdict, detail, output string)) []reports.Check {
+	var checks []reports.Check
+	for _, s := range []struct {
+		cxx.Sanitizer
+		err error
+	}{{cxx.ThreadSanitizer, tools.Thread}, {cxx.AddressSanitizer, tools.Address}} {
+		checks = append(checks, c.Check(ctx, reports.Check{Name: s.Name + over, Rule: rule}, func(check *reports.Check) {
+			switch {
+			case tools.Err != nil:
+				check.Verdict, check.Detail = reports.Skipped, tools.Err.Error()
+			case s.err != nil:
+				check.Verdict, check.Detail = reports.Skipped, s.Name+" does not work here: "+words.FirstLine(s.err.Error())
+			default:
+				check.Verdict, check.Detail, check.Output = do(s.Sanitizer)
+			}
+		}))
+	}
+	return checks
+}
+
+// progress reports that a check is done and returns it. One that was cut off is not done.
+func (c *Checker) progress(ctx context.Context, check reports.Check) reports.Check {
 	if ctx.Err() != nil {
 		return check
 	}
@@ -72,13 +101,14 @@ func (c *Checker) Progress(ctx context.Context, check reports.Check) reports.Che
 	return check
 }
 
+// Outcome is what the events say of a verdict.
+func Outcome(verdict reports.Verdict) events.StepOutcome {
+	return cmp.Or(map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Failed: events.Failed}[verdict], events.Skipped)
+}
+
 // partOf gives a finished check as a part of a step.
 func partOf(step string, check reports.Check) events.PartFinished {
-	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Failed: events.Failed}[check.Verdict]
-	if outcome == "" {
-		outcome = events.Skipped
-	}
-	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: outcome, Detail: words.FirstLine(check.Detail),
+	return events.PartFinished{Part: events.Part{Step: step, Name: check.Name}, Outcome: Outcome(check.Verdict), Detail: words.FirstLine(check.Detail),
 		Elapsed: time.Duration(check.Seconds * float64(time.Second))}
 }
 

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/internal/run"
@@ -21,13 +21,9 @@ func headerFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	const folder = "objc/include"
-	err := fs.WalkDir(native.Sources, folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := native.Sources.ReadFile(path)
+	err := builds.EachFile(native.Sources, folder, func(path string, text []byte) error {
 		files[strings.TrimPrefix(path, folder+"/")] = string(text)
-		return err
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

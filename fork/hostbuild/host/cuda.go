@@ -74,26 +74,17 @@ func withoutCUDA(ctx context.Context, root *Root, dir, cache string, sink events
 	if builds.Exists(view) { // made while this one waited
 		return view, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(view), 0o755); err != nil {
-		return "", err
-	}
-	temporary, err := os.MkdirTemp(filepath.Dir(view), "making-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(temporary)
 	const step = "stand-ins for CUDA"
 	finish := events.Step(sink, step)
 	defer finish(events.Failed, "")
-	tree := filepath.Join(temporary, "tree")
-	if err := linkTorch(dir, tree); err != nil {
-		return "", err
-	}
-	c := compiler{root: root, cache: cache, flavour: builds.Plain, sink: sink, step: step}
-	if err := c.linkStandIns(ctx, wanted, sources, filepath.Join(temporary, "objects"), tree); err != nil {
-		return "", err
-	}
-	if err := os.Rename(tree, view); err != nil {
+	err = builds.MakeFolder(view, func(tree string) error {
+		if err := linkTorch(dir, tree); err != nil {
+			return err
+		}
+		c := compiler{root: root, cache: cache, flavour: builds.Plain, sink: sink, step: step}
+		return c.linkStandIns(ctx, wanted, sources, filepath.Join(filepath.Dir(tree), "objects"), tree)
+	})
+	if err != nil {
 		return "", err
 	}
 	finish(events.OK, fmt.Sprintf("%d symbols of %d libraries", len(wanted.symbols), len(wanted.libraries)))

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -262,36 +261,16 @@ func (h *builder) unpack(name string, files fs.FS) (dir, digest string, err erro
 	}
 	hash := sha256.New()
 	wanted := map[string]bool{}
-	err = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(files, path)
-		if err != nil {
-			return err
-		}
+	err = builds.EachFile(files, ".", func(path string, data []byte) error {
 		fmt.Fprintf(hash, "%s %d\n%s", path, len(data), data)
 		target := filepath.Join(dir, path)
 		wanted[target] = true
-		if have, err := os.ReadFile(target); err == nil && bytes.Equal(have, data) {
-			return nil
-		}
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		return os.WriteFile(target, data, 0o644)
+		return builds.WriteChanged(target, data)
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("unpack embedded sources: %w", err)
 	}
-	// A header of an earlier version must not be found instead of another one.
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || wanted[path] {
-			return err
-		}
-		return os.Remove(path)
-	})
-	return dir, hex.EncodeToString(hash.Sum(nil)), err
+	return dir, hex.EncodeToString(hash.Sum(nil)), builds.RemoveOthers(dir, wanted)
 }
 
 // eachSource calls visit for every C++ and Objective-C++ source, by path.

@@ -40,7 +40,7 @@ func (h *builder) layouts(ctx context.Context, flags []string, dir string) ([]La
 	if text, err := os.ReadFile(kept); err == nil && json.Unmarshal(text, &all) == nil {
 		return all, nil
 	}
-	all, err := h.askLayouts(ctx, flags, dir)
+	all, _, err := Layouts(ctx, h.Root, h.Facts, h.Checkout, flags, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +49,6 @@ func (h *builder) layouts(ctx context.Context, flags []string, dir string) ([]La
 		return nil, err
 	}
 	return all, os.WriteFile(kept, text, 0o644)
-}
-
-func (h *builder) askLayouts(ctx context.Context, flags []string, dir string) ([]Layout, error) {
-	all, _, err := Layouts(ctx, h.Root, h.Facts, h.Checkout, flags, dir)
-	return all, err
 }
 
 // Layouts asks the compiler for the classes that extensions are built with, and gives what else it says of their headers: warnings. It

@@ -52,19 +52,8 @@ func (h *builder) shaderCompiler(ctx context.Context, native, dir string, more .
 		return err
 	}
 	for _, folder := range []string{"msl/include", "shaders/run.h"} {
-		err := fs.WalkDir(h.Native, folder, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			data, err := fs.ReadFile(h.Native, path)
-			if err != nil {
-				return err
-			}
-			target := filepath.Join(dir, mslFolder, path)
-			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-				return err
-			}
-			return os.WriteFile(target, data, 0o644)
+		err := builds.EachFile(h.Native, folder, func(path string, data []byte) error {
+			return builds.WriteChanged(filepath.Join(dir, mslFolder, path), data)
 		})
 		if err != nil {
 			return fmt.Errorf("lay out the headers of Metal's language: %w", err)
@@ -92,13 +81,9 @@ func (h *builder) shaderIdentity(sources ...string) (string, error) {
 	}
 	parts := []string{packages, strings.Join(shaders.Processor(), " ")}
 	for _, folder := range sources {
-		err := fs.WalkDir(h.Native, folder, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			data, err := fs.ReadFile(h.Native, path)
+		err := builds.EachFile(h.Native, folder, func(path string, data []byte) error {
 			parts = append(parts, path, string(data))
-			return err
+			return nil
 		})
 		if err != nil {
 			return "", fmt.Errorf("read the sources of Metal's language: %w", err)

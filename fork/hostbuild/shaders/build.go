@@ -101,23 +101,15 @@ func Build(ctx context.Context, options Options) (*Built, error) {
 	const step = "translate kernels"
 	finish := events.Step(sink, step)
 	defer finish(events.Failed, "")
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := os.RemoveAll(dir); err != nil { // it lacks the library
 		return nil, err
 	}
-	temporary, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	err := builds.MakeFolder(dir, func(made string) error {
+		b := builder{Options: options, dir: made, march: march}
+		return b.build(ctx)
+	})
 	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(temporary)
-	b := builder{Options: options, dir: temporary, march: march}
-	if err := b.build(ctx); err != nil {
 		return nil, fmt.Errorf("translate Metal kernels: %w", err)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(temporary, dir); err != nil {
-		return nil, err
 	}
 	finish(events.OK, fmt.Sprintf("%d kernels", built.Kernels))
 	return built, nil
@@ -181,7 +173,7 @@ func (b *builder) build(ctx context.Context) error {
 	var results []*error                        // by part
 	objects := []string{"table.o"}
 	for i, library := range b.Libraries {
-		for k, modules := range chunks(library.Modules, chunk) {
+		for k, modules := range slices.Collect(slices.Chunk(library.Modules, chunk)) {
 			name := fmt.Sprintf("%s_%d", library.Section, k)
 			parts[i], objects = append(parts[i], name), append(objects, name+".o")
 			result := new(error)
@@ -258,8 +250,6 @@ func (b *builder) compile(ctx context.Context, name string, modules []Module) er
 	args := append([]string{"-O2", "-fPIC", "-Wno-override-module", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", "access.bc"}, b.march...)
 	return b.clang(ctx, append(args, "-c", name+".bc", "-o", name+".o")...)
 }
-
-func chunks[T any](all []T, size int) [][]T { return slices.Collect(slices.Chunk(all, size)) }
 
 // tableSource is the C++ file that says what the kernels are (native/shaders/run.h), by the rows that were written with each part.
 func tableSource(libraries []Library, parts [][]string) string {

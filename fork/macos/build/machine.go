@@ -3,13 +3,11 @@ package build
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -205,13 +203,13 @@ func (m Machine) toolchain() []string {
 	return all
 }
 
-// versionLess compares versions part by part: 3.9 is less than 3.10.
-func versionLess(a, b string) bool {
+// VersionLess compares versions part by part: 3.9 is less than 3.10. A part that is not a number, as rc1 in 2.38.rc1, counts as 0.
+func VersionLess(a, b string) bool {
 	number := func(parts []string, i int) int {
 		if i >= len(parts) {
 			return 0
 		}
-		n, _ := strconv.Atoi(parts[i]) // versionNumber has matched digits
+		n, _ := strconv.Atoi(parts[i])
 		return n
 	}
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
@@ -222,5 +220,3 @@ func versionLess(a, b string) bool {
 	}
 	return false
 }
-
-func sortedNames[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

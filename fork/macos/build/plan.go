@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -190,7 +191,7 @@ func (p *Plan) setEnvironment(options PlanOptions) error {
 		}
 		p.Settings[i].Value = value
 	}
-	for _, name := range sortedNames(m.Variables) {
+	for _, name := range slices.Sorted(maps.Keys(m.Variables)) {
 		has := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 		switch {
 		case slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Name == name && s.Value == m.Variables[name] }):

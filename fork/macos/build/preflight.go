@@ -78,7 +78,7 @@ func (p *Plan) checkTools(all *checks) {
 	if apple {
 		check(m.Developer != "", Missing, "Xcode", cmpOr(strings.TrimSpace(m.Xcode+" in "+m.Developer), m.Developer != ""), "compiler and SDK",
 			"install Xcode from the App Store; sudo xcode-select --switch /Applications/Xcode.app")
-		check(m.SDK != "" && !versionLess(m.SDK, r.SDK), Missing, "macOS SDK", atLeast(m.SDK, r.SDK), "MPSGraph; PyTorch switches MPS off without it",
+		check(m.SDK != "" && !VersionLess(m.SDK, r.SDK), Missing, "macOS SDK", atLeast(m.SDK, r.SDK), "MPSGraph; PyTorch switches MPS off without it",
 			"update Xcode, then: sudo xcode-select --switch /Applications/Xcode.app")
 		check(m.HasMetal, Advice, "Metal compiler", m.Metal, "shaders compiled ahead; without it they are compiled when torch first needs them",
 			"xcodebuild -downloadComponent MetalToolchain")
@@ -92,13 +92,13 @@ func (p *Plan) checkTools(all *checks) {
 	}
 	check(compiler.Path != "", Missing, "C++ compiler", cmpOr(compiler.Text+" ("+compiler.Path+")", compiler.Path != ""), "everything", fix)
 	python := m.Tools["python3"]
-	check(python.Path != "" && !versionLess(python.Version, r.Python), Missing, "Python", atLeast(python.Version, r.Python), "setup.py and the result",
+	check(python.Path != "" && !VersionLess(python.Version, r.Python), Missing, "Python", atLeast(python.Version, r.Python), "setup.py and the result",
 		"install a newer Python and name it with --python")
 	for _, tool := range []struct{ name, least, purpose, fix string }{
 		{"cmake", r.CMake, "configuring", install + "cmake"},
 		{"ninja", "", "compiling", install + map[bool]string{true: "ninja", false: "ninja-build"}[apple]},
 	} {
-		if tool.name == "cmake" && versionLess(tool.least, cmakeForStamp) {
+		if tool.name == "cmake" && VersionLess(tool.least, cmakeForStamp) {
 			tool.least = cmakeForStamp
 		}
 		if p.Venv != "" && r.requires(tool.name) {
@@ -106,7 +106,7 @@ func (p *Plan) checkTools(all *checks) {
 			continue
 		}
 		version := m.Tools[tool.name].Version
-		check(version != "" && !versionLess(version, tool.least), Missing, tool.name, atLeast(version, tool.least), tool.purpose, tool.fix)
+		check(version != "" && !VersionLess(version, tool.least), Missing, tool.name, atLeast(version, tool.least), tool.purpose, tool.fix)
 	}
 	if p.Venv != "" {
 		check(true, Good, "environment", fmt.Sprintf("%s, with %s", p.Venv, strings.Join(r.Requirements, ", ")), "", "")

@@ -38,18 +38,7 @@ func writeStamp(checkout string, stamp builds.Stamp) error {
 		include += fmt.Sprintf("  if(TARGET %s)\n    target_sources(%s PRIVATE [==[%s]==])\n  endif()\n", target, target, file)
 	}
 	include += "endfunction()\ncmake_language(DEFER DIRECTORY \"${CMAKE_SOURCE_DIR}\" CALL mpsforge_add_stamp)\n"
-	return errors.Join(writeChanged(file, source), writeChanged(stampInclude(checkout), []byte(include)))
-}
-
-// writeChanged writes a file whose bytes are to change.
-func writeChanged(file string, data []byte) error {
-	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, data) {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(file, data, 0o644)
+	return errors.Join(builds.WriteChanged(file, source), builds.WriteChanged(stampInclude(checkout), []byte(include)))
 }
 
 // pyTorchStamp completes what the caller knows of the checkout. It holds no time, no path and no commit, whose words and dates

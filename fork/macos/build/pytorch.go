@@ -360,7 +360,7 @@ func (r *runner) after(step PlanStep) error {
 		}
 		var text []byte
 		if text, err = json.MarshalIndent(r.built.Stamp, "", "  "); err == nil {
-			err = writeChanged(stampFile(r.built.Wheel), append(text, '\n'))
+			err = builds.WriteChanged(stampFile(r.built.Wheel), append(text, '\n'))
 		}
 	case StepInstall:
 		r.built.Python = r.plan.Python
@@ -417,7 +417,7 @@ func (r *runner) prepareWheel() (restore func(), err error) {
 		return nil, err
 	}
 	return func() {
-		err := writeChanged(file, data)
+		err := builds.WriteChanged(file, data)
 		if err == nil {
 			err = os.Chtimes(file, time.Time{}, info.ModTime())
 		}

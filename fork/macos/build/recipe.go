@@ -44,16 +44,9 @@ var (
 // ReadRecipe reads the recipe of a checkout.
 func ReadRecipe(checkout string) (Recipe, error) {
 	r := Recipe{Checkout: checkout}
-	read := func(name string) (string, error) {
-		text, err := os.ReadFile(filepath.Join(checkout, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			return "", nil
-		}
-		return string(text), err
-	}
 	texts := map[string]string{}
 	for _, name := range []string{"version.txt", "setup.py", "CMakeLists.txt", "pyproject.toml", "requirements-build.txt", ".gitmodules"} {
-		text, err := read(name)
+		text, err := builds.ReadText(filepath.Join(checkout, name))
 		if err != nil {
 			return r, fmt.Errorf("read the checkout's build files: %w", err)
 		}

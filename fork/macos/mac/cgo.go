@@ -95,7 +95,7 @@ func Compilers(ctx context.Context, cache, arch string, sink events.Sink) (dir s
 			"case \" $* \" in *' - '*) cd '%[1]s' ;; esac\n"+
 			"exec '%[2]s' %[3]s -target %[4]s-macos.%[5]s -isystem '%[6]s' -idirafter '%[7]s' -F'%[1]s' -L'%[1]s' \"$@\"\n", dir, zig, mode,
 			zigArchitectures[arch], oldestMacOS, first, ours)
-		if err := writeChanged(file, []byte(text)); err != nil {
+		if err := builds.WriteChanged(file, []byte(text)); err != nil {
 			return "", err
 		}
 		if err := os.Chmod(file, 0o755); err != nil {
@@ -120,7 +120,7 @@ func writeFrameworks(dir string) error {
 		if strings.HasSuffix(library, ".dylib") {
 			file = filepath.Join(dir, name+".tbd")
 		}
-		if err := writeChanged(file, symbols.stub(library)); err != nil {
+		if err := builds.WriteChanged(file, symbols.stub(library)); err != nil {
 			return err
 		}
 	}

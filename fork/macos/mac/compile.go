@@ -78,7 +78,7 @@ func (k *Kit) Compile(ctx context.Context, tree Tree, facts patches.MacFacts, jo
 	header := ""
 	if len(tree.Sources) > fewSources {
 		header = filepath.Join(Folder(k.cache), "prefix.h")
-		if err := writeChanged(header, []byte("#include <ATen/native/mps/OperationUtils.h>\n")); err != nil {
+		if err := builds.WriteChanged(header, []byte("#include <ATen/native/mps/OperationUtils.h>\n")); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +104,7 @@ func (k *Kit) Compile(ctx context.Context, tree Tree, facts patches.MacFacts, jo
 		}
 		// ccache knows it by its path, which must not be that of its content.
 		same := filepath.Join(dir, filepath.Base(path))
-		if err := writeChanged(same, text); err != nil {
+		if err := builds.WriteChanged(same, text); err != nil {
 			return nil, err
 		}
 		// It is large, and of no interest to anybody's speed.

@@ -300,12 +300,7 @@ func CompareVtables(before, after [][]string) (problem string, named int) {
 
 // sameFunction: one address may have several names, where the linker has put equal functions together.
 func sameFunction(before, after []string) bool {
-	for _, one := range before {
-		for _, other := range after {
-			if virtualName(one) == virtualName(other) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(before, func(one string) bool {
+		return slices.ContainsFunc(after, func(other string) bool { return virtualName(one) == virtualName(other) })
+	})
 }

@@ -1,7 +1,6 @@
 package mac
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -170,14 +169,7 @@ func layOwnHeaders(dir string) (first, ours string, err error) {
 		marked   bool
 	}{{native.Sources, "objc/include", ours, true}, {native.Mac, "mac/include", first, false}} {
 		wanted := map[string]bool{}
-		err := fs.WalkDir(part.files, part.from, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			text, err := fs.ReadFile(part.files, path)
-			if err != nil {
-				return err
-			}
+		err := builds.EachFile(part.files, part.from, func(path string, text []byte) error {
 			if part.marked {
 				marked, _, err := table.MarkAvailability(string(text), oldestMacOS)
 				if err != nil {
@@ -187,22 +179,13 @@ func layOwnHeaders(dir string) (first, ours string, err error) {
 			}
 			target := filepath.Join(part.to, strings.TrimPrefix(path, part.from))
 			wanted[target] = true
-			return writeChanged(target, text)
+			return builds.WriteChanged(target, text)
 		})
+		if err == nil {
+			err = builds.RemoveOthers(part.to, wanted)
+		}
 		if err != nil {
 			return "", "", err
-		}
-		// A header of an earlier version must not be found instead of another one.
-		files, err := builds.FilesBelow(part.to)
-		if err != nil {
-			return "", "", err
-		}
-		for _, file := range files {
-			if !wanted[file] {
-				if err := os.Remove(file); err != nil {
-					return "", "", err
-				}
-			}
 		}
 	}
 	return first, ours, nil
@@ -219,14 +202,4 @@ func link(target, path string) error {
 		return err
 	}
 	return os.Symlink(target, path)
-}
-
-func writeChanged(path string, text []byte) error {
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, text) {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, text, 0o644)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/run"
 	"mpsforge/native/apple"
 )
@@ -135,7 +136,7 @@ func (k *Kit) layLibraries() error {
 		if library == compilerLibrary {
 			file = k.Xcode.System[0]
 		}
-		if err := writeChanged(file, symbols.stub(library)); err != nil {
+		if err := builds.WriteChanged(file, symbols.stub(library)); err != nil {
 			return err
 		}
 	}
@@ -162,7 +163,7 @@ func pythonStub(dir string, names []string) (file string, err error) {
 	symbols := stubSymbols{}
 	symbols.addAll(map[string][]string{library: names})
 	file = filepath.Join(dir, "python.tbd")
-	return file, writeChanged(file, symbols.stub(library))
+	return file, builds.WriteChanged(file, symbols.stub(library))
 }
 
 // UndefinedError names what no object, no library of the wheel and no stub has.

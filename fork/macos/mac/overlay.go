@@ -76,12 +76,11 @@ func layGlue(dir string, stamp builds.Stamp) (_ builds.Stamp, added []string, er
 		files fs.FS
 		from  string
 	}{{native.Overlay, "overlay"}, {native.Torch, "torch/backend/copy.cc"}} {
-		err := fs.WalkDir(part.files, part.from, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !slices.Contains([]string{".h", ".cc", ".mm"}, path.Ext(name)) || strings.HasSuffix(name, "_elf.cc") {
-				return err
+		err := builds.EachFile(part.files, part.from, func(name string, text []byte) error {
+			if slices.Contains([]string{".h", ".cc", ".mm"}, path.Ext(name)) && !strings.HasSuffix(name, "_elf.cc") {
+				texts[name] = text
 			}
-			texts[name], err = fs.ReadFile(part.files, name)
-			return err
+			return nil
 		})
 		if err != nil {
 			return stamp, nil, err
@@ -97,7 +96,7 @@ func layGlue(dir string, stamp builds.Stamp) (_ builds.Stamp, added []string, er
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		file := filepath.Join(dir, name)
-		if err := writeChanged(file, texts[name]); err != nil {
+		if err := builds.WriteChanged(file, texts[name]); err != nil {
 			return stamp, nil, err
 		}
 		if path.Ext(name) != ".h" {
@@ -149,7 +148,7 @@ func listExports(list string, objects []string) (exports []string, err error) {
 	if exports, err = exported(images); err != nil {
 		return nil, err
 	}
-	return exports, writeChanged(list, []byte(strings.Join(exports, "\n")+"\n"))
+	return exports, builds.WriteChanged(list, []byte(strings.Join(exports, "\n")+"\n"))
 }
 
 // LinkOverlay links an overlay's library of objects.

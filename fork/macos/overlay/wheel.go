@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,7 +100,7 @@ func (c contents) write(dir string) (file string, stamp Stamp, err error) {
 	if err != nil {
 		return "", stamp, fmt.Errorf("the overlay's library: %w", err)
 	}
-	stamp.Library, stamp.LibrarySHA256, stamp.Series = filepath.Base(c.library), digest(library), c.build.Series
+	stamp.Library, stamp.LibrarySHA256, stamp.Series = filepath.Base(c.library), builds.Digest(string(library)), c.build.Series
 	files := map[string][]byte{}
 	python, err := fs.Sub(native.Overlay, "overlay/python/"+Module)
 	if err != nil {
@@ -186,25 +185,20 @@ func wheelVersion(s Stamp, part string) string {
 	if part != "" {
 		series = part + "." + series
 	}
-	return public + "+mpsforge." + series + ".w" + digest([]byte(s.StockSHA256 + s.LibrarySHA256 + s.ModulesSHA256))[:8]
+	return public + "+mpsforge." + series + ".w" + builds.Digest(s.StockSHA256 + s.LibrarySHA256 + s.ModulesSHA256)[:8]
 }
 
 func platform() string {
 	return runtime.GOOS + "_" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 }
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
 // modulesDigest is Stamp.ModulesSHA256 of a package that is its Python files alone.
 func modulesDigest(modules map[string][]byte) string {
-	var lines bytes.Buffer
+	var lines strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
-		fmt.Fprintf(&lines, "%s %s\n", digest(modules[name]), strings.TrimPrefix(name, Module+"/"))
+		fmt.Fprintf(&lines, "%s %s\n", builds.Digest(string(modules[name])), strings.TrimPrefix(name, Module+"/"))
 	}
-	return digest(lines.Bytes())
+	return builds.Digest(lines.String())
 }
 
 // addTree adds the modules of a package, but not what Python leaves there.

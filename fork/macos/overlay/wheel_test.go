@@ -97,8 +97,8 @@ func TestWheelSaysWhatItIsFor(t *testing.T) {
 	if err := json.Unmarshal([]byte(files["mpsforge_overlay/stamp.json"]), &kept); err != nil || kept != stamp {
 		t.Errorf("stamp.json has %+v, %v; the stamp is %+v", kept, err, stamp)
 	}
-	if kept.Torch != "2.6.0+debian" || kept.Git != "Unknown" || kept.StockSHA256 != digest([]byte("torch's copy")) ||
-		kept.LibrarySHA256 != digest([]byte("the overlay")) {
+	if kept.Torch != "2.6.0+debian" || kept.Git != "Unknown" || kept.StockSHA256 != builds.Digest("torch's copy") ||
+		kept.LibrarySHA256 != builds.Digest("the overlay") {
 		t.Errorf("the stamp is %+v", kept)
 	}
 }

@@ -39,41 +39,19 @@ func CheckSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, 
 	if !c.Quick {
 		operations, rounds = "2000", "20"
 	}
-	var checks []reports.Check
-	for _, s := range []struct {
-		cxx.Sanitizer
-		err error
-	}{{cxx.ThreadSanitizer, tools.Thread}, {cxx.AddressSanitizer, tools.Address}} {
-		started := time.Now()
-		check := reports.Check{Name: s.Name, Subject: c.Subject, Rule: "2, 8, 26"}
-		c.Begin(check.Name)
-		finish := func(verdict reports.Verdict, detail string) {
-			check.Verdict, check.Detail, check.Seconds = verdict, detail, time.Since(started).Seconds()
-			checks = append(checks, c.Progress(ctx, check))
-		}
-		if tools.Err != nil {
-			finish(reports.Skipped, tools.Err.Error())
-			continue
-		}
-		if s.err != nil {
-			finish(reports.Skipped, s.Name+" does not work here: "+words.FirstLine(s.err.Error()))
-			continue
-		}
+	return c.Sanitizers(ctx, tools, "", "2, 8, 26", func(s cxx.Sanitizer) (verdict reports.Verdict, detail, output string) {
 		target, err := subject.stress(s.Flavour)
 		if err != nil {
-			finish(reports.Failed, err.Error())
-			continue
+			return reports.Failed, err.Error(), ""
 		}
 		program, err := builder.Build(ctx, target)
 		if err != nil {
-			check.Output = err.Error()
-			finish(reports.Failed, words.FirstLine(err.Error()))
-			continue
+			return reports.Failed, words.FirstLine(err.Error()), err.Error()
 		}
 		limited, cancel := context.WithTimeout(ctx, ProgramTimeout)
+		defer cancel()
 		result, err := run.Command{Name: program, Args: []string{fmt.Sprint(c.Seed), operations, rounds, fmt.Sprint(c.Patience.Milliseconds())},
 			Env: run.Environment(s.Environment, nil)}.Run(limited)
-		cancel()
 		var summary struct {
 			Histories  int64
 			Operations int64
@@ -84,43 +62,37 @@ func CheckSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, 
 		switch {
 		case err == nil && jsonErr == nil:
 			c.Count("sanitizer operations", summary.Operations)
-			finish(reports.Passed, fmt.Sprintf("%d histories, %d operations, nothing reported", summary.Histories, summary.Operations))
+			return reports.Passed, fmt.Sprintf("%d histories, %d operations, nothing reported", summary.Histories, summary.Operations), ""
 		case jsonErr == nil && summary.Violation != "":
-			finish(reports.Failed, fmt.Sprintf("%s (seed %d)", summary.Violation, summary.Seed))
+			return reports.Failed, fmt.Sprintf("%s (seed %d)", summary.Violation, summary.Seed), ""
 		case run.ExitCode(err) == s.Exit:
-			check.Output = process.LastLines(result.Stderr)
-			finish(reports.Failed, s.Finding+" reported")
+			return reports.Failed, s.Finding + " reported", process.LastLines(result.Stderr)
 		case err != nil:
-			check.Output = process.LastLines(result.Stderr)
-			finish(reports.Failed, words.FirstLine(err.Error()))
-		default:
-			finish(reports.Failed, "cannot read what the program printed: "+jsonErr.Error())
+			return reports.Failed, words.FirstLine(err.Error()), process.LastLines(result.Stderr)
 		}
-	}
-	return checks
+		return reports.Failed, "cannot read what the program printed: " + jsonErr.Error(), ""
+	})
 }
 
 // CheckSchedules enumerates the interleavings of small cases.
 func CheckSchedules(ctx context.Context, c *stage.Checker, builder cxx.Builder, header []byte) []reports.Check {
-	started := time.Now()
-	check := reports.Check{Name: "schedule search", Subject: c.Subject, Rule: "2, 8, 26", Verdict: reports.Failed}
-	c.Begin(check.Name)
+	return []reports.Check{c.Check(ctx, reports.Check{Name: "schedule search", Rule: "2, 8, 26"}, func(check *reports.Check) {
+		check.Verdict, check.Detail, check.Output = searchSchedules(ctx, c, builder, header)
+	})}
+}
+
+func searchSchedules(ctx context.Context, c *stage.Checker, builder cxx.Builder, header []byte) (verdict reports.Verdict, detail, output string) {
 	preemptions := "3"
 	if !c.Quick {
 		preemptions = "4"
 	}
-	finish := func(detail string) []reports.Check {
-		check.Detail, check.Seconds = detail, time.Since(started).Seconds()
-		return []reports.Check{c.Progress(ctx, check)}
-	}
 	target, err := scheduleSearch(header)
 	if err != nil {
-		return finish(err.Error())
+		return reports.Failed, err.Error(), ""
 	}
 	program, err := builder.Build(ctx, target)
 	if err != nil {
-		check.Output = err.Error()
-		return finish(words.FirstLine(err.Error()))
+		return reports.Failed, words.FirstLine(err.Error()), err.Error()
 	}
 	limited, cancel := context.WithTimeout(ctx, ProgramTimeout)
 	defer cancel()
@@ -131,18 +103,15 @@ func CheckSchedules(ctx context.Context, c *stage.Checker, builder cxx.Builder, 
 		Violation     *struct{ Case, Message, Schedule, Trace string }
 	}
 	if jsonErr := json.Unmarshal(result.Stdout, &summary); jsonErr != nil {
-		check.Output = process.LastLines(result.Stderr)
-		return finish(fmt.Sprintf("no result: %v", err))
+		return reports.Failed, fmt.Sprintf("no result: %v", err), process.LastLines(result.Stderr)
 	}
 	c.Count("interleavings", summary.Interleavings)
 	if violation := summary.Violation; violation != nil {
-		check.Output = violation.Trace
-		return finish(fmt.Sprintf("case %q: %s; to see it again: %s --replay %s %q %q", violation.Case, violation.Message, program, preemptions,
-			violation.Case, violation.Schedule))
+		return reports.Failed, fmt.Sprintf("case %q: %s; to see it again: %s --replay %s %q %q", violation.Case, violation.Message, program, preemptions,
+			violation.Case, violation.Schedule), violation.Trace
 	}
 	if err != nil {
-		return finish(words.FirstLine(err.Error()))
+		return reports.Failed, words.FirstLine(err.Error()), ""
 	}
-	check.Verdict = reports.Passed
-	return finish(fmt.Sprintf("%d cases, %d interleavings, at most %s pre-emptions each", summary.Cases, summary.Interleavings, preemptions))
+	return reports.Passed, fmt.Sprintf("%d cases, %d interleavings, at most %s pre-emptions each", summary.Cases, summary.Interleavings, preemptions), ""
 }

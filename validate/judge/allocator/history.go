@@ -80,36 +80,34 @@ func checkHistories(ctx context.Context, c *stage.Checker, subject *slots.Subjec
 		if ctx.Err() != nil {
 			break
 		}
-		started := time.Now()
-		check := reports.Check{Name: "history: " + shape.name, Subject: c.Subject, Rule: "2, 8", Verdict: reports.Passed}
-		c.Begin(check.Name)
-		done := 0
-		var peak, full uint64
-		for round := 0; round < rounds && check.Verdict == reports.Passed && ctx.Err() == nil; round++ {
-			if stalled {
-				check.Verdict, check.Detail = reports.NotRun, "an earlier history stalled; its threads are still inside the library"
-				break
+		check := reports.Check{Name: "history: " + shape.name, Rule: "2, 8", Verdict: reports.Passed}
+		checks = append(checks, c.Check(ctx, check, func(check *reports.Check) {
+			done := 0
+			var peak, full uint64
+			for round := 0; round < rounds && check.Verdict == reports.Passed && ctx.Err() == nil; round++ {
+				if stalled {
+					check.Verdict, check.Detail = reports.NotRun, "an earlier history stalled; its threads are still inside the library"
+					break
+				}
+				options := shape.options(c.CheckOptions, round)
+				history, err := subject.RunHistory(options)
+				if err != nil {
+					check.Verdict, check.Detail = reports.Failed, err.Error()
+					break
+				}
+				stalled = history.Stuck != ""
+				done += len(history.Records)
+				peak = max(peak, history.Statistics.Peak)
+				full += history.Statistics.Shares + history.Statistics.Waits
+				judge(ctx, c, check, options, history)
 			}
-			options := shape.options(c.CheckOptions, round)
-			history, err := subject.RunHistory(options)
-			if err != nil {
-				check.Verdict, check.Detail = reports.Failed, err.Error()
-				break
+			if check.Verdict == reports.Passed {
+				check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable; at most %d of %d slots at once, none free %d times", rounds, done,
+					peak, shape.config.WorkerSlots, full)
 			}
-			stalled = history.Stuck != ""
-			done += len(history.Records)
-			peak = max(peak, history.Statistics.Peak)
-			full += history.Statistics.Shares + history.Statistics.Waits
-			judge(ctx, c, &check, options, history)
-		}
-		if check.Verdict == reports.Passed {
-			check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable; at most %d of %d slots at once, none free %d times", rounds, done,
-				peak, shape.config.WorkerSlots, full)
-		}
-		check.Seconds = time.Since(started).Seconds()
-		c.Count("operations", int64(done))
-		c.Count("history shapes", 1)
-		checks = append(checks, c.Progress(ctx, check))
+			c.Count("operations", int64(done))
+			c.Count("history shapes", 1)
+		}))
 	}
 	return checks
 }

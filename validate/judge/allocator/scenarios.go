@@ -38,15 +38,13 @@ func CheckScenarios(ctx context.Context, c *stage.Checker, subject *slots.Subjec
 		if ctx.Err() != nil {
 			break
 		}
-		started := time.Now()
-		c.Begin(scenario.name)
-		problems := perform(ctx, scenario, &trial{subject: subject, patience: c.Patience})
-		check := reports.Check{Name: scenario.name, Subject: c.Subject, Rule: scenario.rule, Verdict: reports.Passed, Seconds: time.Since(started).Seconds()}
-		if len(problems) > 0 {
-			check.Verdict, check.Detail = reports.Failed, strings.Join(problems, "; ")
-		}
-		c.Count("scenarios", 1)
-		checks = append(checks, c.Progress(ctx, check))
+		check := reports.Check{Name: scenario.name, Rule: scenario.rule, Verdict: reports.Passed}
+		checks = append(checks, c.Check(ctx, check, func(check *reports.Check) {
+			if problems := perform(ctx, scenario, &trial{subject: subject, patience: c.Patience}); len(problems) > 0 {
+				check.Verdict, check.Detail = reports.Failed, strings.Join(problems, "; ")
+			}
+			c.Count("scenarios", 1)
+		}))
 	}
 	return checks
 }

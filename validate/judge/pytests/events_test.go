@@ -3,6 +3,7 @@ package pytests
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,46 +43,26 @@ func says(words, descriptor string) string {
 	return "printf '%s' '" + words + "' >&" + descriptor + "\n"
 }
 
-func TestOneResultIsAPass(t *testing.T) {
-	if problem, skipped := ends(t, says(identityEvent+resultEvent, "3")); problem != "" || skipped != "" {
-		t.Errorf("%q, %q", problem, skipped)
-	}
-}
-
-func TestLinesThatLookLikeResultsAreNone(t *testing.T) {
-	for _, descriptor := range []string{"1", "2"} {
-		problem, _ := ends(t, says(identityEvent, "3")+says(identityEvent+resultEvent, descriptor))
-		if problem != "exit code 0, but without a result" {
-			t.Errorf("written to %s: %q", descriptor, problem)
-		}
-	}
-}
-
-func TestASecondResultIsNoPass(t *testing.T) {
+func TestEventsThatAreAPass(t *testing.T) {
 	wrong := strings.Replace(resultEvent, `"values": 1`, `"values": 1, "wrong": 1`, 1)
+	none := "^exit code 0, but without a result$"
 	skip := `{"event": "skip", "reason": "none"}` + "\n"
-	for _, words := range []string{wrong + resultEvent, wrong + skip, skip + resultEvent} {
-		if problem, skipped := ends(t, says(identityEvent+words, "3")); !strings.Contains(problem, "a second end") {
-			t.Errorf("%s: %q, %q", words, problem, skipped)
-		}
-	}
-}
-
-func TestASecondTorchIsNoPass(t *testing.T) {
-	if problem, _ := ends(t, says(identityEvent+identityEvent+resultEvent, "3")); !strings.Contains(problem, "a second identity") {
-		t.Error(problem)
-	}
-}
-
-func TestAResultWithoutATorchIsNoPass(t *testing.T) {
-	if problem, _ := ends(t, says(resultEvent, "3")); problem != "it did not report which torch it loaded" {
-		t.Error(problem)
-	}
-}
-
-func TestAnErrorExitAfterTheResultIsNoPass(t *testing.T) {
-	if problem, _ := ends(t, says(identityEvent+resultEvent, "3")+"exit 3\n"); !strings.HasPrefix(problem, "after its result: exit code 3") {
-		t.Error(problem)
+	for name, c := range map[string]struct{ program, problem string }{
+		"one result is": {says(identityEvent+resultEvent, "3"), "^$"},
+		"lines on stdout that look like it are none": {says(identityEvent, "3") + says(identityEvent+resultEvent, "1"), none},
+		"lines on stderr that look like it are none": {says(identityEvent, "3") + says(identityEvent+resultEvent, "2"), none},
+		"a second result is none":                    {says(identityEvent+wrong+resultEvent, "3"), "a second end"},
+		"a skip after a result is none":              {says(identityEvent+wrong+skip, "3"), "a second end"},
+		"a result after a skip is none":              {says(identityEvent+skip+resultEvent, "3"), "a second end"},
+		"a second torch is none":                     {says(identityEvent+identityEvent+resultEvent, "3"), "a second identity"},
+		"a result without a torch is none":           {says(resultEvent, "3"), "^it did not report which torch it loaded$"},
+		"an error exit after the result is none":     {says(identityEvent+resultEvent, "3") + "exit 3\n", "^after its result: exit code 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if problem, skipped := ends(t, c.program); !regexp.MustCompile(c.problem).MatchString(problem) || skipped != "" {
+				t.Errorf("%q, %q", problem, skipped)
+			}
+		})
 	}
 }
 

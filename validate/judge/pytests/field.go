@@ -10,24 +10,17 @@ import (
 // fieldTests are programs as people write them, each right on stock's one queue and wrong, or hung for ever, when ordering looks
 // at operators' schemas from outside. They hang where they fail, so each has a deadline; an operation takes milliseconds.
 func fieldTests() []Test {
-	const deadline = 45 * time.Second
-	test := func(name, about string, iterations int, more ...func(*Test)) Test {
-		t := Test{Name: name, About: about, Section: fieldSection, patches: []string{"hand-over"}, stock: process.StockLives, threads: []int{4},
-			quick:      []int{4},
-			iterations: 2 * iterations, quickIterations: iterations, deadline: deadline}
-		for _, change := range more {
-			change(&t)
-		}
+	test := func(name, about string, iterations int, change ...func(*Test)) Test {
+		t := row(fieldSection, name, about, of("hand-over"), process.StockLives, []int{4}, []int{4}, 2*iterations, iterations, change...)
+		t.deadline = 45 * time.Second
 		return t
 	}
 	threads := func(counts ...int) func(*Test) { return func(t *Test) { t.threads, t.quick = counts, counts[:1] } }
 	// mayDie: threads use MPS at once, of which stock may die, or it has not what the test needs.
 	mayDie := func(t *Test) { t.stock = process.StockMay }
-	extension := func(t *Test) { t.extension = true }
 	needs := func(patches ...string) func(*Test) {
 		return func(t *Test) { t.patches = slices.Concat(t.patches, patches) }
 	}
-	with := func(settings ...string) func(*Test) { return func(t *Test) { t.environment = settings } }
 	return []Test{
 		test("running-statistics", "batch norm's running mean and variance, which no schema marks as written", 3),
 		test("freed-inside", "operators that free the memory of what they write", 3),
@@ -75,9 +68,8 @@ func fieldTests() []Test {
 // once, as they are many; with --repeat they are a long form.
 func reportedTests() []Test {
 	test := func(name, about string, threads, iterations int) Test {
-		return Test{Name: name, About: about, Section: fieldSection, patches: []string{"stream-discipline"}, stock: process.StockMay,
-			threads: []int{threads}, quick: []int{threads},
-			iterations: 2 * iterations, quickIterations: iterations, once: true}
+		return row(fieldSection, name, about, of("stream-discipline"), process.StockMay, []int{threads}, []int{threads}, 2*iterations, iterations,
+			func(t *Test) { t.once = true })
 	}
 	server := test("web-server", "FastAPI and uvicorn: requests at once, whose functions measure their time", 32, 1)
 	server.stock, server.packages = process.StockFails, true

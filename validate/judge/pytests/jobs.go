@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
+
 	"mpsforge/internal/events"
 	"mpsforge/internal/words"
 	"mpsforge/reports"
@@ -137,65 +139,56 @@ type Runner struct {
 func (r *Runner) RunAll(ctx context.Context, jobs []Job) ([]Job, error) {
 	r.plan(jobs)
 	var noise sync.RWMutex
-	var running sync.WaitGroup
 	var failed atomic.Bool
-	limited, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next, finished := make(chan int), make(chan int)
-	for range stage.AtOnce() {
-		running.Go(func() {
-			for i := range next {
-				lock, unlock := noise.RLock, noise.RUnlock
-				if jobs[i].Test.Noisy {
-					lock, unlock = noise.Lock, noise.Unlock
-				}
-				lock()
-				tell := events.RunPart(r.Env.Sink, r.part(jobs[i]))
-				end, counted, err := jobs[i].Run.run(limited)
-				unlock()
-				if err != nil {
-					cancel(err)
-				} else {
-					tell(r.finished(jobs[i], end))
-				}
-				jobs[i].End, jobs[i].Counted = end, counted
-				if end.Problem != "" {
-					failed.Store(true)
-				}
-				finished <- i
+	var mutex sync.Mutex // guards ran, done and the stage's counters
+	ran, done := make([]bool, len(jobs)), int64(0)
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(stage.AtOnce())
+	for i := range jobs {
+		if r.Env.FirstFailure && failed.Load() {
+			break
+		}
+		group.Go(func() error {
+			if err := limited.Err(); err != nil { // after the first error none begins
+				return err
 			}
+			lock, unlock := noise.RLock, noise.RUnlock
+			if jobs[i].Test.Noisy {
+				lock, unlock = noise.Lock, noise.Unlock
+			}
+			lock()
+			tell := events.RunPart(r.Env.Sink, r.part(jobs[i]))
+			end, counted, err := jobs[i].Run.run(limited)
+			unlock()
+			if err != nil {
+				return err
+			}
+			tell(r.finished(jobs[i], end))
+			jobs[i].End, jobs[i].Counted = end, counted
+			if end.Problem != "" {
+				failed.Store(true)
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			ran[i] = true
+			done++
+			r.Env.Sink.Emit(events.StepProgress{Step: r.Step, Done: done, Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].Test.Name +
+				", " + jobs[i].Subject.Name})
+			r.Stage.Count("processes run", 1)
+			r.Stage.Count("operations", counted.Operations)
+			r.Stage.Count("values compared", counted.Values)
+			return nil
 		})
 	}
-	go func() {
-		for i := range jobs {
-			if r.Env.FirstFailure && failed.Load() {
-				break
-			}
-			next <- i
-		}
-		close(next)
-		running.Wait()
-		close(finished)
-	}()
-	var ran []int
-	for i := range finished {
-		ran = append(ran, i)
-		r.Env.Sink.Emit(events.StepProgress{Step: r.Step, Done: int64(len(ran)), Total: int64(len(jobs)), Unit: "processes", Note: jobs[i].Test.Name +
-			", " + jobs[i].Subject.Name})
-		r.Stage.Count("processes run", 1)
-		r.Stage.Count("operations", jobs[i].Counted.Operations)
-		r.Stage.Count("values compared", jobs[i].Counted.Values)
+	err := group.Wait()
+	if err := cmp.Or(ctx.Err(), err); err != nil {
+		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if limited.Err() != nil {
-		return nil, context.Cause(limited)
-	}
-	slices.Sort(ran)
 	var outcomes []Job
-	for _, i := range ran {
-		outcomes = append(outcomes, jobs[i])
+	for i, job := range jobs {
+		if ran[i] {
+			outcomes = append(outcomes, job)
+		}
 	}
 	return outcomes, nil
 }

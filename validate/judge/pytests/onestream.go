@@ -5,22 +5,12 @@ import "mpsforge/validate/judge/process"
 // oneStreamTests are programs that rely on what is true where there is one stream: what a thread that has chosen none may
 // rely on, and how much memory and how many graphs a program takes.
 func oneStreamTests() []Test {
-	streams := func(name, about, patch string, threads, iterations, quick int) Test {
-		return Test{Name: name, About: about, Section: streamSection, patches: []string{patch}, stock: process.StockMay, threads: []int{threads},
-			quick:      []int{threads},
-			iterations: iterations, quickIterations: quick}
+	streams := func(name, about, patch string, threads, iterations, quick int, change ...func(*Test)) Test {
+		return row(streamSection, name, about, of(patch), process.StockMay, []int{threads}, []int{threads}, iterations, quick, change...)
 	}
-	memory := func(name, about, patch string, threads, iterations, quick int) Test {
-		t := streams(name, about, patch, threads, iterations, quick)
+	memory := func(name, about, patch string, threads, iterations, quick int, change ...func(*Test)) Test {
+		t := streams(name, about, patch, threads, iterations, quick, change...)
 		t.Section, t.Noisy = memorySection, true
-		return t
-	}
-	extension := func(t Test) Test {
-		t.extension = true
-		return t
-	}
-	with := func(t Test, settings ...string) Test {
-		t.environment = settings
 		return t
 	}
 	cyclic := memory("cyclic-graphs", "more shapes than the default bound of graphs, again and again", "allocator-streams", 1, 1, 1)
@@ -33,20 +23,20 @@ func oneStreamTests() []Test {
 		streams("earlier-events", "events of other threads after a wait of one", "python-streams", 4, 5, 2),
 		streams("current-stream", "the current stream before and after a thread's first operator", "python-streams", 4, 10, 3),
 		streams("shared-leaf", "threads whose first use of mps is autograd's of one leaf", "thread-leases", 8, 60, 30),
-		with(streams("asks-again", "a thread that found no stream gets the first that is free", "thread-leases", 1, 5, 2), poolOf("2", "share")...),
+		streams("asks-again", "a thread that found no stream gets the first that is free", "thread-leases", 1, 5, 2, with(poolOf("2", "share")...)),
 		streams("interrupted-stream", "Ctrl-C as a stream context begins, runs and ends", "python-streams", 1, 2000, 500),
 		streams("unknown-streams", "streams that do not exist, and a forked child", "python-streams", 1, 3, 1),
 		streams("forked-inside", "a fork inside of an operator, while its tensor is used", "python-streams", 1, 3, 1),
 		streams("forked-exit", "the exit of a forked child while its parent profiles", "stream-pool", 1, 3, 2),
 		streams("work-ended-elsewhere", "external work that another thread ends", "interop", 4, 10, 3),
-		extension(streams("refusals", "Metal makes no queue, event or buffer", "cpu-copies", 1, 2, 1)),
-		extension(streams("refused-lease", "Metal makes no queue for a thread's own stream", "thread-leases", 4, 1, 1)),
-		extension(streams("polled-handlers", "an event and a stream are polled while handlers need the interpreter lock", "failed-work", 1, 40, 20)),
+		streams("refusals", "Metal makes no queue, event or buffer", "cpu-copies", 1, 2, 1, extension),
+		streams("refused-lease", "Metal makes no queue for a thread's own stream", "thread-leases", 4, 1, 1, extension),
+		streams("polled-handlers", "an event and a stream are polled while handlers need the interpreter lock", "failed-work", 1, 40, 20, extension),
 		memory("uploads", "copies to MPS that do not block, while the GPU is behind", "cpu-copies", 1, 60, 30),
 		memory("uploads-beside-download", "an upload that does not block, while the GPU has yet to do a download", "cpu-copies", 1, 20, 8),
 		memory("written-targets", "what copies to the CPU have written is let go", "cpu-copies", 1, 5, 2),
 		memory("idle-target", "what the last copy to the CPU has written is let go with no further call", "cpu-copies", 1, 5, 2),
-		with(memory("oversized", "what is longer than Metal's longest buffer", "cpu-copies", 1, 3, 2), "MPSFORGE_METAL_MAX_BUFFER_MB=48"),
+		memory("oversized", "what is longer than Metal's longest buffer", "cpu-copies", 1, 3, 2, with("MPSFORGE_METAL_MAX_BUFFER_MB=48")),
 		memory("small-turns", "threads that take turns with small temporaries", "allocator-streams", 16, 1, 1),
 		memory("turns", "threads that take turns with temporaries", "allocator-streams", 16, 1, 1),
 		memory("small-from-large", "small tensors that wait for a consumer, beside large temporaries", "allocator-streams", 1, 60, 40),

@@ -52,9 +52,7 @@ func Over(ctx context.Context, env *stage.Env, report *reports.Stage, builder *h
 	if err != nil {
 		return nil, err
 	}
-	s, err := overHostBuild(ctx, builder, source, flavour, func(interpreter string) *Subject {
-		return newSubject(env, scripts, name, interpreter, source.Patches)
-	})
+	s, err := overHostBuild(ctx, env, scripts, builder, name, source, flavour)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func subjects(ctx context.Context, env *stage.Env, report *reports.Stage) (patch
 	case runtime.GOOS == "darwin":
 		return nil, nil, stage.Skipf("needs a Python with the built torch: name it with --python; --device cpu tries the harness alone")
 	}
-	return hostPythons(ctx, env, report, subject)
+	return hostPythons(ctx, env, report, scripts)
 }
 
 func newSubject(env *stage.Env, scripts, name, interpreter string, patches []string) *Subject {
@@ -141,8 +141,7 @@ func harnessPython(ctx context.Context, env *stage.Env) (string, error) {
 }
 
 // hostPythons builds the checkout's sources, patched and stock, and gives the Pythons over them.
-func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, subject func(name, interpreter string, patches []string) *Subject) (
-	patched, stock *Subject, err error) {
+func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, scripts string) (patched, stock *Subject, err error) {
 	if env.Checkout == nil {
 		return nil, nil, stage.Skipf("%s", env.NoCheckout)
 	}
@@ -153,14 +152,11 @@ func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, sub
 	if err != nil {
 		return nil, nil, err
 	}
-	over := func(name string, source *fork.Snapshot) (*Subject, error) {
-		return overHostBuild(ctx, builder, source, builds.Plain, func(interpreter string) *Subject { return subject(name, interpreter, source.Patches) })
-	}
 	source, err := env.Checkout.Patched(ctx, env.Series, env.Cache)
 	if err != nil {
 		return nil, nil, err
 	}
-	if patched, err = over("patched", source); err != nil {
+	if patched, err = overHostBuild(ctx, env, scripts, builder, "patched", source, builds.Plain); err != nil {
 		return nil, nil, err
 	}
 	if env.Python.Stock != "" {
@@ -172,13 +168,13 @@ func hostPythons(ctx context.Context, env *stage.Env, report *reports.Stage, sub
 	if source, err = env.Checkout.Stock(ctx, env.Cache); err != nil {
 		return nil, nil, err
 	}
-	stock, err = over("stock", source)
+	stock, err = overHostBuild(ctx, env, scripts, builder, "stock", source, builds.Plain)
 	return patched, stock, err
 }
 
 // overHostBuild builds sources and makes the subject over them.
-func overHostBuild(ctx context.Context, builder *hosts.Builder, source *fork.Snapshot, flavour builds.Flavour,
-	subject func(interpreter string) *Subject) (*Subject, error) {
+func overHostBuild(ctx context.Context, env *stage.Env, scripts string, builder *hosts.Builder, name string, source *fork.Snapshot,
+	flavour builds.Flavour) (*Subject, error) {
 	built, err := builder.Build(ctx, source, flavour)
 	if err != nil {
 		return nil, err
@@ -186,7 +182,7 @@ func overHostBuild(ctx context.Context, builder *hosts.Builder, source *fork.Sna
 	if built.Python == "" {
 		return nil, stage.Skipf("the host build has no Python: %s", built.NoPython)
 	}
-	s := subject(built.Python)
+	s := newSubject(env, scripts, name, built.Python, source.Patches)
 	s.environment = append(s.environment, hosts.Environment(builder.Root, builder.Env.Seed%1_000_000_007,
 		len(source.Patches) == len(builder.Env.Series.Patches))...)
 	if s.wanted.stamp, err = built.Stamp.Text(); err != nil {

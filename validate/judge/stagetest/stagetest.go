@@ -122,18 +122,24 @@ func Children(t *testing.T, module string) {
 	}
 }
 
-func Benchmark(b *testing.B, sources []cxx.Source, args []string, result any) {
-	b.Helper()
-	tools := cxx.Find(b.Context(), Cache())
+// Program compiles a program and gives its path. Without a compiler the test is skipped.
+func Program(t testing.TB, flavour cxx.Flavour, sources []cxx.Source) string {
+	t.Helper()
+	tools := cxx.Find(t.Context(), Cache())
 	if tools.Err != nil {
-		b.Skipf("SKIP: %v", tools.Err)
+		t.Skipf("SKIP %s: %v", t.Name(), tools.Err)
 	}
 	builder := cxx.Builder{Cache: Cache(), Compiler: tools}
-	path, err := builder.Build(b.Context(), cxx.Target{Flavour: cxx.Program, Sources: sources})
+	path, err := builder.Build(t.Context(), cxx.Target{Flavour: flavour, Sources: sources})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	found, err := run.Command{Name: path, Args: args}.Run(b.Context())
+	return path
+}
+
+func Benchmark(b *testing.B, sources []cxx.Source, args []string, result any) {
+	b.Helper()
+	found, err := run.Command{Name: Program(b, cxx.Program, sources), Args: args}.Run(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -70,19 +70,15 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		note += " These are speeds of this machine's CPU under the software Metal, not of a GPU."
 	}
 	report.Tables = append(report.Tables, scalingTable(found, names, note), batchingTable(found, note))
-	for _, table := range []reports.Table{stepsTable(found, patched, stock, note), scaleTable(found, note), cpuTable(found)} {
-		if len(table.Rows) > 0 {
-			report.Tables = append(report.Tables, table)
-		}
-	}
+	report.AddTable(stepsTable(found, patched, stock, note))
+	report.AddTable(scaleTable(found, note))
+	report.AddTable(cpuTable(found))
 	report.Plots = append(report.Plots, scalingPlots(found, names)...)
 	report.Plots = append(report.Plots, scalePlots(found)...)
 	if plot := batchingPlot(found); len(plot.Bars) > 0 {
 		report.Plots = append(report.Plots, plot)
 	}
-	if table := pytests.ProcessTable(found, patched); len(table.Rows) > 0 {
-		report.Tables = append(report.Tables, table)
-	}
+	report.AddTable(pytests.ProcessTable(found, patched))
 	return pytests.HarnessOnly(patched, report)
 }
 

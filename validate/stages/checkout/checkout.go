@@ -24,9 +24,6 @@ func Stage() stage.Stage {
 
 // runStage compares the checkout with the baseline plus the series.
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
-	if env.Checkout == nil {
-		return stage.Skipf("%s", env.NoCheckout)
-	}
 	exact, err := env.Checkout.CheckExact(ctx, env.Series)
 	if err != nil {
 		return err

@@ -33,9 +33,6 @@ func Stage() stage.Stage {
 
 // runStage checks the allocator that is in the checkout's work tree, which is what a build would compile.
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
-	if env.Checkout == nil {
-		return stage.Skipf("%s", env.NoCheckout)
-	}
 	if !slices.Contains(env.Series.TouchedPaths(), allocator.Header) {
 		return stage.Skipf("the patches on the checkout end before thread-leases, which brings the slot allocator")
 	}

@@ -36,9 +36,6 @@ func Stage() stage.Stage {
 
 // runStage compiles stock and patched sources, links them, and compares.
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
-	if env.Checkout == nil {
-		return stage.Skipf("%s", env.NoCheckout)
-	}
 	r, err := open(ctx, env, report.Name)
 	if errors.Is(err, patches.ErrNoMacFacts) || errors.Is(err, builds.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
 		return stage.Skipf("%v", err)

@@ -188,9 +188,7 @@ func (r *runner) tables(programs []*compared) {
 			excluded.Rows = append(excluded.Rows, []string{c.name, strings.Join(which, ", ")})
 		}
 	}
-	if len(excluded.Rows) > 0 {
-		r.report.Tables = append(r.report.Tables, excluded)
-	}
+	r.report.AddTable(excluded)
 }
 
 func listing(counts map[string]int) string {

@@ -44,9 +44,6 @@ type runner struct {
 const testsFile = "test/test_mps.py"
 
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) (err error) {
-	if env.Checkout == nil {
-		return stage.Skipf("%s", env.NoCheckout)
-	}
 	if env.Python.Device == "cpu" || env.Python.Interpreter != "" || env.Host.NoStock {
 		return stage.Skipf("needs host builds of stock and patched sources: only the software Metal records calls")
 	}

@@ -23,7 +23,7 @@ func TestKeptResultsAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends, left := results.split(jobs)
+	ends, left := split(results, jobs)
 	if len(ends) != 1 || ends[0].Result.Text != "planted" || len(left) != len(jobs)-1 || left[1].cell != jobs[2].cell {
 		t.Errorf("%+v, %d left", ends, len(left))
 	}

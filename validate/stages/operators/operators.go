@@ -158,7 +158,7 @@ func (r *stormRun) everything(ctx context.Context, patched *pool, stock *pytests
 		judgeNotAlone(patched.subject.Name, r.known, ends, r.report)
 	}
 	r.report.Tables = append(r.report.Tables, coverage(patched.subject.Name, r.entries, ends, r.known))
-	r.report.Tables = append(r.report.Tables, debts(patched.subject.Name, ends)...)
+	debts(r.report, patched.subject.Name, ends)
 	if err := r.controls(ctx, patched, stock, ends); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (r *stormRun) run(ctx context.Context, p *pool, phase string, jobs []job) (
 		if err != nil {
 			return nil, err
 		}
-		ends, left = k.split(jobs)
+		ends, left = split(k, jobs)
 		r.planned, r.done = r.planned+int64(len(jobs)), r.done+int64(len(ends))
 		r.env.Kept.Reached("jobs", r.done, r.planned)
 		keep = func(o outcome) error {

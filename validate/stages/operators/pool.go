@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	lines "mpsforge/internal/words"
 	"mpsforge/validate/judge/pytests"
@@ -115,13 +118,11 @@ func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) er
 	if err := p.crew(ctx, min(stage.AtOnce(), len(jobs))); err != nil {
 		return err
 	}
-	limited, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	group, limited := errgroup.WithContext(ctx)
 	queue := make(chan job)
 	var mutex sync.Mutex
-	var wait sync.WaitGroup
 	for _, w := range p.workers {
-		wait.Go(func() {
+		group.Go(func() error {
 			for j := range queue {
 				found, err := w.do(j)
 				if err == nil {
@@ -132,10 +133,10 @@ func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) er
 					mutex.Unlock()
 				}
 				if err != nil {
-					cancel(err)
-					return
+					return err
 				}
 			}
+			return nil
 		})
 	}
 	for id, j := range jobs {
@@ -146,11 +147,8 @@ func (p *pool) run(ctx context.Context, jobs []job, done func(outcome) error) er
 		}
 	}
 	close(queue)
-	wait.Wait()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return context.Cause(limited)
+	err := group.Wait()
+	return cmp.Or(ctx.Err(), err)
 }
 
 // entries asks the subject for its operator database.

@@ -148,7 +148,7 @@ func (r *stormRun) selected(ctx context.Context, patched *pool) error {
 		}
 	}
 	r.report.Tables = append(r.report.Tables, coverage(patched.subject.Name, r.entries, ends, r.known))
-	r.report.Tables = append(r.report.Tables, debts(patched.subject.Name, ends)...)
+	debts(r.report, patched.subject.Name, ends)
 	return nil
 }
 

@@ -80,7 +80,7 @@ func coverage(subject string, entries []entry, ends []outcome, known patches.Kno
 }
 
 // grouped is a table of jobs by a text, the most frequent first, with the operators.
-func grouped(title, note, column string, ends []outcome, text func(outcome) string) (reports.Table, bool) {
+func grouped(title, note, column string, ends []outcome, text func(outcome) string) reports.Table {
 	table := reports.Table{Title: title, Note: note, Key: 1, Columns: []string{column, "jobs", "operators", "which"}}
 	counts, names := map[string]int{}, map[string][]string{}
 	for _, o := range ends {
@@ -101,7 +101,7 @@ func grouped(title, note, column string, ends []outcome, text func(outcome) stri
 		}
 		table.Rows = append(table.Rows, []string{key, fmt.Sprint(counts[key]), fmt.Sprint(len(names[key])), which})
 	}
-	return table, len(table.Rows) > 0
+	return table
 }
 
 // howUnlike is the first sentence of how an answer differs from the CPU's, without the case and its numbers.
@@ -117,31 +117,25 @@ func howUnlike(text string) string {
 	return after
 }
 
-// debts are the tables of what the storm could not judge, or judged more weakly.
-func debts(subject string, ends []outcome) []reports.Table {
-	var tables []reports.Table
-	add := func(table reports.Table, some bool) {
-		if some {
-			tables = append(tables, table)
-		}
-	}
-	add(grouped("does not run alone, "+subject, "By reason; none of these is a pass.", "reason", ends, func(o outcome) string {
+// debts adds the tables of what the storm could not judge, or judged more weakly.
+func debts(report *reports.Stage, subject string, ends []outcome) {
+	report.AddTable(grouped("does not run alone, "+subject, "By reason; none of these is a pass.", "reason", ends, func(o outcome) string {
 		if o.Result.Status != notAlone {
 			return ""
 		}
 		return o.Result.Reason
 	}))
-	add(grouped("some samples do not run alone, "+subject, "The other samples of these jobs ran.", "reason of the first", ends, func(o outcome) string {
-		if o.Result.Status == notAlone || len(o.Result.Partly) == 0 {
-			return ""
-		}
-		return o.Result.Partly[0]
-	}))
-	add(grouped("differs from the CPU, "+subject,
+	report.AddTable(grouped("some samples do not run alone, "+subject, "The other samples of these jobs ran.", "reason of the first", ends,
+		func(o outcome) string {
+			if o.Result.Status == notAlone || len(o.Result.Partly) == 0 {
+				return ""
+			}
+			return o.Result.Partly[0]
+		}))
+	report.AddTable(grouped("differs from the CPU, "+subject,
 		"Alone, beyond the tolerances of torch.testing and of the entry: not caused by threads, but by the host build or the sources. --operators "+
 			"NAME shows the numbers.", "how", ends, func(o outcome) string { return howUnlike(o.Result.CPU) }))
-	add(grouped("random operators, "+subject,
+	report.AddTable(grouped("random operators, "+subject,
 		"Two runs alone gave two results. With a generator of one seed they are compared bit for bit; else only their shape, type and magnitude.",
 		"compared by", ends, func(o outcome) string { return o.Result.Random }))
-	return tables
 }

@@ -56,10 +56,7 @@ type installed struct {
 
 // install makes the two builds and the wheel, and puts the one over the other.
 func install(ctx context.Context, env *stage.Env, report *reports.Stage) (installed, error) {
-	switch {
-	case env.Checkout == nil:
-		return installed{}, stage.Skipf("%s", env.NoCheckout)
-	case env.Python.Interpreter != "" || env.Python.Device == "cpu":
+	if env.Python.Interpreter != "" || env.Python.Device == "cpu" {
 		return installed{}, stage.Skipf("it makes its own Python, over a host build with device mps: leave out --python and --device")
 	}
 	builder, err := hosts.New(ctx, env, report)

@@ -52,34 +52,25 @@ func TestChecksOfAStageAreTakenOver(t *testing.T) {
 	}
 }
 
-func TestAFailureOfAStageFails(t *testing.T) {
-	if _, report := over(t, stage.Env{}, &reports.Check{Name: "one", Verdict: reports.Failed}, nil); report.Verdict != reports.Failed {
-		t.Errorf("%+v", report)
-	}
-}
-
-func TestAnErrorOfAStageFails(t *testing.T) {
-	if _, report := over(t, stage.Env{}, &reports.Check{Name: "one", Verdict: reports.Passed}, errors.New("no such torch")); report.Verdict != reports.Failed {
-		t.Errorf("%+v", report)
-	}
-}
-
-func TestASkippedStageIsNoPass(t *testing.T) {
-	_, report := over(t, stage.Env{}, nil, stage.Skipf("no tests"))
-	if len(report.Checks) != 1 || report.Checks[0].Verdict != reports.Skipped || report.Checks[0].Detail != "no tests" || report.Verdict != "" {
-		t.Errorf("%+v", report)
-	}
-}
-
-func TestAStageWithoutChecksIsNoPass(t *testing.T) {
-	if _, report := over(t, stage.Env{}, nil, nil); len(report.Checks) != 1 || report.Checks[0].Verdict != reports.Skipped {
-		t.Errorf("%+v", report)
-	}
-}
-
-func TestWithoutACheckoutItSkips(t *testing.T) {
-	env := stage.Env{Options: stage.Options{NoCheckout: "no checkout"}}
-	if _, skipped := stage.SkipReason(Stage().Run(t.Context(), &env, &reports.Stage{})); !skipped {
-		t.Error("without a checkout the stage has nothing to build")
+func TestEndsOfAStage(t *testing.T) {
+	failed, passed := &reports.Check{Name: "one", Verdict: reports.Failed}, &reports.Check{Name: "one", Verdict: reports.Passed}
+	for name, c := range map[string]struct {
+		check   *reports.Check
+		end     error
+		verdict reports.Verdict
+		last    reports.Verdict // of the checks
+		detail  string          // of that one
+	}{
+		"a failure fails":               {failed, nil, reports.Failed, reports.Failed, ""},
+		"an error fails":                {passed, errors.New("no such torch"), reports.Failed, reports.Failed, "no such torch"},
+		"a skipped one is no pass":      {nil, stage.Skipf("no tests"), "", reports.Skipped, "no tests"},
+		"one without checks is no pass": {nil, nil, "", reports.Skipped, "none of its checks could run here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, report := over(t, stage.Env{}, c.check, c.end)
+			if last := report.Checks[len(report.Checks)-1]; report.Verdict != c.verdict || last.Verdict != c.last || last.Detail != c.detail {
+				t.Errorf("%+v", report)
+			}
+		})
 	}
 }

@@ -74,6 +74,6 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 			}
 		}
 	}
-	report.Tables = append(report.Tables, tables(all, patched, stock)...)
+	tables(report, all, patched, stock)
 	return pytests.HarnessOnly(patched, report)
 }

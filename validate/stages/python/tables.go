@@ -8,27 +8,20 @@ import (
 	"mpsforge/validate/judge/pytests"
 )
 
-// tables are the field reports' tables, of this run.
-func tables(all []pytests.Job, patched, stock *pytests.Subject) []reports.Table {
-	var tables []reports.Table
-	add := func(table reports.Table) {
-		if len(table.Rows) > 0 {
-			tables = append(tables, table)
-		}
-	}
-	add(basicTable(all))
+// tables adds the field reports' tables, of this run.
+func tables(report *reports.Stage, all []pytests.Job, patched, stock *pytests.Subject) {
+	report.AddTable(basicTable(all))
 	for _, s := range []*pytests.Subject{patched, stock} {
 		if s != nil {
-			add(limitTable(all, s))
+			report.AddTable(limitTable(all, s))
 		}
 	}
-	add(boundaryTable(all, patched))
-	add(pytests.ProcessTable(all, patched))
+	report.AddTable(boundaryTable(all, patched))
+	report.AddTable(pytests.ProcessTable(all, patched))
 	if stock != nil {
-		add(stockTable(all, patched, stock))
+		report.AddTable(stockTable(all, patched, stock))
 	}
-	add(coldTable(all))
-	return tables
+	report.AddTable(coldTable(all))
 }
 
 // basicTable is that of the field report on real models: operations, errors and speed.

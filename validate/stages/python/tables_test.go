@@ -29,7 +29,9 @@ func TestPythonTables(t *testing.T) {
 		tableJob(named("boundary"), patched, 32, "", ""), tableJob(named("processes"), patched, 4, "", ""),
 		tableJob(named("cold-start"), patched, 8, "wrong values: 1", ""), warm,
 	}
-	text, err := json.Marshal(tables(all, patched, stock))
+	var report reports.Stage
+	tables(&report, all, patched, stock)
+	text, err := json.Marshal(report.Tables)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,11 +35,7 @@ func TestNativeFuzzTargets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			builder := cxx.Builder{Cache: stagetest.Cache(), Compiler: tools}
-			program, err := builder.Build(t.Context(), cxx.Target{Flavour: cxx.AddressProgram, Sources: sources})
-			if err != nil {
-				t.Fatal(err)
-			}
+			program := stagetest.Program(t, cxx.AddressProgram, sources)
 			seeds, err := filepath.Glob("testdata/fuzz/" + target + "/*")
 			if err != nil || len(seeds) == 0 {
 				t.Fatalf("no seeds: %v", err)

@@ -19,6 +19,7 @@ import (
 	"mpsforge/internal/run"
 	"mpsforge/native/script"
 	"mpsforge/validate/judge/corpus"
+	"mpsforge/validate/judge/stagetest"
 )
 
 // fault is a bug planted into a source of the engine or the reference pool. The program of the corpus that must find it
@@ -193,7 +194,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sound := buildEngine(t, sources)
+	sound := stagetest.Program(t, cxx.Program, sources)
 	step := 1
 	if os.Getenv("MPSFORGE_LONG_TESTS") == "" {
 		t.Log("SKIP two of three faults of TestPlantedFaultsAreFound: an engine is compiled for each; asked for by MPSFORGE_LONG_TESTS=1, as make unit does")
@@ -204,7 +205,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			t.Parallel()
 			program := programOf(t, fault.name)
-			stdout, err := runFault(t, buildEngine(t, plantFault(t, sources, fault)), fault, program)
+			stdout, err := runFault(t, stagetest.Program(t, cxx.Program, plantFault(t, sources, fault)), fault, program)
 			if err := fault.want.judge(program.Expect, stdout, err); err != nil {
 				t.Errorf("%q: %v", program.Name, err)
 			}

@@ -20,25 +20,23 @@ func checkPoolHistories(ctx context.Context, c *stage.Checker) []reports.Check {
 	}
 	var checks []reports.Check
 	for _, shape := range programs.Histories() {
-		started := time.Now()
-		check := reports.Check{Name: "history: " + shape.Name, Subject: c.Subject, Rule: shape.Rules, Verdict: reports.Passed}
-		c.Begin(check.Name)
-		total := 0
-		for round := 0; round < rounds && check.Verdict == reports.Passed && ctx.Err() == nil; round++ {
-			seed := c.Seed + uint64(round)
-			text, made := shape.Program(seed, operations)
-			n, problem := judgeHistory(ctx, c, shape, text, made, seed)
-			total += n
-			if problem != "" {
-				check.Verdict, check.Detail, check.Output = reports.Failed, fmt.Sprintf("%s (seed %d)", problem, seed), text
+		check := reports.Check{Name: "history: " + shape.Name, Rule: shape.Rules, Verdict: reports.Passed}
+		checks = append(checks, c.Check(ctx, check, func(check *reports.Check) {
+			total := 0
+			for round := 0; round < rounds && check.Verdict == reports.Passed && ctx.Err() == nil; round++ {
+				seed := c.Seed + uint64(round)
+				text, made := shape.Program(seed, operations)
+				n, problem := judgeHistory(ctx, c, shape, text, made, seed)
+				total += n
+				if problem != "" {
+					check.Verdict, check.Detail, check.Output = reports.Failed, fmt.Sprintf("%s (seed %d)", problem, seed), text
+				}
 			}
-		}
-		if check.Verdict == reports.Passed {
-			check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable", rounds, total)
-		}
-		check.Seconds = time.Since(started).Seconds()
-		c.Count("operations", int64(total))
-		checks = append(checks, c.Progress(ctx, check))
+			if check.Verdict == reports.Passed {
+				check.Detail = fmt.Sprintf("%d histories, %d operations, linearizable", rounds, total)
+			}
+			c.Count("operations", int64(total))
+		}))
 	}
 	return checks
 }

@@ -143,16 +143,13 @@ func repeat(c *stage.Checker, options script.Options, problem, text string) stri
 
 // checkProgram makes a check of one program.
 func checkProgram(ctx context.Context, c *stage.Checker, check reports.Check, text string, want corpus.Expectation, runs runsOf) reports.Check {
-	started := time.Now()
-	check.Subject = c.Subject
-	c.Begin(check.Name)
-	problem, detail, found := runProgram(ctx, c, text, want, runs)
-	check.Verdict, check.Detail, check.Findings = reports.Passed, detail, found
-	if problem != "" {
-		check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
-	}
-	check.Seconds = time.Since(started).Seconds()
-	return c.Progress(ctx, check)
+	return c.Check(ctx, check, func(check *reports.Check) {
+		problem, detail, found := runProgram(ctx, c, text, want, runs)
+		check.Verdict, check.Detail, check.Findings = reports.Passed, detail, found
+		if problem != "" {
+			check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
+		}
+	})
 }
 
 // checkMetal runs the corpus of the checker and the programs that break a rule each.

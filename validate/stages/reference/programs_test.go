@@ -169,24 +169,11 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 
 // In the mode "abort" a violation ends the process as on a Mac, with a text that classify knows.
 func TestViolationAbortsAsOnAMac(t *testing.T) {
-	tools := cxx.Find(t.Context(), stagetest.Cache())
-	if tools.Err != nil {
-		t.Skipf("SKIP mode abort: %v", tools.Err)
-	}
-	sources, err := engineSources()
-	if err != nil {
-		t.Fatal(err)
-	}
-	builder := cxx.Builder{Cache: stagetest.Cache(), Compiler: tools}
-	path, err := builder.Build(t.Context(), cxx.Target{Flavour: cxx.Program, Sources: sources})
-	if err != nil {
-		t.Fatal(err)
-	}
 	text := filepath.Join(t.TempDir(), "twice.txt")
 	if err := os.WriteFile(text, []byte("device abort=1\nqueue q\ncb c q\ncommit c\ncommit c\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	result, err := run.Command{Name: path, Args: []string{"free", "1", "1", "0", "0", "3000", text}}.Run(t.Context())
+	result, err := run.Command{Name: soundEngine(t), Args: []string{"free", "1", "1", "0", "0", "3000", text}}.Run(t.Context())
 	if err == nil {
 		t.Fatalf("the process lives: %s", result.Stdout)
 	}
@@ -217,21 +204,12 @@ func TestMetalServesItsObjectiveCClasses(t *testing.T) {
 // runPlainAndSanitized builds native sources into a program, with AddressSanitizer as well, and demands that it ends with 0.
 func runPlainAndSanitized(t *testing.T, names ...string) {
 	t.Helper()
-	tools := cxx.Find(t.Context(), stagetest.Cache())
-	if tools.Err != nil {
-		t.Skipf("SKIP: %v", tools.Err)
-	}
 	sources, err := native.Files(names...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder := cxx.Builder{Cache: stagetest.Cache(), Compiler: tools}
 	for _, kind := range []cxx.Flavour{cxx.Program, cxx.AddressProgram} {
-		path, err := builder.Build(t.Context(), cxx.Target{Flavour: kind, Sources: sources})
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := run.Command{Name: path}.Run(t.Context())
+		result, err := run.Command{Name: stagetest.Program(t, kind, sources)}.Run(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v\n%s", kind.Name, err, result.Stdout)
 			continue

@@ -5,7 +5,6 @@ package reference
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"mpsforge/internal/cxx"
 	"mpsforge/native/slots"
@@ -70,23 +69,18 @@ func checkGuards(ctx context.Context, c *stage.Checker) []reports.Check {
 	}
 	var checks []reports.Check
 	for _, shape := range programs.Shapes {
-		started := time.Now()
-		check := reports.Check{Name: "guards: " + shape.Name, Subject: c.Subject, Rule: "16, 17", Verdict: reports.Passed}
-		c.Begin(check.Name)
-		for i := range count {
-			if ctx.Err() != nil || check.Verdict == reports.Failed {
-				break
+		check := reports.Check{Name: "guards: " + shape.Name, Rule: "16, 17", Verdict: reports.Passed}
+		checks = append(checks, c.Check(ctx, check, func(check *reports.Check) {
+			for i := 0; i < count && check.Verdict == reports.Passed && ctx.Err() == nil; i++ {
+				text := shape.Build(c.Seed+uint64(i), 1+i%size)
+				if problem, _, _ := runProgram(ctx, c, text, corpus.Clean, runs); problem != "" {
+					check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
+				}
 			}
-			text := shape.Build(c.Seed+uint64(i), 1+i%size)
-			if problem, _, _ := runProgram(ctx, c, text, corpus.Clean, runs); problem != "" {
-				check.Verdict, check.Detail, check.Output = reports.Failed, problem, text
+			if check.Verdict == reports.Passed {
+				check.Detail = fmt.Sprintf("%d programs, %d runs each", count, runs.free+runs.drawn)
 			}
-		}
-		if check.Verdict == reports.Passed {
-			check.Detail = fmt.Sprintf("%d programs, %d runs each", count, runs.free+runs.drawn)
-		}
-		check.Seconds = time.Since(started).Seconds()
-		checks = append(checks, c.Progress(ctx, check))
+		}))
 	}
 	c.Count("guard programs", int64(count*len(checks)))
 	return checks

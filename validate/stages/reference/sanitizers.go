@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/run"
@@ -51,26 +50,9 @@ const engineSanitizers = 2
 
 // checkEngineSanitizers runs programs on builds of the engine and the reference with each sanitizer that works here.
 func checkEngineSanitizers(ctx context.Context, c *stage.Checker, tools cxx.Compiler, programs []corpus.Program) []reports.Check {
-	var checks []reports.Check
-	for _, s := range []struct {
-		cxx.Sanitizer
-		err error
-	}{{cxx.ThreadSanitizer, tools.Thread}, {cxx.AddressSanitizer, tools.Address}} {
-		started := time.Now()
-		check := reports.Check{Name: s.Name + " over engine and pool", Subject: c.Subject, Rule: "all"}
-		c.Begin(check.Name)
-		switch {
-		case tools.Err != nil:
-			check.Verdict, check.Detail = reports.Skipped, tools.Err.Error()
-		case s.err != nil:
-			check.Verdict, check.Detail = reports.Skipped, s.Name+" does not work here: "+words.FirstLine(s.err.Error())
-		default:
-			check.Verdict, check.Detail, check.Output = runSanitized(ctx, c, tools, s.Sanitizer, sanitizedPrograms(programs, c.Seed))
-		}
-		check.Seconds = time.Since(started).Seconds()
-		checks = append(checks, c.Progress(ctx, check))
-	}
-	return checks
+	return c.Sanitizers(ctx, tools, " over engine and pool", "all", func(s cxx.Sanitizer) (verdict reports.Verdict, detail, output string) {
+		return runSanitized(ctx, c, tools, s, sanitizedPrograms(programs, c.Seed))
+	})
 }
 
 func runSanitized(ctx context.Context, c *stage.Checker, tools cxx.Compiler, s cxx.Sanitizer, programs []sanitizedProgram) (verdict reports.Verdict,

@@ -128,22 +128,7 @@ func soundEngine(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return buildEngine(t, sources)
-}
-
-// buildEngine compiles the engine as a program. Without a compiler the test is skipped.
-func buildEngine(t *testing.T, sources []cxx.Source) string {
-	t.Helper()
-	tools := cxx.Find(t.Context(), stagetest.Cache())
-	if tools.Err != nil {
-		t.Skipf("SKIP %s: %v", t.Name(), tools.Err)
-	}
-	builder := cxx.Builder{Cache: stagetest.Cache(), Compiler: tools}
-	engine, err := builder.Build(t.Context(), cxx.Target{Flavour: cxx.Program, Sources: sources})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return engine
+	return stagetest.Program(t, cxx.Program, sources)
 }
 
 // mostVacuous is how many programs vacuous.txt may list. Lower it with each that is gone; it must not rise.
@@ -232,7 +217,7 @@ func TestProgramsMissTheirFindings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := buildEngine(t, plantFault(t, sources, reportsNothing))
+	engine := stagetest.Program(t, cxx.Program, plantFault(t, sources, reportsNothing))
 	missed := 0
 	for _, program := range programsOf(t) {
 		if program.Expect == corpus.Clean || len(program.Finds) > 0 {

@@ -99,8 +99,7 @@ func (r *stageRun) leaveOut(ctx context.Context, patch *patches.Patch) (reports.
 		}
 	}
 	a.judge(&check)
-	outcome := map[reports.Verdict]events.StepOutcome{reports.Passed: events.OK, reports.Skipped: events.Skipped, reports.Failed: events.Failed}[check.Verdict]
-	finish(outcome, check.Detail)
+	finish(stage.Outcome(check.Verdict), check.Detail)
 	return check, nil
 }
 

@@ -342,14 +342,11 @@ func TestUnknownPatchEndsTheStageAtOnce(t *testing.T) {
 }
 
 // stopAt ends a context when a process of a scenario starts.
-type stopAt struct {
-	subject, name string
-	stop          func()
-}
-
-func (s stopAt) Emit(event events.Event) {
-	if e, ok := event.(events.PartStarted); ok && e.Name == s.name && strings.HasPrefix(e.Subject, s.subject+", ") {
-		s.stop()
+func stopAt(subject, name string, stop func()) events.SinkFunc {
+	return func(event events.Event) {
+		if e, ok := event.(events.PartStarted); ok && e.Name == name && strings.HasPrefix(e.Subject, subject+", ") {
+			stop()
+		}
 	}
 }
 
@@ -363,7 +360,7 @@ func TestStoppedAblationGoesOn(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	first.r.env.Sink = stopAt{"without queues", "three", stop}
+	first.r.env.Sink = stopAt("without queues", "three", stop)
 	if err := first.run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -410,7 +407,7 @@ func TestStoppedAblationWithAnotherSeedBeginsAnew(t *testing.T) {
 	first := newStandIn(t, "locks")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	first.r.env.Sink = stopAt{"without locks", "one", stop}
+	first.r.env.Sink = stopAt("without locks", "one", stop)
 	if err := first.run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}

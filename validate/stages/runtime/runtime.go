@@ -34,9 +34,6 @@ func Stage() stage.Stage {
 
 // runStage runs the scenarios on PyTorch's real sources, stock and patched.
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
-	if env.Checkout == nil {
-		return stage.Skipf("%s", env.NoCheckout)
-	}
 	hosts, err := hosts.New(ctx, env, report)
 	if errors.Is(err, builds.ErrEnvironment) || errors.Is(err, fork.ErrEnvironment) {
 		return stage.Skipf("%v", err)
@@ -175,16 +172,12 @@ func (r *stageRun) describe(built *host.Build, report *reports.Stage) {
 	flavour := string(built.Stamp.Flavour)
 	report.Facts = append(report.Facts, reports.Fact{Name: "compiled, " + flavour,
 		Value: fmt.Sprintf("%d sources, which register %d operators", len(built.Compiled), built.Kernels)})
-	reasons := map[string][]string{}
-	var order []string
+	var leftOut words.Groups
 	for _, excluded := range built.Excluded {
-		if reasons[excluded.Reason] == nil {
-			order = append(order, excluded.Reason)
-		}
-		reasons[excluded.Reason] = append(reasons[excluded.Reason], excluded.Path[strings.LastIndexByte(excluded.Path, '/')+1:])
+		leftOut.Add(excluded.Reason, excluded.Path[strings.LastIndexByte(excluded.Path, '/')+1:])
 	}
-	for _, reason := range order {
-		report.Facts = append(report.Facts, reports.Fact{Name: "left out, " + flavour + ": " + reason, Value: strings.Join(reasons[reason], ", ")})
+	for _, group := range leftOut {
+		report.Facts = append(report.Facts, reports.Fact{Name: "left out, " + flavour + ": " + group.Reason, Value: strings.Join(group.Names, ", ")})
 	}
 }
 
@@ -283,13 +276,7 @@ func (r *stageRun) fail(check *reports.Check, end process.Result, built *host.Bu
 
 // waits reports which of these patches the sources have not yet.
 func (r *stageRun) waits(names []string) []string {
-	var missing []string
-	for _, name := range names {
-		if !slices.ContainsFunc(r.env.Identity.Patches, func(have string) bool { return have == name }) {
-			missing = append(missing, name)
-		}
-	}
-	return missing
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(r.env.Identity.Patches, name) })
 }
 
 // scenarios fills the table: each scenario on stock, if it is built, and on the patched sources.

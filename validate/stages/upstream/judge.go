@@ -357,21 +357,16 @@ func (r *runner) leftOut() {
 			table.Rows = append(table.Rows, []string{reason, strings.Join(names, ", ")})
 		}
 	}
-	if len(table.Rows) > 0 {
-		r.report.Tables = append(r.report.Tables, table)
-	}
+	r.report.AddTable(table)
 }
 
 // named adds a table of tests with their ends, if there are any.
 func (r *runner) named(title, note string, tests []*test) {
-	if len(tests) == 0 {
-		return
-	}
 	table := reports.Table{Title: title, Note: note, Columns: []string{"test", "stock", "patched"}}
 	for _, t := range tests {
 		table.Rows = append(table.Rows, []string{t.id(), inWords(t.stock), inWords(t.patched)})
 	}
-	r.report.Tables = append(r.report.Tables, table)
+	r.report.AddTable(table)
 }
 
 // counted is a table of counts, the largest first.

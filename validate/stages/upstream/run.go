@@ -1,11 +1,9 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -13,9 +11,11 @@ import (
 	"strings"
 	"sync"
 
+	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
 	"mpsforge/patches"
 	"mpsforge/reports"
+	"mpsforge/validate/judge/kept"
 	"mpsforge/validate/judge/pytests"
 	"mpsforge/validate/stage"
 )
@@ -55,8 +55,8 @@ func (t *test) id() string { return t.file + ":" + t.name }
 type side struct {
 	subject *pytests.Subject
 	suite   *suite
-	kept    *keptEnds
-	add     func(*test, end) // puts an end to its subject's
+	kept    *kept.Index[ended] // nil in the short form
+	add     func(*test, end)   // puts an end to its subject's
 }
 
 // runFile runs a file's tests on both subjects, and those whose end is to be reported a second time.
@@ -101,7 +101,7 @@ func (r *runner) runFile(ctx context.Context, file suiteFile) (err error) {
 	r.report.Count("tests run again", int64(len(again)))
 	for _, s := range sides {
 		if s.kept != nil {
-			s.kept.ends = nil // a second run is a run
+			clear(s.kept.Left) // a second run is a run
 		}
 	}
 	total += int64(len(again) * len(sides))
@@ -139,14 +139,18 @@ func (r *runner) open(ctx context.Context, s *side, file suiteFile, jobs int) (e
 	for _, name := range append([]string{"suite", "standins", "forked", "unittests"}, file.standins...) {
 		paths = append(paths, filepath.Join(r.scripts, name+".py"))
 	}
-	depends, err := digests(paths...)
-	if err != nil {
-		return err
+	var depends []string
+	for _, path := range paths {
+		digest, err := builds.FileSHA256(path)
+		if err != nil {
+			return err
+		}
+		depends = append(depends, digest)
 	}
 	depends = append(depends, s.subject.Identity(), fmt.Sprint(file.standins, r.limits, s.suite.Names), s.suite.MacOS, fmt.Sprint(s.suite.Packages))
-	s.kept, err = openKept(r.env.Kept, depends...)
-	if err == nil && len(s.kept.ends) > 0 {
-		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.ends),
+	s.kept, err = kept.OpenIndex(r.env.Kept, func(e ended) string { return e.Name }, depends...)
+	if err == nil && len(s.kept.Left) > 0 {
+		r.fact(s.subject.Name+": kept results", fmt.Sprintf("%d, from %s on; to run all again, delete %s", len(s.kept.Left),
 			s.kept.Begun.Format("2006-01-02 15:04 MST"), s.kept.Folder))
 	}
 	return err
@@ -172,7 +176,7 @@ func (r *runner) round(s *side, file suiteFile, tests map[string]*test, names []
 	}
 	var missing []string
 	for _, name := range names {
-		if e, have := s.kept.end(name); have {
+		if e, have := s.kept.Take(name); have {
 			take(e)
 		} else {
 			missing = append(missing, name)
@@ -183,7 +187,7 @@ func (r *runner) round(s *side, file suiteFile, tests map[string]*test, names []
 			return fmt.Errorf("%s reported a test that was not requested: %q", file.path, e.Name)
 		}
 		take(e)
-		return s.kept.add(e)
+		return s.kept.Add(e)
 	})
 }
 
@@ -213,43 +217,22 @@ func (r *runner) fact(name, value string) {
 
 // each does the same for all sides at once, and gives the first error.
 func each(sides []*side, do func(*side) error) error {
-	errors := make([]error, len(sides))
+	errs := make([]error, len(sides))
 	var wait sync.WaitGroup
 	for i, s := range sides {
-		wait.Go(func() { errors[i] = do(s) })
+		wait.Go(func() { errs[i] = do(s) })
 	}
 	wait.Wait()
-	for _, err := range errors {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
+// closeAll closes all suites, and gives the first error.
 func closeAll(sides []*side) error {
-	var first error
+	var errs []error
 	for _, s := range sides {
-		if s.suite == nil {
-			continue
-		}
-		if err := s.suite.Close(); first == nil {
-			first = err
+		if s.suite != nil {
+			errs = append(errs, s.suite.Close())
 		}
 	}
-	return first
-}
-
-// digests are those of files' contents.
-func digests(paths ...string) ([]string, error) {
-	var all []string
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(data)
-		all = append(all, hex.EncodeToString(sum[:]))
-	}
-	return all, nil
+	return cmp.Or(errs...)
 }

@@ -74,9 +74,6 @@ const (
 )
 
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
-	if env.Checkout == nil {
-		return stage.Skipf("%s", env.NoCheckout)
-	}
 	if env.Python.Device == "cpu" {
 		return stage.Skipf("device cpu: these tests are of device mps")
 	}

@@ -2,7 +2,7 @@ package hosttest
 
 import (
 	"errors"
-	"os"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -72,23 +72,21 @@ func Packages(t testing.TB, cache, interpreter, list string, more func(folder st
 	if builds.Exists(folder) {
 		return folder
 	}
-	temporary, err := os.MkdirTemp(filepath.Dir(folder), "making-")
+	err = builds.MakeFolder(folder, func(made string) error {
+		output, err := Pip(t, cache, interpreter, "install", "--target", made, "--no-deps", "--no-cache-dir", "--only-binary=:all:",
+			"--require-hashes", "-r", list)
+		if err != nil && strings.Contains(output, "Could not find a version") { // PyPI cannot be reached; another checksum is a failure
+			t.Skipf("SKIP packages of %s: %s", list, output)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, output)
+		}
+		if more != nil {
+			more(made)
+		}
+		return nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(temporary)
-	output, err := Pip(t, cache, interpreter, "install", "--target", temporary, "--no-deps", "--no-cache-dir", "--only-binary=:all:",
-		"--require-hashes", "-r", list)
-	if err != nil && strings.Contains(output, "Could not find a version") { // PyPI cannot be reached; another checksum is a failure
-		t.Skipf("SKIP packages of %s: %s", list, output)
-	}
-	if err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	if more != nil {
-		more(temporary)
-	}
-	if err := os.Rename(temporary, folder); err != nil && !builds.Exists(folder) {
 		t.Fatal(err)
 	}
 	return folder
