@@ -62,10 +62,11 @@ type Judgement struct {
 	Subject string `json:"subject,omitempty"`
 	Detail  string `json:"detail,omitempty"`
 	// The run.
-	Date    time.Time `json:"date"`
-	Seconds int       `json:"seconds"`
-	Tool    string    `json:"mpsforge"`
-	Seed    uint64    `json:"seed"`
+	SeriesDigest string    `json:"series_digest"` // of the series that the fault was planted into
+	Date         time.Time `json:"date"`
+	Seconds      int       `json:"seconds"`
+	Tool         string    `json:"mpsforge"`
+	Seed         uint64    `json:"seed"`
 }
 
 // MutantVerdict says how a mutant ended.
@@ -423,6 +424,9 @@ func LintMutants(fsys fs.FS, baseline string) (*MutantsResult, error) {
 	if waiting := table.Names(func(m Mutant) bool { return m.Judged == nil }); len(waiting) > 0 {
 		add(SeverityWarning, command+" --judge all", "these mutants were never judged: "+strings.Join(waiting, ", "))
 	}
+	if old := table.Names(func(m Mutant) bool { return m.Judged != nil && m.Judged.SeriesDigest != series.Digest() }); len(old) > 0 {
+		add(SeverityWarning, command+" --judge "+strings.Join(old, ","), "the series has changed since these mutants were judged: "+strings.Join(old, ", "))
+	}
 	if unread := table.Names(func(m Mutant) bool { return m.Judged != nil && m.Judged.Verdict == MutantSurvived && m.Reading == "" }); len(unread) > 0 {
 		add(SeverityWarning, "have a test find each, or say with --read why it is no fault", "nothing finds these mutants, and nobody has said why: "+
 			strings.Join(unread, ", "))
@@ -487,16 +491,19 @@ func (j Judgement) String() string {
 // Summary counts the mutants.
 func (m Mutants) Summary() string {
 	counts := map[MutantVerdict]int{}
-	read, judged := 0, 0
+	read, judged, before := 0, 0, 0
 	for _, one := range m.Mutants {
 		if one.Judged != nil {
 			judged++
+			if one.Judged.SeriesDigest != m.SeriesDigest {
+				before++
+			}
 			counts[one.Judged.Verdict]++
 			if one.Reading != "" {
 				read++
 			}
 		}
 	}
-	return fmt.Sprintf("mutants: %d, judged: %d, found: %d, survived: %d (explained: %d), not compiled: %d", len(m.Mutants), judged,
-		counts[MutantFound], counts[MutantSurvived], read, counts[MutantNotCompiled])
+	return fmt.Sprintf("mutants: %d, judged: %d (on an earlier series: %d), found: %d, survived: %d (explained: %d), not compiled: %d", len(m.Mutants),
+		judged, before, counts[MutantFound], counts[MutantSurvived], read, counts[MutantNotCompiled])
 }

@@ -181,7 +181,7 @@ func TestPlantedMutantChangesOneLine(t *testing.T) {
 // lint warns of mutants of another series, of those that were never judged, and of survivors that nobody has explained.
 func TestLintMutants(t *testing.T) {
 	fsys, series := onePatch(t)
-	judged := func(v MutantVerdict) *Judgement { return &Judgement{Verdict: v} }
+	judged := func(v MutantVerdict) *Judgement { return &Judgement{Verdict: v, SeriesDigest: series.Digest()} }
 	for name, c := range map[string]struct {
 		digest string
 		mutant Mutant
@@ -194,6 +194,8 @@ func TestLintMutants(t *testing.T) {
 			"nothing finds these mutants, and nobody has said why: m01"},
 		"not judged":     {series.Digest(), Mutant{Name: "m01"}, "these mutants were never judged: m01"},
 		"another series": {"old", Mutant{Name: "m01"}, "the series has changed since the mutants were drawn"},
+		"judged before the series changed": {series.Digest(), Mutant{Name: "m01", Judged: &Judgement{Verdict: MutantFound, SeriesDigest: "old"}},
+			"the series has changed since these mutants were judged: m01"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			record(fsys, MutantsFile, Mutants{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Seed: 1, Mutants: []Mutant{c.mutant}})

@@ -23,7 +23,8 @@ import (
 // until the first failure, and takes it off again, also when the context ends. Options name the series without it. A stage that cannot
 // run is an error: it says nothing of the mutant.
 func JudgeMutant(ctx context.Context, options Options, m patches.Mutant, sink events.Sink) (judged patches.Judgement, err error) {
-	judged = patches.Judgement{Verdict: patches.MutantSurvived, Date: time.Now().UTC(), Tool: toolOf(options.Tool), Seed: options.Seed}
+	judged = patches.Judgement{Verdict: patches.MutantSurvived, SeriesDigest: options.Series.Digest(), Date: time.Now().UTC(),
+		Tool: toolOf(options.Tool), Seed: options.Seed}
 	whole := options.Series
 	options.FirstFailure = true
 	err = withFault(ctx, options, m.Name, m.Plant, sink, func(options Options) error {

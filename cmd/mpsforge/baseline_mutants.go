@@ -28,8 +28,8 @@ faults; the same series and seed give the same list, and a larger number more. C
 first failure (the scenarios; then conformance for the slot allocator, runtime, python and operators), takes it off again, and writes
 what found it. It takes minutes for each, and some 250 MB of the cache. Stopped, it goes on later: what was judged stays.
 
-A mutant that nothing finds is read by a person: --read keeps what they found out. lint warns of those that nobody has read, and when
-the series has changed. Without flags it shows what is recorded.
+A mutant that nothing finds is read by a person: --read keeps what they found out. lint warns of those that nobody has read, and of
+those that were judged before the series changed. Without flags it shows what is recorded.
 
   mpsforge baseline mutants
   mpsforge baseline mutants --patches ./patches --draw 40 --seed 41
@@ -37,7 +37,7 @@ the series has changed. Without flags it shows what is recorded.
   mpsforge baseline mutants --patches ./patches --checkout pytorch --judge m03,m17       these again
   mpsforge baseline mutants --patches ./patches --read m17='no fault: the flag is only read by the thread that sets it'`,
 		flags: append([]cli.Flag{
-			&cli.IntFlag{Name: "draw", Usage: "draw `NUMBER` mutants and write the list; those that were drawn before keep what is known of them"},
+			&cli.IntFlag{Name: "draw", Usage: "draw `NUMBER` mutants and write the list; those that were drawn before keep what is known of them, with the series that it is of"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to draw by, or for the random choices of the stages that judge (default: 41 to draw, 7 to judge)"},
 			&cli.StringFlag{Name: "judge", Usage: "judge these `MUTANTS`, separated by commas, or all that were not judged yet"},
 			&cli.StringFlag{Name: "read", Usage: "keep what is known of a mutant that nothing finds, `NAME=TEXT`"},
@@ -76,7 +76,7 @@ func (c call) mutantsFile(baseline string, must bool) (patches.Mutants, func(pat
 	return table, func(m patches.Mutants) error { return c.write(baseline, patches.MutantsFile, m) }, err
 }
 
-// drawMutants writes the list. What is known of a fault stays, by whichever seed it was drawn, if it is of the same series.
+// drawMutants writes the list. What is known of a fault stays, by whichever seed it was drawn, with the series that it was judged on.
 func (c call) drawMutants() (result, error) {
 	if c.Int("draw") < 1 {
 		return result{}, usagef("--draw %d: at least 1", c.Int("draw"))
@@ -98,7 +98,7 @@ func (c call) drawMutants() (result, error) {
 	for i := range drawn.Mutants {
 		m := &drawn.Mutants[i]
 		at := slices.IndexFunc(before.Mutants, m.Same)
-		if at >= 0 && before.SeriesDigest == drawn.SeriesDigest {
+		if at >= 0 {
 			m.Judged, m.Reading = before.Mutants[at].Judged, before.Mutants[at].Reading
 			kept++
 		}
