@@ -112,7 +112,6 @@ Environment read_environment() {
   read.working_set_bytes = static_cast<size_t>(number("MPSFORGE_METAL_WORKING_SET_MB", 8192, 1 << 20)) << 20;
   const auto max_buffer = static_cast<size_t>(number("MPSFORGE_METAL_MAX_BUFFER_MB", 0, 1 << 20)) << 20;
   read.max_buffer_bytes = max_buffer != 0 ? max_buffer : read.working_set_bytes / 4 * 3;
-  read.no_device = small_number("MPSFORGE_METAL_NO_DEVICE", 0, 1) != 0;
   const char* violation = std::getenv("MPSFORGE_METAL_ON_VIOLATION");
   if (!violation || !*violation || std::strcmp(violation, "abort") == 0) {
     config.on_violation = MPSFORGE_METAL_ABORT;

@@ -19,7 +19,6 @@
 //                                  encodes drawn from it; default 0: never
 //   MPSFORGE_METAL_WORKING_SET_MB  megabytes, the device's recommendedMaxWorkingSetSize; default 8192
 //   MPSFORGE_METAL_MAX_BUFFER_MB   megabytes, the device's maxBufferLength; default 0: 3/4 of the working set
-//   MPSFORGE_METAL_NO_DEVICE       1: Metal finds no device, as in some virtual machines; default 0
 //   MPSFORGE_METAL_POISON          1: fresh memory of buffers is not zero; default 0
 //   MPSFORGE_METAL_RECORD          1: calls are recorded (mpsforge/host.h); default 0
 //   MPSFORGE_METAL_IN_STEP         1: a commit that is recorded returns when the GPU has run the command buffer and its
@@ -43,7 +42,6 @@ struct Environment {
   unsigned macos_minor;
   size_t working_set_bytes;
   size_t max_buffer_bytes;
-  bool no_device;
   bool check_kernels;
   bool record, in_step;
 };

@@ -175,7 +175,7 @@ func Tests() []Test {
 			[]int{1, 4}, []int{4}, 20, 10),
 		row(ProcessSection, "work-at-exit", "copies into a shared file when the process ends", of("allocator-streams"), process.StockMay, []int{1, 4},
 			[]int{1, 4}, 1, 1),
-		row(ProcessSection, "no-device", "a system without a GPU that PyTorch can use", of("stream-pool"), process.StockMay, []int{1, 4}, []int{4}, 1, 1,
+		row(ProcessSection, "no-device", "a macOS that is too old for PyTorch to use its GPU", of("stream-pool"), process.StockMay, []int{1, 4}, []int{4}, 1, 1,
 			extension),
 		row(ProcessSection, "spawn", "a spawned process beside threads", discipline, process.StockMay, []int{2}, []int{2}, 10, 4),
 		row(ProcessSection, "exit", "the interpreter's end while threads compute", discipline, process.StockMay, []int{4}, []int{4}, 4, 2),
