@@ -198,7 +198,7 @@ class Processes(ParallelTest):
         self.counts.add(expected=1, operations=1)
 
     def test_work_at_exit(self):
-        """A process ends once the GPU has written what it was told to, here into a file that another process reads."""
+        """A process ends once the GPU has done its work, here with a file that another process reads."""
         self.need_mps()
         threads = self.settings.threads
         with tempfile.TemporaryDirectory() as folder:
