@@ -37,7 +37,7 @@ those that were judged before the series changed. Without flags it shows what is
   mpsforge baseline mutants --patches ./patches --checkout pytorch --judge m03,m17       these again
   mpsforge baseline mutants --patches ./patches --read m17='no fault: the flag is only read by the thread that sets it'`,
 		flags: append([]cli.Flag{
-			&cli.IntFlag{Name: "draw", Usage: "draw `NUMBER` mutants and write the list; those that were drawn before keep what is known of them, with the series that it is of"},
+			&cli.IntFlag{Name: "draw", Usage: "draw `NUMBER` mutants and write the list; what is known of those drawn before stays, with its series"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` to draw by, or for the random choices of the stages that judge (default: 41 to draw, 7 to judge)"},
 			&cli.StringFlag{Name: "judge", Usage: "judge these `MUTANTS`, separated by commas, or all that were not judged yet"},
 			&cli.StringFlag{Name: "read", Usage: "keep what is known of a mutant that nothing finds, `NAME=TEXT`"},
