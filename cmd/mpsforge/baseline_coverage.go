@@ -70,16 +70,15 @@ func (c call) measureCoverage(ctx context.Context) error {
 
 // showCoverage prints which lines have not run, and what lint says of it.
 func (c call) showCoverage() (result, error) {
-	shown, _, err := showRecords(c, patches.LintCoverage, func(found *patches.CoverageResult) string { return found.Summary() },
-		func(w io.Writer, found *patches.CoverageResult) {
-			fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
-			for _, line := range found.Unrun {
-				fmt.Fprintf(w, "  %s:%d: %s\n", line.Path, line.Line, line.Text)
-				if line.Reason != "" {
-					fmt.Fprintf(w, "      %s\n", line.Reason)
-				}
+	shown, _, err := showRecords(c, patches.LintCoverage, (*patches.CoverageResult).Summary, func(w io.Writer, found *patches.CoverageResult) {
+		fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
+		for _, line := range found.Unrun {
+			fmt.Fprintf(w, "  %s:%d: %s\n", line.Path, line.Line, line.Text)
+			if line.Reason != "" {
+				fmt.Fprintf(w, "      %s\n", line.Reason)
 			}
-			printFindings(w, found.Findings, true)
-		})
+		}
+		printFindings(w, found.Findings, true)
+	})
 	return shown, err
 }

@@ -219,13 +219,12 @@ func (c call) judgeOptions(ctx context.Context) (options validate.Options, err e
 
 // showMutants prints the lists, and what lint says of them.
 func (c call) showMutants() (result, error) {
-	shown, _, err := showRecords(c, patches.LintMutants, func(found *patches.MutantsResult) string { return found.Summary() },
-		func(w io.Writer, found *patches.MutantsResult) {
-			fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
-			for _, m := range found.Mutants.Mutants {
-				fmt.Fprintf(w, "%s %-22s %s:%d, %s: %s\n", m.Name, m.Patch, m.Path, m.Line, m.Kind, m.String())
-			}
-			printFindings(w, found.Findings, true)
-		})
+	shown, _, err := showRecords(c, patches.LintMutants, (*patches.MutantsResult).Summary, func(w io.Writer, found *patches.MutantsResult) {
+		fmt.Fprintf(w, "%s: %s\n", found.Baseline, found.Summary())
+		for _, m := range found.Mutants.Mutants {
+			fmt.Fprintf(w, "%s %-22s %s:%d, %s: %s\n", m.Name, m.Patch, m.Path, m.Line, m.Kind, m.String())
+		}
+		printFindings(w, found.Findings, true)
+	})
 	return shown, err
 }
