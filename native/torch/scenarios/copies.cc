@@ -45,6 +45,18 @@ SCENARIO(copies_to_cpu) {
       run.expect_close("conjugated, from the CPU", at::zeros_like(here).copy_(pair.conj()), pair.conj().resolve_conj());
       run.expect_close("into a negated view, of MPS", at::imag(at::zeros_like(here).conj()).copy_(expected), expected);
       run.expect_close("negated, within MPS", at::imag(here.conj()).clone(), -at::imag(pair));
+      // MPS lacks the types of these: the CPU has to convert before the values move
+      run.expect_close("of float64, into a conjugated view",
+                       at::zeros_like(here).conj().copy_(expected.to(at::kDouble)),
+                       at::complex(expected, at::zeros_like(expected)));
+      run.expect_close("of complex128, into a conjugated view",
+                       at::zeros_like(here).conj().copy_(pair.to(at::kComplexDouble)), pair);
+      const at::Tensor part = at::zeros({2, 8, 8}, here.options()).select(0, 1);
+      run.expect_close("of MPS, into a conjugated part", part.conj().copy_(here), pair);
+      const at::Tensor image = expected.view({2, 2, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast);
+      const at::Tensor second = image.to(at::kMPS).slice(0, 1);
+      run.expect_close("of another layout and type", second.to(at::kHalf), image.slice(0, 1).to(at::kHalf));
+      run.expect_close("the same, to the CPU", second.to(at::kCPU, at::kHalf), image.slice(0, 1).to(at::kHalf));
     }
   });
 }

@@ -178,6 +178,19 @@ SCENARIO(own_stream) {
         });
       });
       dispatch_release(queue);
+      // A handler is of the next work that its stream is given, and hears of nothing before that.
+      MPSStream* const own = getCurrentMPSStream();
+      own->synchronize(SyncType::COMMIT_AND_WAIT);
+      auto* const heard = new std::atomic<int>{0};
+      own->addCompletedHandler(^(id<MTLCommandBuffer> buffer) {
+        *heard = buffer ? 1 : 2;
+      });
+      run.expect(*heard == 0, "a handler ran before the work that it is of");
+      at::add(tensor, 1);
+      own->synchronize(SyncType::COMMIT_AND_WAIT);
+      while (*heard == 0) std::this_thread::yield();  // the wait may end before it
+      run.expect(*heard == 1, "a handler was given no command buffer");
+      delete heard;
       // Memory of a number that is freed in a block on the queue of another stream than its own.
       float two = 2.0f;
       c10::DataPtr number_memory = at::mps::getIMPSAllocator()->allocScalarBufferWithValue(&two, sizeof(two));

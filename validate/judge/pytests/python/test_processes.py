@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -30,6 +31,50 @@ threads = [threading.Thread(target=work) for _ in range(int(sys.argv[1]))]
 for thread in threads:
     thread.start()
 for thread in threads:
+    thread.join()
+"""
+
+PAGE = 1 << 14  # values of float16 that fill pages
+SLOW_GPU = {"MPSFORGE_METAL_MAX_DELAY_US": "20000"}  # the software Metal's; the process has ended by itself long before
+WRITTEN_LAST = """
+import ctypes, sys, threading, torch
+
+threads, size = int(sys.argv[2]), 1 << 14
+file = torch.from_file(sys.argv[1], shared=True, size=threads * size, dtype=torch.float16)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))  # it is mapped to the very end
+
+def work(i):
+    values = torch.full((size,), i + 1.0, device="mps")
+    for _ in range(30):
+        values = values * 1
+    file[i * size : (i + 1) * size].copy_(values, non_blocking=True)
+    array = torch.from_numpy(torch.empty(size, dtype=torch.float16).numpy())  # must not go once Python has ended
+    array.copy_(values, non_blocking=True)
+
+others = [threading.Thread(target=work, args=(i,)) for i in range(1, threads)]
+for thread in others:
+    thread.start()
+for thread in others:
+    thread.join()
+work(0)
+"""
+
+TOO_OLD = {"MPSFORGE_METAL_MACOS": "12.7"}  # MPSDevice.mm: no device, as MPSGraph lacks methods of 13.0 and 14.0
+WITHOUT_DEVICE = """
+import sys, threading, torch
+
+def work():
+    try:
+        torch.zeros(1, device="mps")
+        problem = None
+    except RuntimeError as error:
+        problem = f"RuntimeError: {error}"
+    answers = torch.backends.mps.is_available(), torch.mps.synchronize(), torch.mps.empty_cache(), torch.mps.current_allocated_memory()
+    print(*answers, str(problem).splitlines()[0])
+
+threads = [threading.Thread(target=work) for _ in range(int(sys.argv[1]))]
+for thread in threads:
+    thread.start()
     thread.join()
 """
 
@@ -153,6 +198,33 @@ class Processes(ParallelTest):
         logged = sum(int(row[1]) for row in rows if len(row) > 5 and row[0][0] in "GK" and row[5].startswith("exp"))
         self.compare(torch.tensor(logged), torch.tensor(threads * runs), f"runs of exp by {threads} threads")
         self.counts.add(expected=1, operations=1)
+
+    def test_work_at_exit(self):
+        """A process ends once the GPU has done its work, here with a file that another process reads."""
+        self.need_mps()
+        threads = self.settings.threads
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "values")
+            child = [sys.executable, "-c", WRITTEN_LAST, file, str(threads)]
+            ended = subprocess.run(child, env=os.environ | SLOW_GPU, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            values = torch.from_file(file, size=threads * PAGE, dtype=torch.float16).reshape(threads, PAGE).float()
+            self.compare(values, torch.arange(1.0, threads + 1)[:, None].expand(threads, PAGE), "in the file")
+            self.counts.add(expected=threads, operations=threads, answers=threads - 1)
+
+    def test_no_device(self):
+        """On a macOS that is too old, torch.mps answers as it did with one stream, and a tensor says why there is none."""
+        self.need_extension()  # the software Metal's
+        threads = self.settings.threads
+        child = [sys.executable, "-c", WITHOUT_DEVICE, str(threads)]
+        ended = subprocess.run(child, env=os.environ | TOO_OLD, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        answers = ended.stdout.splitlines()
+        self.assertEqual(len(answers), threads, ended.stdout)
+        for answer in answers:
+            self.assertRegex(answer, "^False None None 0 RuntimeError: The MPS backend is supported on MacOS")
+            self.compare(torch.tensor(int(answer.split()[3])), torch.tensor(0), "bytes allocated")
+        self.counts.add(expected=threads, operations=threads)
 
     def test_spawn(self):
         """A spawned process computes while threads of this one do."""
