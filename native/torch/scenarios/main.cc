@@ -4,6 +4,7 @@
 // ran to its end, whatever it found; 2: wrong arguments. Whatever else ends the process is a result, too.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/CPUAllocator.h>
 #include <dlfcn.h>
 #include <mpsforge/host.h>
@@ -102,6 +103,17 @@ void prepare_cpu() {
   at::linear(at::ones({1, 1}), at::ones({1, 1}));
 }
 
+// Closes the software Metal, which a process on a Mac has to its very end: exit handlers that wait for the GPU would wait
+// for ever for what is left.
+void close_device() {
+  try {
+    at::detail::getMPSHooks().deviceSynchronize();
+  } catch (const std::exception&) {
+    // that work has failed is what a scenario asks itself
+  }
+  mpsforge_host_close();
+}
+
 // With warm, one thread runs the scenario once before: what is made at first use is there when the threads start.
 int run(const Scenario& scenario, int threads, int iterations, uint64_t seed, bool warm) {
   prepare_cpu();
@@ -119,7 +131,7 @@ int run(const Scenario& scenario, int threads, int iterations, uint64_t seed, bo
     error = error.substr(0, error.find('\n'));
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
-  mpsforge_host_close();
+  close_device();
   std::string errors;
   auto all = state.errors();
   if (!error.empty()) all.push_back(error);
@@ -148,7 +160,7 @@ int programs(const std::vector<std::string>& paths, bool record) {
     std::fprintf(stderr, "scenarios: %s\n", failure.what());
     return 2;
   }
-  mpsforge_host_close();
+  close_device();
   std::printf("{\"checked\":%llu,\"errors\":[%s],\"records\":[%s],%s,%s}\n",
               static_cast<unsigned long long>(results.steps), results.errors.c_str(), results.records.c_str(),
               describe_findings().c_str(), identity().c_str());
