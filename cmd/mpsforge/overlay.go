@@ -51,7 +51,8 @@ zig's headers and lld; what is compiled, how, and what is checked of the library
 --dry-run prints the commands of the compiler and the linker. For that it fetches PyTorch's wheel for macOS and runs torchgen, and
 compiles nothing.
 
-The checkout must have the whole series, or its part fixes alone. With that there are no streams: threads are safe and take turns.
+The checkout must have the whole series, or the patches up to the end of a part. With the part fixes there are no streams: threads are safe and
+take turns. With the part streams copies between the CPU and the GPU are as in stock, and nothing says that the GPU has failed.
 
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist
   mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist --platform macos
@@ -140,17 +141,13 @@ func planOverlayForMac(ctx context.Context, o overlay.MacOptions, sink events.Si
 	}}, nil
 }
 
-// overlayPart refuses a checkout whose patches make no overlay, whose own bindings are for the whole series and for its first part, which
-// has no streams, and gives the digest of those that it has, and the part's name unless it is the whole.
+// overlayPart refuses a checkout whose patches are neither the whole series nor parts of it, for which an overlay has bindings, and gives the
+// digest of those that it has, and the last part's name unless it is the whole.
 func overlayPart(checkout string, identity builds.Stamp, series *patches.Series) (digest, name string, err error) {
 	part, name := series.Applied(identity.Patches)
-	if !slices.Equal(identity.Patches, part.Names()) || name != "" && name != series.Parts[0].Name {
-		first := ""
-		if len(series.Parts) > 1 {
-			first = fmt.Sprintf(" or those of the part %s: mpsforge apply --part %[1]s, or", series.Parts[0].Name)
-		}
-		return "", "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all%s mpsforge apply, puts them on", checkout,
-			len(identity.Patches), len(series.Patches), cmp.Or(first, ":"))
+	if !slices.Equal(identity.Patches, part.Names()) {
+		return "", "", usagef("the checkout %s has %d of the series' %d patches, and an overlay takes all or those up to the end of a part: "+
+			"mpsforge apply, or mpsforge apply --part NAME, puts them on", checkout, len(identity.Patches), len(series.Patches))
 	}
 	return part.Digest(), name, nil
 }

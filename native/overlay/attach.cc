@@ -45,7 +45,9 @@ bool holds_interpreter() {
 void* release_interpreter() { return save(); }
 
 void acquire_interpreter(void* released) { restore(released); }
+#endif
 
+#if MPSFORGE_OVERLAY_EXTRAS
 void call_soon(int (*call)(void*)) {
   if (is_initialized()) add_call(call, nullptr);
 }
@@ -89,8 +91,10 @@ void replace(const Rebinding& rebinding, const at::MPSHooksInterface& hooks) noe
   new (const_cast<at::MPSHooksInterface*>(&hooks)) at::mps::MPSHooks(at::MPSHooksArgs{});
 #if MPSFORGE_OVERLAY_STREAMS
   at::mps::setMPSInterpreterLock(holds_interpreter, release_interpreter, acquire_interpreter);
-  at::mps::setMPSInterpreterCalls(call_soon);
   at::mps::setMPSBackwardQuery([] { return torch::autograd::get_current_graph_task_id() != -1; });
+#endif
+#if MPSFORGE_OVERLAY_EXTRAS
+  at::mps::setMPSInterpreterCalls(call_soon);
 #endif
 }
 

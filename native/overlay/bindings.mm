@@ -156,6 +156,16 @@ int mpsforge_overlay_stream_statistics(const char** text) {
   return attempt([&] { *text = keep(lines_of(at::mps::getMPSStreamStatistics())); });
 }
 
+int mpsforge_overlay_suspend(void** suspension) {
+  return attempt([&] { *suspension = new at::mps::MPSOpSuspension; });
+}
+
+int mpsforge_overlay_resume(void** suspension) {
+  return attempt([&] { delete static_cast<at::mps::MPSOpSuspension*>(std::exchange(*suspension, nullptr)); });
+}
+#endif
+
+#if MPSFORGE_OVERLAY_EXTRAS
 int mpsforge_overlay_external_begin(const void* expected, void** queue) {
   return attempt([&] { *queue = reinterpret_cast<void*>(at::mps::beginMPSExternalWork(expected)); });
 }
@@ -165,14 +175,6 @@ int mpsforge_overlay_external_end(void** queue) {
     at::mps::endMPSExternalWork();
     *queue = nullptr;
   });
-}
-
-int mpsforge_overlay_suspend(void** suspension) {
-  return attempt([&] { *suspension = new at::mps::MPSOpSuspension; });
-}
-
-int mpsforge_overlay_resume(void** suspension) {
-  return attempt([&] { delete static_cast<at::mps::MPSOpSuspension*>(std::exchange(*suspension, nullptr)); });
 }
 #endif
 

@@ -41,7 +41,7 @@ int mpsforge_overlay_event_record(uint32_t event);
 int mpsforge_overlay_event_wait(uint32_t event);
 int mpsforge_overlay_event_synchronize(uint32_t event);
 int mpsforge_overlay_event_elapsed(uint32_t from, uint32_t to, double* milliseconds);
-// These an overlay without streams, of the patches up to event-streams, does not have.
+// An overlay of the part fixes, which has no streams, does not have these.
 int mpsforge_overlay_stream_current(int64_t* stream);
 int mpsforge_overlay_stream_default(int64_t* stream);
 int mpsforge_overlay_stream_new(int64_t* stream);
@@ -55,10 +55,11 @@ int mpsforge_overlay_graph_statistics(const char** text);   // a counter a line:
 int mpsforge_overlay_stream_statistics(const char** text);  // as mpsforge_overlay_graph_statistics
 // What these begin they store through their last argument, and what they end they clear: a caller that a signal handler
 // interrupts sees which it is.
-int mpsforge_overlay_external_begin(const void* expected, void** queue);  // MTLCommandQueue, not owned
-int mpsforge_overlay_external_end(void** queue);
 int mpsforge_overlay_suspend(void** suspension);
 int mpsforge_overlay_resume(void** suspension);
+// The same. An overlay without the part extras does not have these.
+int mpsforge_overlay_external_begin(const void* expected, void** queue);  // MTLCommandQueue, not owned
+int mpsforge_overlay_external_end(void** queue);
 
 // Shader libraries that are compiled at run time, and their kernels.
 int mpsforge_overlay_library_new(const char* source, void** library);

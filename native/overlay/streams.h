@@ -1,14 +1,20 @@
-// Whether the checkout has the whole series, or only its part fixes: threads are safe and take turns.
+// What the checkout's patches have: with those of the part fixes alone threads are safe and take turns.
 #ifndef MPSFORGE_OVERLAY_STREAMS_H
 #define MPSFORGE_OVERLAY_STREAMS_H
 
 #if __has_include(<ATen/mps/MPSOpGuard.h>)
-#include <ATen/mps/MPSInterop.h>
 #include <ATen/mps/MPSOpGuard.h>
 #include <ATen/mps/MPSStreamChoice.h>
 #define MPSFORGE_OVERLAY_STREAMS 1
 #else
 #define MPSFORGE_OVERLAY_STREAMS 0
+#endif
+
+#if __has_include(<ATen/mps/MPSInterop.h>)
+#include <ATen/mps/MPSInterop.h>
+#define MPSFORGE_OVERLAY_EXTRAS 1
+#else
+#define MPSFORGE_OVERLAY_EXTRAS 0
 #endif
 
 #endif

@@ -186,7 +186,9 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         "elapsedTimeOfEvents": lambda start, end: value("event_elapsed", ctypes.c_double, start, end),
         "compileShader": lambda source: ShaderLibrary(library, source),
     }
-    if not library.has_streams():
+    if library.has("external_begin"):
+        functions["ExternalWork"] = lambda queue: ExternalWork(library, queue)
+    if not library.has("stream_current"):
         return functions
     return functions | {
         "getCurrentStream": lambda: stream(value("stream_current", ctypes.c_int64)),
@@ -197,7 +199,6 @@ def _functions(library: Library) -> dict[str, Callable[..., Any]]:
         "StreamContext": lambda to: StreamContext(library, None if to is None else identifier(to)),
         "queryStream": lambda of: bool(value("stream_query", ctypes.c_int, identifier(of))),
         "releaseStreamSlot": lambda: call("stream_release"),
-        "ExternalWork": lambda queue: ExternalWork(library, queue),
         "graphCacheStats": lambda: statistics("graph"),
         "streamPoolStats": lambda: statistics("stream"),
         "runSuspended": run_suspended,

@@ -73,8 +73,9 @@ class Library:
             function.argtypes, function.restype = [_object], None
             self.delete[kind] = function
 
-    def has_streams(self) -> bool:
-        return "stream_current" in self._functions
+    def has(self, name: str) -> bool:
+        """Whether the patches that the library was made of have what this function calls."""
+        return name in self._functions
 
     def call(self, name: str, *arguments: Any) -> None:
         function = self._functions[name]
