@@ -415,7 +415,7 @@ int query_stream(mpsforge_pool*, uint32_t number, int* complete) {
     const c10::Stream asked = public_stream(number);
     const auto& state = at::mps::MPSStreamState::get(asked.id());
     const uint64_t completed = state.completed();
-    *complete = at::mps::firstTrackedPosition() ? completed >= state.enqueued : device_guard().queryStream(asked);
+    *complete = at::mps::liveMPSStreams().size() > 1 ? completed >= state.enqueued : device_guard().queryStream(asked);
   });
 }
 

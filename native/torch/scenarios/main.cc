@@ -103,8 +103,8 @@ void prepare_cpu() {
   at::linear(at::ones({1, 1}), at::ones({1, 1}));
 }
 
-// Closes the software Metal, which a process on a Mac has to its very end: exit handlers that wait for the GPU would wait
-// for ever for what is left.
+// Closes the software Metal, which a process on a Mac has to its very end: exit handlers that wait for the GPU would
+// wait for ever for what is left.
 void close_device() {
   try {
     at::detail::getMPSHooks().deviceSynchronize();
