@@ -35,7 +35,7 @@ for thread in threads:
 """
 
 PAGE = 1 << 14  # values of float16 that fill pages
-SLOW_GPU = {"MPSFORGE_METAL_MAX_DELAY_US": "20000"}  # the software Metal's; the process has ended by itself long before
+SLOW_GPU = {"MPSFORGE_METAL_MAX_DELAY_US": "100000"}  # the software Metal's; the process has ended by itself long before
 WRITTEN_LAST = """
 import ctypes, sys, threading, torch
 
@@ -45,11 +45,11 @@ ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))  # it is mapped to the very e
 
 def work(i):
     values = torch.full((size,), i + 1.0, device="mps")
+    array = torch.from_numpy(torch.empty(size, dtype=torch.float16).numpy())  # must not go once Python has ended
+    array.copy_(values, non_blocking=True)
     for _ in range(30):
         values = values * 1
     file[i * size : (i + 1) * size].copy_(values, non_blocking=True)
-    array = torch.from_numpy(torch.empty(size, dtype=torch.float16).numpy())  # must not go once Python has ended
-    array.copy_(values, non_blocking=True)
 
 others = [threading.Thread(target=work, args=(i,)) for i in range(1, threads)]
 for thread in others:
