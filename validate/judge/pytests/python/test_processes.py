@@ -39,7 +39,7 @@ SLOW_GPU = {"MPSFORGE_METAL_MAX_DELAY_US": "100000"}  # the software Metal's; th
 WRITTEN_LAST = """
 import ctypes, sys, threading, torch
 
-threads, size = int(sys.argv[2]), 1 << 14
+threads, size = int(sys.argv[2]), int(sys.argv[3])
 file = torch.from_file(sys.argv[1], shared=True, size=threads * size, dtype=torch.float16)
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))  # it is mapped to the very end
 
@@ -186,14 +186,18 @@ class Processes(ParallelTest):
 
         self.together(work, operations=self.settings.iterations * len(cases))
 
+    def run_to_its_end(self, script, environment, *arguments):
+        """Runs the script in a process of its own, with these variables beside ours. Its exit code is 0."""
+        child = [sys.executable, "-c", script, *map(str, arguments)]
+        ended = subprocess.run(child, env=os.environ | environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended
+
     def test_profiling_stats(self):
         """At a process's end the profiler logs how often each operator ran, with the runs of all threads."""
         self.need_mps()
         threads, runs = self.settings.threads, self.settings.iterations
-        environment = os.environ | {"PYTORCH_MPS_LOG_PROFILE_INFO": ALL_STATS}
-        child = [sys.executable, "-c", PROFILED, str(threads), str(runs)]
-        ended = subprocess.run(child, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
+        ended = self.run_to_its_end(PROFILED, {"PYTORCH_MPS_LOG_PROFILE_INFO": ALL_STATS}, threads, runs)
         rows = [line.split() for line in ended.stderr.splitlines()]
         logged = sum(int(row[1]) for row in rows if len(row) > 5 and row[0][0] in "GK" and row[5].startswith("exp"))
         self.compare(torch.tensor(logged), torch.tensor(threads * runs), f"runs of exp by {threads} threads")
@@ -205,9 +209,7 @@ class Processes(ParallelTest):
         threads = self.settings.threads
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "values")
-            child = [sys.executable, "-c", WRITTEN_LAST, file, str(threads)]
-            ended = subprocess.run(child, env=os.environ | SLOW_GPU, capture_output=True, text=True, timeout=PATIENCE, check=False)
-            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.run_to_its_end(WRITTEN_LAST, SLOW_GPU, file, threads, PAGE)
             values = torch.from_file(file, size=threads * PAGE, dtype=torch.float16).reshape(threads, PAGE).float()
             self.compare(values, torch.arange(1.0, threads + 1)[:, None].expand(threads, PAGE), "in the file")
             self.counts.add(expected=threads, operations=threads, answers=threads - 1)
@@ -216,11 +218,9 @@ class Processes(ParallelTest):
         """On a macOS that is too old, torch.mps answers as it did with one stream, and a tensor says why there is none."""
         self.need_extension()  # the software Metal's
         threads = self.settings.threads
-        child = [sys.executable, "-c", WITHOUT_DEVICE, str(threads)]
-        ended = subprocess.run(child, env=os.environ | TOO_OLD, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        answers = ended.stdout.splitlines()
-        self.assertEqual(len(answers), threads, ended.stdout)
+        printed = self.run_to_its_end(WITHOUT_DEVICE, TOO_OLD, threads).stdout
+        answers = printed.splitlines()
+        self.assertEqual(len(answers), threads, printed)
         for answer in answers:
             self.assertRegex(answer, "^False None None 0 RuntimeError: The MPS backend is supported on MacOS")
             self.compare(torch.tensor(int(answer.split()[3])), torch.tensor(0), "bytes allocated")
