@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // rattler is a Python with rattler-build, which reads conda's recipes as it would to build them.
@@ -68,14 +70,10 @@ func TestCondaRecipesRender(t *testing.T) {
 	}
 	t.Run("a field that conda does not know is refused", func(t *testing.T) {
 		text, err := os.ReadFile("conda/mpsforge/recipe.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		dir := t.TempDir()
 		planted := strings.Replace(string(text), "requirements:", "requirement:", 1)
-		if err := os.WriteFile(filepath.Join(dir, "recipe.yaml"), []byte(planted), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "recipe.yaml"), []byte(planted), 0o644))
 		if _, said, err := render(t, dir, "osx-arm64"); err == nil || !strings.Contains(said, "requirement") {
 			t.Errorf("%v: %s", err, said)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mpsforge/ci"
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -23,9 +24,7 @@ func long(failures int) *reports.Report {
 func summary(t *testing.T, report *reports.Report, limit int) string {
 	t.Helper()
 	var text strings.Builder
-	if err := ci.WriteSummary(&text, report, limit); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ci.WriteSummary(&text, report, limit))
 	return text.String()
 }
 
@@ -33,9 +32,7 @@ func summary(t *testing.T, report *reports.Report, limit int) string {
 func TestShortSummaryIsWhole(t *testing.T) {
 	var whole strings.Builder
 	report := long(3)
-	if err := report.WriteMarkdown(&whole); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, report.WriteMarkdown(&whole))
 	if got := summary(t, report, whole.Len()); got != whole.String() {
 		t.Errorf("%s", got)
 	}

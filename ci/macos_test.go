@@ -15,6 +15,7 @@ import (
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/mac"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 )
 
 // small is a program that is linked as mpsforge is, without what takes long to compile.
@@ -42,17 +43,13 @@ func compilersForMacOS(t *testing.T) (dir, cache string) {
 	}
 	cache = hosttest.Cache(t)
 	unlock, err := host.Lock(t.Context(), mac.Folder(cache), events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer unlock()
 	dir, err = mac.Compilers(t.Context(), cache, "arm64", events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP programs for macOS: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir, cache
 }
 
@@ -61,24 +58,18 @@ func TestFaultsOfProgramsForMacOSAreFound(t *testing.T) {
 	compilers, _ := compilersForMacOS(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"main.go": small, "go.mod": "module small\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	for name, value := range map[string]string{"CGO_ENABLED": "1", "GOOS": "darwin", "GOARCH": "arm64", "CC": filepath.Join(compilers, "cc-arm64")} {
 		t.Setenv(name, value)
 	}
 	sh(t, dir, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", "small")
 	made, err := os.ReadFile(filepath.Join(dir, "small"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The offset of a load command.
 	load := func(command uint32) int {
 		file, err := macho.NewFile(bytes.NewReader(made))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		at := 32 // behind the header
 		for _, load := range file.Loads {
 			if file.ByteOrder.Uint32(load.Raw()) == command {

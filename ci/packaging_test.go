@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
+
 	"github.com/rhysd/actionlint"
 	"go.yaml.in/yaml/v3"
 )
@@ -19,9 +21,7 @@ const actionFile = "../.github/actions/verify/action.yml"
 func asWorkflow(t *testing.T) (same, caller string) {
 	t.Helper()
 	text, err := os.ReadFile(actionFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, hasInputs := strings.Cut(string(text), "\ninputs:\n")
 	inputs, rest, hasRuns := strings.Cut(rest, "\nruns:\n")
 	_, steps, hasSteps := strings.Cut(rest, "\n  steps:\n")
@@ -40,27 +40,17 @@ func TestActionIsClean(t *testing.T) {
 	same, caller := asWorkflow(t)
 	root := t.TempDir()
 	for _, folder := range []string{".git", ".github/actions", ".github/workflows"} {
-		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
 	}
-	if err := os.CopyFS(filepath.Join(root, ".github/actions/verify"), os.DirFS(filepath.Dir(actionFile))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(filepath.Join(root, ".github/actions/verify"), os.DirFS(filepath.Dir(actionFile))))
 	project, err := actionlint.NewProject(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lint := func(name, text string) []*actionlint.Error {
 		t.Helper()
 		linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found, err := linter.Lint(filepath.Join(root, ".github/workflows", name), []byte(text), project)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return found
 	}
 	for name, text := range map[string]string{"same.yml": same, "caller.yml": caller} {
@@ -84,17 +74,11 @@ func TestActionIsClean(t *testing.T) {
 // Each command of the image and of the action is on ci/README.md, and the image has what the workflows install.
 func TestPackagingCommandsAreInTheReadme(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	action, err := os.ReadFile(actionFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	image, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var commands []string
 	for _, found := range regexp.MustCompile(`(?m)^RUN (.+)$|^ {6}run: ([^|].+)$|^ {8}(apt-get .+)$`).FindAllStringSubmatch(string(image)+"\n"+
 		string(action), -1) {
@@ -118,9 +102,7 @@ func TestIssueFormsAreWhole(t *testing.T) {
 	}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if filepath.Base(path) == "config.yml" {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mpsforge/fork"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 )
@@ -21,9 +22,7 @@ func patch(t *testing.T, name, path, message string) *patches.Patch {
 		"index " + strings.Repeat("1", 40) + ".." + strings.Repeat("2", 40) + " 100644\n--- a/" + path + "\n+++ b/" + path +
 		"\n@@ -1,2 +1,3 @@\n one\n+added \n two\n"
 	p, err := patches.Format(name, patches.NewHeader("A", "a@example.org", time.Unix(0, 0).UTC(), message), []byte(diff))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -76,9 +75,7 @@ func TestTheStacksIssueIsFixedByItsLastPart(t *testing.T) {
 	for i, p := range series.Patches {
 		requests = append(requests, request(p, i+1))
 	}
-	if err := linkIssues(requests, series, "https://github.com/pytorch/pytorch/issues/9"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, linkIssues(requests, series, "https://github.com/pytorch/pytorch/issues/9"))
 	for i, want := range []string{"Part of #9", "Fixes #5", "Fixes #9"} {
 		if requests[i].Issue != want {
 			t.Errorf("part %d: %q, want %q", i+1, requests[i].Issue, want)
@@ -104,9 +101,7 @@ func TestFormattedPaths(t *testing.T) {
 	err := p.configure([]byte(
 		"[[linter]]\ncode = 'FLAKE8'\ninclude_patterns = ['**/*.py']\n[[linter]]\ncode = 'CLANGFORMAT'\ninclude_patterns = [\n    'a/*.h',  " +
 			"# top\n    \"m/**/*.mm\",\n]\nexclude_patterns = [\n  '**/fb/**',\n]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for path, want := range map[string]bool{"a/x.h": true, "a/b/x.h": false, "m/x.mm": true, "m/n/o/x.mm": true, "m/fb/x.mm": false, "x.py": false} {
 		if got := p.isFormatted(path); got != want {
 			t.Errorf("%s: %v", path, got)
@@ -121,9 +116,7 @@ func TestFormattedPaths(t *testing.T) {
 func TestPlainChecks(t *testing.T) {
 	p := plain{lint: &Lint{}, python: 5}
 	of := patch(t, "a", "test/x.py", "[MPS] A")
-	if err := p.check(t.Context(), request(of, 1), of.Files[0], []byte("one is long \nadded \ntwo")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.check(t.Context(), request(of, 1), of.Files[0], []byte("one is long \nadded \ntwo")))
 	var found []string
 	for _, f := range p.lint.Findings {
 		found = append(found, f.String())
@@ -141,9 +134,7 @@ func TestLintrunnersMessages(t *testing.T) {
 {"path":"/tmp/s/c.h","line":null,"code":"CLANGFORMAT","name":"format","description":"see","original":"a\nb\n","replacement":"a\nB\n"}
 {"path":null,"line":null,"code":"RUFF","name":"command-failed","description":"no\nmodule"}
 {"path":null,"line":null,"code":"RUFF","name":"command-failed","description":"again"}`
-	if err := lint.read(&Request{Name: "p"}, "/tmp/s", []byte(output)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lint.read(&Request{Name: "p"}, "/tmp/s", []byte(output)))
 	if len(lint.Findings) != 2 || lint.Findings[0].String() != "p: a/b.h:3: SPACES: trailing" ||
 		lint.Findings[1].String() != `p: c.h:2: CLANGFORMAT: the formatter writes "B" here, and may change more lines below` || len(lint.NotRun) != 1 ||
 		lint.NotRun[0] != "RUFF: command-failed: no module" {
@@ -206,21 +197,15 @@ func TestEvidenceIsTheReports(t *testing.T) {
 // Own words stay with their patch, whatever its number.
 func TestOwnWordsAreFound(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a [folder]*")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
 	if words, err := ownWords(dir, "a"); words != "" || err != nil {
 		t.Errorf("%q, %v in an empty folder", words, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "07-a.md"), []byte("x\n"+wordsBegin+"\n\nMine.\nTwo.\n"+wordsEnd+"\ny\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "07-a.md"), []byte("x\n"+wordsBegin+"\n\nMine.\nTwo.\n"+wordsEnd+"\ny\n"), 0o644))
 	if words, err := ownWords(dir, "a"); words != "Mine.\nTwo.\n" || err != nil {
 		t.Errorf("%q, %v", words, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "07-a.md"), []byte("all mine"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "07-a.md"), []byte("all mine"), 0o644))
 	if _, err := ownWords(dir, "a"); !errors.Is(err, ErrText) {
 		t.Errorf("%v for a text without comments", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 	"mpsforge/validate/judge/stagetest"
 )
 
@@ -20,9 +21,7 @@ func TestProbeFindsWhatIsPlanted(t *testing.T) {
 		t.Skipf("SKIP probe: %s", built.NoPython)
 	}
 	probe, err := os.ReadFile("probe.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const main = "\nif __name__ =="
 	if !strings.Contains(string(probe), main) {
 		t.Fatalf("probe.py has no %q", main)
@@ -45,9 +44,7 @@ func TestProbeFindsWhatIsPlanted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			planted := filepath.Join(t.TempDir(), "probe.py")
-			if err := os.WriteFile(planted, []byte(strings.Replace(string(probe), main, "\nimport os, torch\n"+c.planted+main, 1)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(planted, []byte(strings.Replace(string(probe), main, "\nimport os, torch\n"+c.planted+main, 1)), 0o644))
 			output, err := exec.CommandContext(t.Context(), built.Python, planted).Output()
 			code := 0
 			if failure := (*exec.ExitError)(nil); errors.As(err, &failure) {

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // sh runs a command in a folder and gives its output.
@@ -33,9 +35,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		t.Skip("SKIP in the short form: two releases are built; go test -run '^TestReleaseIsReproducible$' ./ci")
 	}
 	repository, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
 		t.Skipf("SKIP release: the sources are not a git repository, so a release could not name its commit: %v", err)
 	}
@@ -47,9 +47,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		sh(t, clone, "sh", filepath.Join(repository, "ci/release.sh"), "v0.0.0", "out", "native", "linux/amd64")
 		binaries[i] = map[string][]byte{}
 		files, err := filepath.Glob(filepath.Join(clone, "out/*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, file := range files {
 			if binaries[i][filepath.Base(file)], err = os.ReadFile(file); err != nil {
 				t.Fatal(err)
@@ -121,9 +119,7 @@ func TestReleaseHasWheels(t *testing.T) {
 	t.Setenv("LOG", log)
 	sh(t, dir, "sh", mustAbs(t, "release.sh"), "v0.0.0", "out", "wheel/v2.9.1")
 	asked, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := `fetch --baseline v2.9.1 --checkout tree-fixes
 apply --part fixes --checkout tree-fixes
 overlay build --checkout tree-fixes --platform macos --out out
@@ -136,9 +132,7 @@ verify --checkout tree- --stages checkout,mac --require mac --report out/mpsforg
 		t.Errorf("asked:\n%s", asked)
 	}
 	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for line := range strings.Lines(string(sums)) {
 		names = append(names, strings.Fields(line)[1])
@@ -158,9 +152,7 @@ verify --checkout tree- --stages checkout,mac --require mac --report out/mpsforg
 func mustAbs(t *testing.T, path string) string {
 	t.Helper()
 	absolute, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return absolute
 }
 
@@ -168,18 +160,14 @@ func mustAbs(t *testing.T, path string) string {
 func unpacked(t *testing.T, archive []byte) map[string][]byte {
 	t.Helper()
 	plain, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := map[string][]byte{}
 	for reader := tar.NewReader(plain); ; {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if files[header.Name], err = io.ReadAll(reader); err != nil {
 			t.Fatal(err)
 		}

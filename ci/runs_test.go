@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/validate"
 )
@@ -21,9 +22,7 @@ func standIn(t *testing.T, dir string, codes map[string]string) string {
 		script += "\"" + call + "\"*) exit " + code + " ;;\n"
 	}
 	path := filepath.Join(dir, "mpsforge")
-	if err := os.WriteFile(path, []byte(script+"esac\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(script+"esac\n"), 0o755))
 	return path
 }
 
@@ -32,16 +31,10 @@ func testTree(t *testing.T, withTree bool, codes map[string]string, variables ..
 	t.Helper()
 	dir := t.TempDir()
 	tree := filepath.Join(dir, "cache/trees/v2.9.1")
-	if err := os.Mkdir(filepath.Join(dir, "cache"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "cache"), 0o755))
 	if withTree {
-		if err := os.MkdirAll(tree, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(tree, "file"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(tree, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(tree, "file"), nil, 0o644))
 	}
 	command := exec.Command("sh", "test-tree.sh", standIn(t, dir, codes), filepath.Join(dir, "cache"), "v2.9.1", filepath.Join(dir, "out"))
 	command.Env = append(os.Environ(), variables...)
@@ -130,15 +123,11 @@ func TestTreeThatCannotBeTested(t *testing.T) {
 // stages have passed goes on, here to a target that there is not; and so does a rehearsal.
 func TestReleaseNeedsTheRuns(t *testing.T) {
 	repository, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	clone := filepath.Join(t.TempDir(), "clone")
 	sh(t, repository, "git", "clone", "-q", "--shared", repository, clone)
 	series, err := patches.Load(os.DirFS(filepath.Join(clone, "patches")), patches.DefaultBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	release := func(version, digest string) string {
 		run := patches.Run{SeriesDigest: digest, Form: "quick"}
 		for _, name := range validate.StageNames() {
@@ -147,12 +136,8 @@ func TestReleaseNeedsTheRuns(t *testing.T) {
 		runs := patches.Runs{Schema: 1, Tag: series.Baseline.Tag}
 		runs.Add(map[string]patches.Tree{"": {Exact: []string{}}}, run)
 		text, err := patches.FileText(patches.RunsFile, runs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(clone, "patches", patches.DefaultBaseline, patches.RunsFile), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(clone, "patches", patches.DefaultBaseline, patches.RunsFile), text, 0o644))
 		command := exec.Command("sh", filepath.Join(repository, "ci/release.sh"), version, "out", "nonsense")
 		command.Dir = clone
 		output, err := command.CombinedOutput()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
+
 	"github.com/rhysd/actionlint"
 )
 
@@ -22,9 +24,7 @@ func workflows(t *testing.T) map[string]*actionlint.Workflow {
 	all := map[string]*actionlint.Workflow{}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		workflow, faults := actionlint.Parse(text)
 		if len(faults) > 0 {
 			t.Fatalf("%s: %v", path, faults)
@@ -42,13 +42,9 @@ func TestWorkflowsAreClean(t *testing.T) {
 		shellcheck = ""
 	}
 	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{Shellcheck: shellcheck})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found, err := linter.LintDir("../.github/workflows", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, fault := range found {
 		t.Error(fault)
 	}
@@ -59,9 +55,7 @@ func TestWorkflowCommandsAreInAReadme(t *testing.T) {
 	known := map[string]bool{}
 	for _, path := range []string{"../README.md", "README.md"} {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		inside := false
 		for line := range strings.Lines(string(text)) {
 			if strings.HasPrefix(line, "```") {
@@ -170,14 +164,10 @@ func TestPinnedActionsTellTheirVersion(t *testing.T) {
 	uses := regexp.MustCompile(`uses: ([\w.-]+/[\w.-]+)[\w./-]*@([0-9a-f]{40})(.*)`)
 	versions := map[string]string{}
 	paths, err := filepath.Glob("../.github/workflows/*.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, path := range append(paths, actionFile) {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, found := range uses.FindAllStringSubmatch(string(text), -1) {
 			action, pin := found[1], found[2]+found[3]
 			if !strings.HasPrefix(found[3], " # v") {

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // page is what a page of docs/dev/spec defines.
@@ -71,9 +73,7 @@ func readPages(t *testing.T) map[string]page {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if pages[strings.TrimSuffix(filepath.Base(file), ".md")], err = parsePage(string(text)); err != nil {
 			t.Errorf("docs/%s: %v", file, err)
 		}
@@ -180,9 +180,7 @@ func tracked(t *testing.T) map[string]string {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted, and not committed yet
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !bytes.Contains(text, []byte{0}) {
 			files[file] = string(text)
 		}
@@ -222,9 +220,7 @@ func TestCitedRulesExist(t *testing.T) {
 // The table of crash signatures and the engine's violations, as the code has them, are those of the page.
 func TestMetalPageIsComplete(t *testing.T) {
 	text, err := os.ReadFile("dev/spec/metal.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	metal, signatures, violations := readPages(t)["metal"], 0, 0
 	for file, code := range tracked(t) {
 		for _, match := range numbersInCode.FindAllStringSubmatch(code, -1) {
@@ -251,9 +247,7 @@ func TestMetalPageIsComplete(t *testing.T) {
 // Each rule of the page names its source, and those that the engine calls our own say "our own" there.
 func TestMetalRulesNameTheirSources(t *testing.T) {
 	text, err := os.ReadFile("dev/spec/metal.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	own, rules := map[string]bool{}, 0
 	for _, rule := range regexp.MustCompile(`(?m)^### \d+\. `).Split(string(text), -1)[1:] {
 		rules++
@@ -268,9 +262,7 @@ func TestMetalRulesNameTheirSources(t *testing.T) {
 		}
 	}
 	engine, err := os.ReadFile("../native/metal/findings.cc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := regexp.MustCompile(`\{Rule::(\w+),[^{}]*, true\}`).FindAllStringSubmatch(string(engine), -1)
 	for _, violation := range found {
 		if !own[violation[1]] {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mpsforge/internal/require"
 )
 
 // slowHowTos is the variable that has the slow blocks run, too.
@@ -128,9 +130,7 @@ func TestHowTosWork(t *testing.T) {
 	for _, page := range pages {
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
 			text, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			steps, err := parseSteps(string(text))
 			if err != nil {
 				t.Fatalf("docs/%s: %v", page, err)

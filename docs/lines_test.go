@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 const (
@@ -87,9 +89,7 @@ func TestLinesAndFilesAreShort(t *testing.T) {
 				break
 			}
 			functions, err := longFunctions(file, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, name := range functions {
 				t.Errorf("%s: %s has more than %d lines: divide it", file, name, mostOfAFunction)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -42,9 +43,7 @@ func TestNewerReleasesAreOfThisSeries(t *testing.T) {
 	}
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := checkCompared("docs/"+page, string(text), func(baseline string) (string, error) {
 			series, err := patches.Load(patches.Embedded(), baseline)
 			if err != nil {

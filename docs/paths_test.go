@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 var (
@@ -231,9 +233,7 @@ func TestEveryPackageHasOneComment(t *testing.T) {
 	}
 	for folder := range folders {
 		with, without, err := packageComments(filepath.Join("..", folder))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if with != 1 || without > 1 {
 			t.Errorf("package %s has %d package comments (%d without cgo), not 1", folder, with, without)
 		}
@@ -254,9 +254,7 @@ func TestNamesInDocumentsExist(t *testing.T) {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		own := names[parsed.Name.Name]
 		if own == nil {
 			own = map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 )
@@ -46,43 +47,27 @@ func TestPicturesAreOfThisSeries(t *testing.T) {
 	files := map[string]string{}
 	for _, pattern := range []string{"*.svg", "*.png"} {
 		names, err := filepath.Glob(filepath.Join("pictures", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range names {
 			content, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			sum := sha256.Sum256(content)
 			files[filepath.Base(name)] = hex.EncodeToString(sum[:])
 		}
 	}
 	if path := os.Getenv("PICTURES_REPORT"); path != "" {
 		report, err := reports.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text, err := json.MarshalIndent(pictured{report.Identity.Baseline, report.Identity.SeriesDigest, report.Started, files}, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(list, append(text, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(list, append(text, '\n'), 0o644))
 	}
 	text, err := os.ReadFile(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var made pictured
-	if err := json.Unmarshal(text, &made); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &made))
 	series, err := patches.Load(patches.Embedded(), made.Baseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if made.Baseline != patches.DefaultBaseline {
 		t.Errorf("the pictures are of %s, not of %s", made.Baseline, patches.DefaultBaseline)
 	}

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 //go:embed words.tsv
@@ -112,17 +114,13 @@ func findWords(words []word, file, text string) (problems []string, err error) {
 // What people read says things in plain words (docs/words.tsv).
 func TestWordsArePlain(t *testing.T) {
 	words, err := readWords(avoided)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for file, text := range tracked(t) {
 		if strings.Contains(file, "/testdata/") || strings.HasPrefix(file, "validate/judge/corpus/programs/") || strings.HasPrefix(file, "patches/v") {
 			continue
 		}
 		problems, err := findWords(words, file, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, problem := range problems {
 			t.Error(problem)
 		}
@@ -131,9 +129,7 @@ func TestWordsArePlain(t *testing.T) {
 
 func TestPlantedWordsAreFound(t *testing.T) {
 	words, err := readWords(avoided)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		file, text string
 		line       string // of the finding; empty: there is none

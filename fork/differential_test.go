@@ -13,6 +13,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -237,9 +238,7 @@ func TestApplyGivesTheTreesOfGitAm(t *testing.T) {
 			am := upstream.clone(base)
 			for _, patch := range series.Patches {
 				mail := filepath.Join(t.TempDir(), "mail")
-				if err := os.WriteFile(mail, patch.Raw, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(mail, patch.Raw, 0o644))
 				am.git("am", "-q", "--keep-cr", "--keep-non-patch", mail)
 			}
 			ours := upstream.clone(base)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mpsforge/fork"
+	"mpsforge/internal/require"
 )
 
 // TestTwoFetchesIntoOneFolder runs two fetches into a folder that is not there yet, at moments apart by up to the time that one takes.
@@ -29,9 +30,7 @@ func TestTwoFetchesIntoOneFolder(t *testing.T) {
 		return err
 	}
 	started := time.Now()
-	if err := fetch(filepath.Join(t.TempDir(), "alone"), "right.tar"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, fetch(filepath.Join(t.TempDir(), "alone"), "right.tar"))
 	took := time.Since(started)
 	random := rand.New(rand.NewPCG(1, 25))
 	rounds := 60

@@ -14,6 +14,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -56,9 +57,7 @@ func writeSeries(t *testing.T, r repo, base, dir string) *patches.Series {
 		t.Fatal(err)
 	}
 	series, err := patches.Load(os.DirFS(filepath.Dir(dir)), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return series
 }
 
@@ -145,9 +144,7 @@ func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) 
 	dir := filepath.Join(t.TempDir(), "next")
 	empty := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: "next", Tag: "next", Absent: []string{}, Touched: map[string]*string{}}}
 	ported, err := upstream.open().Port(ctx, series, empty, fork.PortOptions{To: target, Dir: dir}, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if now := upstream.git("status", "--porcelain", "--branch"); now != status {
 		t.Errorf("the work tree was touched:\n%s\nwas\n%s", now, status)
 	}
@@ -204,9 +201,7 @@ func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) 
 	// What was written goes on there, gives the same trees, and comes back as the same files.
 	fresh := upstream.clone(target)
 	written, err := patches.Load(os.DirFS(filepath.Dir(dir)), "next")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := fresh.open().Apply(ctx, written, fork.Options{}, events.Discard); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // cgoFolders are the folders that are cgo packages.
@@ -23,9 +25,7 @@ var includeLine = regexp.MustCompile(`(?m)^\s*#\s*(?:include|import)\s+"([^"]+)"
 func addIncludes(t *testing.T, found map[string]bool, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, match := range includeLine.FindAllStringSubmatch(string(text), -1) {
 		if included := path.Join(path.Dir(file), match[1]); !found[included] {
 			found[included] = true
@@ -40,17 +40,13 @@ func TestCgoPackagesImportWhatTheyInclude(t *testing.T) {
 	packages := map[string]*build.Package{}
 	for _, folder := range cgoFolders {
 		found, err := build.ImportDir(folder, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		packages[folder] = found
 	}
 	outside := 0
 	for _, folder := range cgoFolders {
 		files, err := filepath.Glob(folder + "/*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		included := map[string]bool{}
 		for _, file := range files {
 			addIncludes(t, included, file)
@@ -90,9 +86,7 @@ func TestGoSeesAnEditedHeader(t *testing.T) {
 	}
 	for _, folder := range cgoFolders {
 		files, err := filepath.Glob(folder + "/*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, file := range files {
 			copyFile(t, file, filepath.Join(native, file))
 		}
@@ -129,34 +123,22 @@ func TestGoSeesAnEditedHeader(t *testing.T) {
 	} {
 		edited := filepath.Join(native, one.header)
 		before, err := os.ReadFile(edited)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(edited, append(slices.Clip(before), one.text...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(edited, append(slices.Clip(before), one.text...), 0o600))
 		said, err := compile(one.includer)
 		if err == nil {
 			t.Errorf("native/%s was not compiled again after an edit of native/%s:\n%s", one.includer, one.header, one.text)
 		} else if !strings.Contains(said, "a header that is not there") {
 			t.Errorf("native/%s after an edit of native/%s: %v\n%s", one.includer, one.header, err, said)
 		}
-		if err := os.WriteFile(edited, before, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(edited, before, 0o600))
 	}
 }
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
+	require.NoError(t, os.WriteFile(to, data, 0o600))
 }

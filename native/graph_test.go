@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // uncomputed are the operations that MPSGraph's methods record and nothing computes, each with the reason.
@@ -26,9 +28,7 @@ func texts(t *testing.T, pattern string) map[string]string {
 	}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found[name] = string(text)
 	}
 	return found

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // Why each hand-written kernel is there. A build without the kernels of PyTorch's wheel (there is no network, or host.json does not know
@@ -33,9 +35,7 @@ func TestHandWrittenKernelsHaveACaller(t *testing.T) {
 	found := map[string]bool{}
 	for _, file := range []string{"torch/kernels.cc", "torch/kernels_iterator.cc"} {
 		text, err := fs.ReadFile(Torch, file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, match := range registered.FindAllStringSubmatch(string(text), -1) {
 			found[match[1]] = true
 		}

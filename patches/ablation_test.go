@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"mpsforge/internal/require"
 )
 
 // recordedAblation puts rows into the folder of a fixture's baseline.
@@ -50,9 +52,7 @@ func TestLintAblation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := LintAblation(recordedAblation(fsys, c.rows...), "v1.0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			wantFinding(t, found.Findings, c.severity, c.finds)
 			if wants := c.severity == SeverityError; wants != (len(found.Errors()) == 1) {
 				t.Errorf("errors %v", found.Errors())

@@ -4,15 +4,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // one parses the only file of a patch.
 func one(t *testing.T, diff string) *File {
 	t.Helper()
 	p, err := Parse("stream-slots", []byte(good(diff)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p.Files[0]
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"mpsforge/internal/require"
 )
 
 // reader reads from a tree in memory, as RecordBaseline wants it.
@@ -32,16 +34,12 @@ func TestEmbeddedSeries(t *testing.T) {
 	}
 	for _, name := range names {
 		s, err := Load(Embedded(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if s.Baseline.Name != name || s.Digest() == "" {
 			t.Errorf("%s: %+v", name, s.Baseline)
 		}
 		result, err := Lint(Embedded(), name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, f := range result.Of(SeverityError) {
 			t.Error(f)
 		}
@@ -64,15 +62,11 @@ func TestRecordBlobs(t *testing.T) {
 	s := &Series{Baseline: Baseline{Tag: "v1"}}
 	p, err := Parse("p", []byte(good(strings.Replace(change, blobID([]byte("a\nc\n")), strings.Repeat("1", 40), 1), changed("g", "x\n", "y\n"),
 		created("new", "x\n"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Patches = []*Patch{p}
 	read := reader(map[string]string{"f": "a\nb\n"})
 	blobs, err := RecordBlobs(s, func(path string) ([]byte, error) { _, content, err := read(path); return content, err })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := blobs.Patches["p"]; len(got) != 1 || got["f"] != blobID([]byte("a\nc\n")) {
 		t.Errorf("recorded %v", got)
 	}
@@ -82,9 +76,7 @@ func TestRecordBlobs(t *testing.T) {
 func TestWriteIsStable(t *testing.T) {
 	for _, name := range []string{"v2.6.0", "v2.9.1"} {
 		s, err := Load(Embedded(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for file, facts := range map[string]any{BaselineFile: s.Baseline, digestsFile: recordedDigests(t, s)} {
 			want, err := fs.ReadFile(Embedded(), name+"/"+file)
 			if errors.Is(err, fs.ErrNotExist) && file == digestsFile {
@@ -118,9 +110,7 @@ func TestDigestFile(t *testing.T) {
 // Recording keeps what is absent apart from what cannot be read.
 func TestRecordBaseline(t *testing.T) {
 	b, d, err := RecordBaseline(Baseline{Name: "v1", Tag: "v1"}, []string{"new", "f"}, []string{"f", "g"}, reader(map[string]string{"f": "x\n", "g": "y\n"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if blob := b.Touched["f"]; len(b.Touched) != 2 || b.Touched["new"] != nil || blob == nil || *blob != blobID([]byte("x\n")) {
 		t.Errorf("touched %v", b.Touched)
 	}
@@ -138,9 +128,7 @@ func TestSeries(t *testing.T) {
 	fsys := fixture(nil, "one", good(created("b", "x\n")), "two", good(created("a", "x\n")))
 	fsys["v1.0.0/series"].Data = []byte("# heading\n\none.patch   # why\ntwo.patch\n")
 	s, err := Load(fsys, "v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := s.TouchedPaths(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("touched %v", got)
 	}
@@ -152,9 +140,7 @@ func TestSeries(t *testing.T) {
 		planted := maps.Clone(fsys)
 		planted["v1.0.0/two.patch"] = &fstest.MapFile{Data: plantIn(t, fsys["v1.0.0/two.patch"].Data, old, new)}
 		s, err := Load(planted, "v1.0.0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return s.Digest()
 	}
 	slices.Reverse(s.Patches)
@@ -244,14 +230,10 @@ func TestCheckChange(t *testing.T) {
 // The digests of a version can be read in a diff: at most 1,000 lines, and a row is of one file.
 func TestDigestsAreShort(t *testing.T) {
 	names, err := Baselines(Embedded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range names {
 		text, err := fs.ReadFile(Embedded(), name+"/"+digestsFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if lines := bytes.Count(text, []byte("\n")); lines > 1000 {
 			t.Errorf("%s of %s has %d lines", digestsFile, name, lines)
 		}
@@ -261,27 +243,19 @@ func TestDigestsAreShort(t *testing.T) {
 func recordedDigests(t *testing.T, s *Series) Digests {
 	t.Helper()
 	digests, err := s.Digests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return digests
 }
 
 // README's figures of each version are those that lint counts.
 func TestReadmeHasTheFiguresOfEachSeries(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names, err := Baselines(Embedded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range names {
 		result, err := Lint(Embedded(), name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if row := fmt.Sprintf("| %s | %d | %d | %d |\n", name, result.Total, result.Verified, result.FilesExact); !strings.Contains(string(readme), row) {
 			t.Errorf("README.md lacks the row %s", row)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // A control is planted where its lines are once. Lines that are not there, or twice, are refused.
@@ -31,13 +33,9 @@ func TestPlantControl(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := planted.Patches[len(planted.Patches)-1].Files[0].Apply([]byte(tree["a.mm"]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			block := func(lines []string) string { return "\n" + strings.Join(append(lines, ""), "\n") }
 			if want := strings.Replace("\n"+tree["a.mm"], block(c.old), block(c.new), 1); "\n"+string(got) != want {
 				t.Errorf("%s\nwant %s", got, want)
@@ -77,9 +75,7 @@ func TestLintControls(t *testing.T) {
 			record(fsys, ControlsFile, Controls{Schema: 1, Tag: c.tag, Controls: []Control{{Name: "c", Path: "a.h", By: c.by,
 				Checks: []string{"runtime/items"}, Seen: c.seen}}})
 			found, err := LintControls(fsys, "v1.0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			wantFinding(t, found.Findings, c.severity, c.finds)
 		})
 	}

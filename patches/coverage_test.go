@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mpsforge/internal/require"
 )
 
 // Of the lines that the series adds those count that have code and are more than punctuation. Those of a file that was not measured are
@@ -60,9 +62,7 @@ func TestLintCoverage(t *testing.T) {
 			record(fsys, CoverageFile, Coverage{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Date: time.Unix(0, 0), Lines: 100,
 				Run: 100 - len(c.unrun), Unrun: c.unrun})
 			found, err := LintCoverage(fsys, "v1.0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			wantFinding(t, found.Findings, SeverityWarning, c.finds)
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
+
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
@@ -26,13 +28,9 @@ func TestFewLinesAreTemporary(t *testing.T) {
 func temporaryLines(t *testing.T, baseline string) []string {
 	t.Helper()
 	series, err := Load(Embedded(), baseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	digests, err := series.Digests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	added := map[string][]string{} // by path, the patch that added each line; "" is the baseline
 	for _, file := range digests.Files {
 		added[file.Path] = make([]string, file.Lines)

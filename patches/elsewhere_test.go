@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // in makes the diff of a file of 30 numbered lines, or of what earlier patches have made of it.
@@ -63,9 +65,7 @@ func TestElsewhere(t *testing.T) {
 				series.Patches = append(series.Patches, parsed(t, good(diff)))
 			}
 			found, err := series.Elsewhere(func(path string) ([]byte, bool, error) { return newer[path], strings.HasSuffix(path, ".h"), nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var fates []Fate
 			lacks := ""
 			for _, hunk := range found {
@@ -108,9 +108,7 @@ func TestElsewhereAgreesWithGit(t *testing.T) {
 		_, gitErr := r.run([]byte(diff), "apply", "--check", "-")
 		series := &Series{Patches: []*Patch{parsed(t, good(diff))}}
 		found, err := series.Elsewhere(func(string) ([]byte, bool, error) { return []byte(newer), true, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if applies := found[0].Fate == FateApplies; applies != (gitErr == nil) {
 			t.Fatalf("%s on\n%s: %s, git: %v", diff, newer, found[0].Fate, gitErr)
 		}

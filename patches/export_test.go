@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"mpsforge/internal/require"
 )
 
 // replaced gives n lines, of which some are replaced.
@@ -28,9 +30,7 @@ func replaced(n int, others map[int]string) string {
 func parsed(t *testing.T, text string) *Patch {
 	t.Helper()
 	p, err := Parse("p", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -126,9 +126,7 @@ func TestFormat(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !p.Header.Date.Equal(date) || p.Header.AuthorName != "Ada" {
 				t.Errorf("header %+v", p.Header)
 			}
@@ -156,19 +154,13 @@ func TestRewriteIsAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	files := func() string {
 		var b bytes.Buffer
 		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, entry := range entries {
 			content, _ := os.ReadFile(filepath.Join(dir, entry.Name()))
 			b.WriteString(entry.Name() + "=" + string(content) + " ")
@@ -235,9 +227,7 @@ func TestLintCompare(t *testing.T) {
 	compare := func(fsys fstest.MapFS) *CompareResult {
 		t.Helper()
 		result, err := LintCompare(fsys, "v1.0.0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return result
 	}
 	if result := compare(both(patch(one, "new\n"), patch(two, "new\n"), "")); len(result.Differences) != 0 || result.Patches != 1 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
+
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
@@ -15,17 +17,11 @@ func TestFirstPullRequestIsOfTheSeries(t *testing.T) {
 	const most = 150 // changed lines, its test counted
 	for _, baseline := range []string{"v2.9.1", "v2.6.0"} {
 		whole, err := Load(Embedded(), baseline)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		series, err := LoadFirst(Embedded(), baseline)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found, err := Lint(First(Embedded()), baseline, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, fault := range append(found.Of(SeverityError), found.Of(SeverityUnverified)...) {
 			if fault.Rule != RuleBaseline { // which lists what the whole series touches
 				t.Errorf("%s: %s", baseline, fault)

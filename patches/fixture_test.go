@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"mpsforge/internal/require"
 )
 
 // A fixture is a small baseline in memory, and patches against it in canonical form made without git.
@@ -124,9 +126,7 @@ func onePatch(t *testing.T) (fstest.MapFS, *Series) {
 	t.Helper()
 	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
 	series, err := Load(fsys, "v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return fsys, series
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // FuzzApplyLikeGit: what Parse, CheckPath and Apply accept, git apply accepts as well, with the same result. Where only git accepts,
@@ -57,9 +59,7 @@ func FuzzApplyLikeGit(f *testing.F) {
 		dir := t.TempDir()
 		if !file.IsNew {
 			at := filepath.Join(dir, file.OldName)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, old, 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, old, 0o644)))
 		}
 		command := exec.Command("git", "apply", "--whitespace=nowarn", "-")
 		command.Dir, command.Stdin = dir, bytes.NewReader(raw)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // These tests hold the parser, the printer and Apply against the real git.
@@ -285,9 +287,7 @@ func TestApplyBinary(t *testing.T) {
 	r.write("bin", "\x00\x03\x02"+numbered(51))
 	raw := r.commit("[MPS] Binary")
 	p, err := Parse("p", raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := p.Files[0].Apply(r.content("HEAD~", "bin")); err != nil || !bytes.Equal(got, r.content("HEAD", "bin")) {
 		t.Errorf("becomes %q, %v", got, err)
 	}

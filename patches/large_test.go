@@ -8,17 +8,15 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // A patch of 1 GB is refused by its size, before it is read into memory. The file has a length and no content, so it takes no disk.
 func TestAPatchOfOneGigabyteIsRefusedUnread(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, fixture(map[string]string{"f": "x\n"}, "large", good(changed("f", "x\n", "y\n")))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "v1.0.0/large.patch"), 1<<30); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(dir, fixture(map[string]string{"f": "x\n"}, "large", good(changed("f", "x\n", "y\n")))))
+	require.NoError(t, os.Truncate(filepath.Join(dir, "v1.0.0/large.patch"), 1<<30))
 	for name, read := range map[string]func() error{
 		"load": func() error { _, err := Load(os.DirFS(dir), "v1.0.0"); return err },
 		"fix":  func() error { _, err := FixDir(dir, "v1.0.0"); return err },
@@ -65,9 +63,7 @@ func TestManyHunksTakeMemoryByTheirNumber(t *testing.T) {
 		diff, old := tiny(hunks)
 		before := allocated()
 		patch, err := Parse("p", []byte(diff))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := patch.Files[0].Apply(old); err != nil {
 			t.Fatal(err)
 		}
@@ -88,9 +84,7 @@ func BenchmarkHunks(b *testing.B) {
 				if err == nil {
 					_, err = patch.Files[0].Apply(old)
 				}
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(hunks), "ns/hunk")
 		})

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"mpsforge/internal/require"
 )
 
 // tree is the baseline of these tests. The first header is one of the ABI, the .mm one with a bound of its own.
@@ -22,9 +24,7 @@ func edited(old, new string) string { return strings.Replace(tree["a.h"], old+"\
 func lint(t *testing.T, fsys fstest.MapFS) *LintResult {
 	t.Helper()
 	result, err := Lint(fsys, "v1.0.0", []string{"slot-conformance", "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return result
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"mpsforge/internal/require"
 )
 
 // mutantsFixture is a series whose first patch adds lines, which the second moves, and of which the third removes one.
@@ -22,9 +24,7 @@ func mutantsFixture(t *testing.T) (*Series, map[string]string) {
 	fsys["v1.0.0/comments.patch"] = &fstest.MapFile{Data: []byte(good(changed("a.mm", text(first), text(second))))}
 	fsys["v1.0.0/waits.patch"] = &fstest.MapFile{Data: []byte(good(changed("a.mm", text(second), text(third))))}
 	series, err := Load(fsys, "v1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return series, map[string]string{"a.mm": text(third)}
 }
 
@@ -96,9 +96,7 @@ func TestMutantsAreOfThePatchedTree(t *testing.T) {
 // The same seed gives the same mutants, and a larger number gives more; another seed gives others.
 func TestDrawIsFixedByItsSeed(t *testing.T) {
 	series, err := Load(Embedded(), DefaultBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	draw := func(seed uint64, count int) []Mutant {
 		drawn := DrawMutants(series, seed, count)
 		if len(drawn.Mutants) != count {
@@ -125,21 +123,15 @@ func TestDrawIsFixedByItsSeed(t *testing.T) {
 // What is recorded of a series as it is was drawn from it, by the seed that it names.
 func TestRecordedMutantsWereDrawn(t *testing.T) {
 	names, err := Baselines(Embedded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range names {
 		recorded, err := ReadMutants(Embedded(), name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		series, err := Load(Embedded(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if recorded.SeriesDigest != series.Digest() {
 			continue // lint warns
 		}
@@ -157,16 +149,12 @@ func TestPlantedMutantChangesOneLine(t *testing.T) {
 	read := func(path string) ([]byte, error) { return []byte(tree[path]), nil }
 	for _, m := range drawn.Mutants {
 		planted, err := m.Plant(series, read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(planted.Patches) != 4 || len(series.Patches) != 3 || planted.Digest() == series.Digest() {
 			t.Fatalf("%d patches", len(planted.Patches))
 		}
 		got, err := planted.Patches[3].Files[0].Apply([]byte(tree["a.mm"]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if want := strings.Replace(tree["a.mm"], m.Old+"\n", m.New+"\n", 1); string(got) != want {
 			t.Errorf("%s", got)
 		}
@@ -200,9 +188,7 @@ func TestLintMutants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			record(fsys, MutantsFile, Mutants{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Seed: 1, Mutants: []Mutant{c.mutant}})
 			found, err := LintMutants(fsys, "v1.0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			wantFinding(t, found.Findings, SeverityWarning, c.finds)
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // What could be read in two ways is refused, and the error names the line.
@@ -79,9 +81,7 @@ func changedBy(hunks string) string {
 // A parsed patch knows its trailers, and the line of every hunk.
 func TestParseKeepsLines(t *testing.T) {
 	p, err := Parse("p", []byte(good(created("f", "x\n"), changed("g", numbered(20), strings.Replace(numbered(20), "line 10", "new", 1)))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := strings.Split(string(p.Raw), "\n")
 	for _, f := range p.Files {
 		if !strings.HasPrefix(lines[f.Line-1], "diff --git a/"+f.Path()) || !strings.HasPrefix(lines[f.HunkLines[0]-1], "@@ ") {

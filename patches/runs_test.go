@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"mpsforge/internal/require"
 )
 
 // recordedRuns puts runs of the stages one and two into the folder of a fixture's baseline.
@@ -46,9 +48,7 @@ func TestLintRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := LintRuns(recordedRuns(fsys, c.runs...), "v1.0.0", []string{"one", "two"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := found.Of(c.want); !slices.Equal(got, []string{"two"}) && !slices.Equal(got, []string{"one", "two"}) {
 				t.Errorf("%+v", found.Stages)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -112,14 +113,10 @@ func TestPageInBrowser(t *testing.T) {
 	for _, path := range realReports(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		report, err := reports.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		file := filepath.Join(t.TempDir(), name+".html")
 		var text strings.Builder
-		if err := errors.Join(report.WriteHTML(&text), os.WriteFile(file, []byte(text.String()), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(report.WriteHTML(&text), os.WriteFile(file, []byte(text.String()), 0o644)))
 		for _, width := range []int64{360, 1280} {
 			for _, scheme := range []string{"light", "dark"} {
 				t.Run(fmt.Sprintf("%s, %d wide, %s", name, width, scheme), func(t *testing.T) {
@@ -161,27 +158,19 @@ func green() *reports.Report {
 func TestGreenPageIsShort(t *testing.T) {
 	browser := chromium(t)
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, []byte(rendered(t, green(), "html")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(rendered(t, green(), "html")), 0o644))
 	tab, closeTab := chromedp.NewContext(browser)
 	defer closeTab()
 	for _, window := range []struct{ width, height int64 }{{1280, 800}, {390, 844}} {
-		if err := chromedp.Do(tab, chromedp.EmulateViewport(window.width, window.height), chromedp.Navigate("file://"+file)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, chromedp.Do(tab, chromedp.EmulateViewport(window.width, window.height), chromedp.Navigate("file://"+file)))
 		tall, err := chromedp.Run(tab, chromedp.Evaluate[int64]("document.documentElement.scrollHeight"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if tall >= 4*window.height {
 			t.Errorf("at %d by %d it is %d tall", window.width, window.height, tall)
 		}
 	}
 	printed, err := chromedp.Call(tab, page.PrintToPDF, page.PrintToPDFParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if pages := bytes.Count(printed.Data, []byte("/Type /Page\n")); pages < 1 || pages > 2 {
 		t.Errorf("it prints on %d pages", pages)
 	}
@@ -212,9 +201,7 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "page.html")
 			page := "<!DOCTYPE html><html lang=en><head><meta name=viewport " +
 				"content='width=device-width'><style>body{background:#fff;color:#000}</style></head><body><main>" + c.page
-			if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(file, []byte(page), 0o644))
 			found := strings.Join(look(t, browser, file, 390, "light"), "; ")
 			if !strings.Contains(found, c.want) || c.want == "" && found != "" {
 				t.Errorf("found %q, not %q", found, c.want)
@@ -249,9 +236,7 @@ func look(t *testing.T, browser context.Context, file string, width int64, schem
 			hear("log: %s", event.Entry.Text)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
 	for _, enable := range []func() error{
 		func() error { _, err := chromedp.Call(tab, network.Enable, network.EnableParams{}); return err },
@@ -260,14 +245,10 @@ func look(t *testing.T, browser context.Context, file string, width int64, schem
 			return chromedp.Do(tab, chromedp.EmulateViewport(width, 844), chromedp.Navigate("file://"+file))
 		},
 	} {
-		if err := enable(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, enable())
 	}
 	problems, err := chromedp.Run(tab, chromedp.Evaluate[[]string](pageProblems))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mutex.Lock()
 	defer mutex.Unlock()
 	return append(problems, all...)

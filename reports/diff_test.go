@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -124,9 +125,7 @@ func TestComparisonAsMarkdown(t *testing.T) {
 	compared := reports.Compare(of(reports.Stage{}, check("a", reports.Passed), check("b", reports.Failed)),
 		of(reports.Stage{}, check("a", reports.Failed), check("b", reports.Passed)))
 	var text strings.Builder
-	if err := compared.WriteMarkdown(&text); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, compared.WriteMarkdown(&text))
 	if !strings.HasPrefix(text.String(), "### mpsforge: ✗ regressions: 1, fixed: 1") || strings.Index(text.String(),
 		"#### Regressions") > strings.Index(text.String(), "#### Fixed") {
 		t.Error(text.String())

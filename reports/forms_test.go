@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/words"
 	"mpsforge/reports"
 )
@@ -49,9 +50,7 @@ func grown() *reports.Report {
 func rendered(t *testing.T, report *reports.Report, form string) string {
 	t.Helper()
 	var text strings.Builder
-	if err := report.Write(&text, form); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, report.Write(&text, form))
 	return text.String()
 }
 
@@ -104,9 +103,7 @@ func TestText(t *testing.T) {
 // A summary is what the whole text begins with, without tables.
 func TestSummary(t *testing.T) {
 	var summary strings.Builder
-	if err := grown().WriteSummary(&summary, words.Palette{}, reports.PipeWidth); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, grown().WriteSummary(&summary, words.Palette{}, reports.PipeWidth))
 	if whole := rendered(t, grown(), "text"); !strings.HasPrefix(whole, summary.String()) || strings.Contains(summary.String(), "thread grid") {
 		t.Errorf("the summary is\n%s", &summary)
 	}
@@ -152,9 +149,7 @@ func TestAnswer(t *testing.T) {
 // Colour comes only when it is asked for, and changes nothing else.
 func TestTextInColour(t *testing.T) {
 	var coloured strings.Builder
-	if err := grown().WriteText(&coloured, words.Palette{Bold: "1", Good: "32", Bad: "31", Odd: "33"}, reports.PipeWidth); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, grown().WriteText(&coloured, words.Palette{Bold: "1", Good: "32", Bad: "31", Odd: "33"}, reports.PipeWidth))
 	if !strings.Contains(coloured.String(), "\x1b[31m✗ failed \x1b[0m") {
 		t.Errorf("no red:\n%s", &coloured)
 	}
@@ -189,9 +184,7 @@ func TestJUnit(t *testing.T) {
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	if err := xml.Unmarshal([]byte(text), &read); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, xml.Unmarshal([]byte(text), &read))
 	if read.Tests != 6 || read.Failures != 4 || read.Skipped != 1 || len(read.Suites) != 3 {
 		t.Errorf("tests %d, failures %d, skipped %d, suites %d", read.Tests, read.Failures, read.Skipped, len(read.Suites))
 	}
@@ -232,16 +225,12 @@ func TestHTML(t *testing.T) {
 // Each chart is a file of its own, XML whatever its names are, and named after what it shows.
 func TestCharts(t *testing.T) {
 	paths, err := grown().WriteCharts(filepath.Join(t.TempDir(), "new", "folder"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, path := range paths {
 		names = append(names, filepath.Base(path))
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		wellFormed(t, string(text))
 	}
 	if got := strings.Join(names, " "); got != "python-speed.svg report-time-of-each-stage.svg" {
@@ -253,9 +242,7 @@ func TestCharts(t *testing.T) {
 func TestRealReportsInEveryForm(t *testing.T) {
 	for _, path := range realReports(t) {
 		report, err := reports.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, form := range reports.Formats() {
 			if text := rendered(t, report, form); len(text) < 1000 {
 				t.Errorf("%s as %s has only %d bytes", path, form, len(text))
@@ -286,9 +273,7 @@ func TestGridOfManyThreadCountsStaysNarrow(t *testing.T) {
 func TestTextFitsItsTerminal(t *testing.T) {
 	for _, width := range []int{80, 100, 200} {
 		var text strings.Builder
-		if err := grown().WriteText(&text, words.Palette{}, width); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, grown().WriteText(&text, words.Palette{}, width))
 		for line := range strings.Lines(text.String()) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && !strings.HasPrefix(line, "  Run it again: ") {
 				t.Errorf("at %d characters a line has %d: %s", width, n, line)

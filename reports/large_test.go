@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mpsforge/internal/require"
 )
 
 // large is a report of so many checks, on stock and patched by turns; one in a thousand failed.
@@ -30,9 +32,7 @@ func large(checks int) *Report {
 // The page of a report with more checks than a browser can show has the first ones, counts all, and says how many rows it leaves out.
 func TestAPageOfManyChecksSaysWhatItLeavesOut(t *testing.T) {
 	var page strings.Builder
-	if err := large(12_000).WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, large(12_000).WriteHTML(&page))
 	// 11,988 passed, of 6,000 operators in the comparison, and 12,000 in the grid.
 	for _, want := range []string{"This page leaves out 14988 rows of long tables; the JSON form of the report has all.", "checks that passed: 11988<"} {
 		if !strings.Contains(page.String(), want) {
@@ -53,9 +53,7 @@ func BenchmarkForms(b *testing.B) {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				for b.Loop() {
-					if err := act(); err != nil {
-						b.Fatal(err)
-					}
+					require.NoError(b, act())
 				}
 				runtime.ReadMemStats(&after)
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(checks), "ns/check")
@@ -70,9 +68,7 @@ func BenchmarkForms(b *testing.B) {
 		if err == nil {
 			err = report.WriteJSON(file)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		file.Close()
 		measure("read", func() error { _, err := ReadFile(path); return err })
 	}

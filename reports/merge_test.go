@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/schemas/schematest"
 	"mpsforge/reports"
 )
@@ -62,9 +63,7 @@ func TestMergeMakesAWholeReport(t *testing.T) {
 	slices.Reverse(all)
 	slices.Reverse(names)
 	merged, err := reports.Merge(all, names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	operators := merged.Stage("operators")
 	var checks []string
 	for _, check := range operators.Checks {
@@ -171,9 +170,7 @@ func TestMergeKeepsWhatIsNoPass(t *testing.T) {
 				all[1].Stages[1].Part.Jobs++ // it has the job
 			}
 			merged, err := reports.Merge(all, names)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if merged.Verdict != c.verdict || merged.Stage("operators").Reason != c.reason {
 				t.Errorf("%s; %s; %q", merged.Verdict, merged.Stage("operators").Verdict, merged.Stage("operators").Reason)
 			}
@@ -196,9 +193,7 @@ func TestMergeKeepsWhatIsNoPass(t *testing.T) {
 func TestMergeLeavesItsShardsAlone(t *testing.T) {
 	all, names := shards()
 	before, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := reports.Merge(all, names); err != nil {
 		t.Fatal(err)
 	}

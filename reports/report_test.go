@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -41,9 +42,7 @@ func TestPlotsAreDrawn(t *testing.T) {
 		Bars: []reports.PlotBar{{Group: "linear", Name: "1 thread", Value: 100}, {Group: "linear", Name: "2 threads", Value: 150},
 			{Group: "mlp", Name: "1 thread", Value: 200}}}}}}}
 	var text strings.Builder
-	if err := report.WriteMarkdown(&text); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, report.WriteMarkdown(&text))
 	want := "linear   1 thread  " + strings.Repeat("█", 25) + " 100\n" +
 		"        2 threads  " + strings.Repeat("█", 37) + "▌ 150\n" +
 		"mlp      1 thread  " + strings.Repeat("█", 50) + " 200\n"
@@ -101,19 +100,11 @@ func example() *reports.Report {
 func TestJSONRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
 	var first, second bytes.Buffer
-	if err := example().WriteJSON(&first); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, first.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, example().WriteJSON(&first))
+	require.NoError(t, os.WriteFile(path, first.Bytes(), 0o644))
 	read, err := reports.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := read.WriteJSON(&second); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, read.WriteJSON(&second))
 	if first.String() != second.String() {
 		t.Errorf("read back:\n%s\nwritten:\n%s", second.String(), first.String())
 	}
@@ -128,9 +119,7 @@ func TestJSONIsThatOfTheWholeReport(t *testing.T) {
 	encoder := json.NewEncoder(&want)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	if err := errors.Join(report.WriteJSON(&got), encoder.Encode(report)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(report.WriteJSON(&got), encoder.Encode(report)))
 	if got.String() != want.String() {
 		t.Errorf("written:\n%s\nexpected:\n%s", got.String(), want.String())
 	}
@@ -139,9 +128,7 @@ func TestJSONIsThatOfTheWholeReport(t *testing.T) {
 // The Markdown form names verdicts, reasons, counts, failures with their output, and the limits; cells do not break.
 func TestMarkdown(t *testing.T) {
 	var text strings.Builder
-	if err := example().WriteMarkdown(&text); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, example().WriteMarkdown(&text))
 	for _, want := range []string{
 		"### mpsforge: ✗ failed, passed 0 of 2 stages\n\nNothing of PyTorch was compiled or run; not run on a Mac. PyTorch v2.9.1, patches: 1. 1.5 s.\n",
 		"| series | ✗ failed | 0.0 | hunks: 2, patches: 1 | lint: line break |",
@@ -190,15 +177,11 @@ func TestConclusion(t *testing.T) {
 func TestTryFilesChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "below", "out.json")
-	if err := reports.TryFiles(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, reports.TryFiles(path))
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o644))
 	if err := reports.TryFiles(path); err != nil {
 		t.Error(err)
 	}

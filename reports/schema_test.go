@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/schemas/schematest"
 	"mpsforge/reports"
 )
@@ -14,9 +15,7 @@ import (
 func TestRealReportsKeepTheSchema(t *testing.T) {
 	for _, path := range realReports(t) {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := schematest.Validate("report", text); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

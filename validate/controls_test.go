@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 )
@@ -84,17 +85,11 @@ func TestWhatIsTheControlOfACheck(t *testing.T) {
 func TestEachCheckHasAControl(t *testing.T) {
 	files := patches.Embedded()
 	ablation, err := patches.ReadAblation(files, patches.DefaultBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mutants, err := patches.ReadMutants(files, patches.DefaultBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	controls, err := patches.ReadControls(files, patches.DefaultBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := CheckControls(ablation, mutants, controls)
 	for _, check := range all {
 		if check.Control == "" {
@@ -114,9 +109,7 @@ func TestEachCheckHasAControl(t *testing.T) {
 // A control runs only what it names; a check of a stage that has no controls is refused.
 func TestOnlyTheChecksOfAControl(t *testing.T) {
 	var options Options
-	if err := onlyChecks(&options, patches.Control{Checks: []string{"runtime/items", "python/a.b", "python/c"}, Flavour: "tsan"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, onlyChecks(&options, patches.Control{Checks: []string{"runtime/items", "python/a.b", "python/c"}, Flavour: "tsan"}))
 	got := fmt.Sprint(options.Stages, options.Host.Scenarios, options.Host.Flavours, options.Python.Only)
 	if got != `[runtime python] [items] [tsan]^(a\.b|c)$` {
 		t.Error(got)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/allocator"
@@ -60,9 +61,7 @@ func TestWhatFoundAMutant(t *testing.T) {
 // others with the scenarios, those first that the patch's trailer names.
 func TestMutantPasses(t *testing.T) {
 	series, err := patches.Load(patches.Embedded(), patches.DefaultBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		mutant patches.Mutant
 		stages string

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // stagesTable is the table of the stages in docs/verifying.md.
@@ -27,9 +29,7 @@ func stagesTable() string {
 
 func TestDocumentHasTheStages(t *testing.T) {
 	text, err := os.ReadFile("../docs/verifying.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(string(text), "\n\n"+stagesTable()+"\n") {
 		t.Errorf("docs/verifying.md's table of the stages is not that of the code, which is:\n%s", stagesTable())
 	}

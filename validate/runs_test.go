@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mpsforge/fork"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 )
@@ -34,9 +35,7 @@ func TestRecordedStages(t *testing.T) {
 		}}
 	before := patches.Run{Tree: "tree", Stages: []patches.StageRun{{Name: "series", Verdict: "passed", Checks: map[string]int{"passed": 1}}}}
 	runs := patches.Runs{Runs: []patches.Run{before}, Trees: map[string]patches.Tree{"tree": {}}}
-	if err := RecordRuns(&runs, series, exact, patches.Tree{Commit: "base"}, []string{"device", "runtime"}, []*reports.Report{report}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, RecordRuns(&runs, series, exact, patches.Tree{Commit: "base"}, []string{"device", "runtime"}, []*reports.Report{report}))
 	if len(runs.Runs) != 2 || runs.Runs[0].Stages[0].Name != "series" || runs.Runs[1].Form != "quick" || runs.Runs[1].Seed != 7 ||
 		runs.Trees["tree"].Commit != "base" {
 		t.Fatalf("%+v", runs)
@@ -81,9 +80,7 @@ func TestRecordedAblation(t *testing.T) {
 					{Path: "items, tsan", Threads: 4, Outcome: reports.OutcomeCrashed, Signature: "5 second-encoder"}, {Path: `program "a, b", plain`,
 						Threads: 1, Outcome: reports.OutcomeHung}}}}}}}
 	var table patches.Ablation
-	if err := RecordAblation(&table, series, exact, []*reports.Report{report}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, RecordAblation(&table, series, exact, []*reports.Report{report}))
 	want := []patches.Notice{{Scenario: "items", Flavour: "tsan", Threads: 4, Outcome: "crashed", Signature: "5 second-encoder"},
 		{Scenario: `program "a, b"`, Flavour: "plain", Threads: 1, Outcome: "hung"}}
 	if len(table.Patches) != 2 || table.Patches[0].Patch != "locks" || !slices.Equal(table.Patches[0].Noticed, want) ||

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/validate/judge/pytests"
 	"mpsforge/validate/stage"
@@ -19,22 +20,16 @@ func TestEveryJobIsInOneShard(t *testing.T) {
 		lists["python"] = append(lists["python"], test.Name)
 	}
 	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	upstream, err := series.UpstreamFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, section := range []map[string][]string{upstream.Failures, upstream.UnexpectedSuccesses, upstream.Flaky, upstream.LeftOut} {
 		for _, names := range section {
 			lists["upstream"] = append(lists["upstream"], names...)
 		}
 	}
 	operators, err := series.KnownOperators()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name := range operators.NotAlone {
 		lists["operators"] = append(lists["operators"], name)
 	}

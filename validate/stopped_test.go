@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/kept"
@@ -29,9 +30,7 @@ func keeps(t *testing.T, name string, before func(job string) error) Stage {
 			if err := before(job); err != nil {
 				return err
 			}
-			if err := file.Add(job); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, file.Add(job))
 			report.Add(reports.Check{Name: job, Verdict: reports.Passed})
 		}
 		env.Kept.Reached("jobs", 2, 2)

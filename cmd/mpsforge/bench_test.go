@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -31,15 +32,11 @@ func newBench(b *testing.B) *bench {
 	}
 	dir := b.TempDir()
 	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	x := &bench{b: b, mpsforge: filepath.Join(dir, "mpsforge"), tree: filepath.Join(dir, "tree"), peak: map[string]int64{}}
 	for _, patch := range series.Patches {
 		path, err := filepath.Abs(filepath.Join("../../patches/v2.6.0", patches.PatchFile(patch.Name)))
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		x.patches = append(x.patches, path)
 	}
 	x.must("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", x.mpsforge, ".")
@@ -164,9 +161,7 @@ func BenchmarkPort(b *testing.B) {
 	x := newBench(b)
 	out := filepath.Join(b.TempDir(), "next")
 	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	for path, blob := range series.Baseline.Touched {
 		if blob == nil {
 			continue
@@ -176,9 +171,7 @@ func BenchmarkPort(b *testing.B) {
 		if err == nil {
 			err = os.WriteFile(file, append([]byte("// one line more\n"), content...), 0o644)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 	}
 	x.git("commit", "-q", "-a", "-m", "next")
 	x.git("branch", "next")

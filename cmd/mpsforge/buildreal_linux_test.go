@@ -14,6 +14,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/macos/build"
 	"mpsforge/internal/apt"
+	"mpsforge/internal/require"
 )
 
 // What building PyTorch 2.6.0 takes from Debian trixie: tools, compiler, and of the libraries that Debian's own build uses
@@ -78,9 +79,7 @@ func TestBuildOfPyTorchItself(t *testing.T) {
 	stampOf := func() builds.Stamp {
 		t.Helper()
 		stamp, err := build.ReadStamp(library)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return stamp
 	}
 
@@ -110,9 +109,7 @@ func TestBuildOfPyTorchItself(t *testing.T) {
 	call("unapply")
 	compile()
 	again, err := stampOf().Text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if first, err := stock.Text(); err != nil || first != again {
 		t.Errorf("the same tree, another stamp, %v:\n%s\n%s", err, first, again)
 	}
@@ -143,9 +140,7 @@ func trixieRoot(t *testing.T) string {
 		t.Skipf("SKIP build of PyTorch itself: it runs in a Debian trixie system by chroot, and that takes privileges: %v", err)
 	}
 	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	root := filepath.Join(cache, "roots", "trixie-build")
 	wanted := []byte(strings.Join(trixiePackages, "\n"))
 	if have, err := os.ReadFile(filepath.Join(root, "packages.txt")); err == nil && bytes.Equal(have, wanted) {
@@ -216,9 +211,7 @@ func patchForDebian(t *testing.T, root, tree string) {
 
 func fatal(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func exists(path string) bool {

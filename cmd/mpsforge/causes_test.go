@@ -9,15 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
 // One cause has one exit code, whatever command finds it, in plain form, in JSON, and with JSON progress.
 func TestOneCauseOneCode(t *testing.T) {
 	series, err := filepath.Abs("../../patches")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	onCheckout := []string{"apply", "unapply", "status", "export --out new/v2.9.1", "port --to v2.6.0 --check", "pr --issue 1", "pr status",
 		"build --dry-run", "build --host",
 		"shell", "verify --stages checkout", "recover", "baseline record --patches patches"}
@@ -60,18 +59,10 @@ func TestOneCauseOneCode(t *testing.T) {
 			t.Chdir(dir)
 			t.Setenv("MPSFORGE_CACHE", filepath.Join(dir, "cache"))
 			t.Setenv("GIT_CEILING_DIRECTORIES", filepath.Dir(dir))
-			if err := os.Mkdir("empty", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.CopyFS("patches", os.DirFS(series)); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.RemoveAll(filepath.Join("patches", patches.DefaultBaseline, patches.RunsFile)); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile("file", []byte("text\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Mkdir("empty", 0o755))
+			require.NoError(t, os.CopyFS("patches", os.DirFS(series)))
+			require.NoError(t, os.RemoveAll(filepath.Join("patches", patches.DefaultBaseline, patches.RunsFile)))
+			require.NoError(t, os.WriteFile("file", []byte("text\n"), 0o644))
 			for _, command := range cause.commands {
 				for _, form := range forms {
 					var out, errs bytes.Buffer

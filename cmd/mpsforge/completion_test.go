@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
+
 	"github.com/creack/pty"
 	"github.com/urfave/cli/v2"
 )
@@ -146,13 +148,9 @@ func needShell(t *testing.T, args ...string) *exec.Cmd {
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"here/torch dir", "here/tree"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "here/report.json"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "here/report.json"), nil, 0o644))
 	shell := exec.Command(path, args[1:]...)
 	shell.Dir = filepath.Join(dir, "here")
 	shell.Env = []string{"HOME=" + dir, "ZDOTDIR=" + dir, "TERM=xterm", "LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")}
@@ -164,9 +162,7 @@ func startShell(t *testing.T, setup string, args ...string) *shellAt {
 	t.Helper()
 	shell := needShell(t, args...)
 	terminal, err := pty.StartWithSize(shell, &pty.Winsize{Rows: 50, Cols: 200})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		terminal.Close()
 		_ = shell.Process.Kill() // it may have ended with its terminal

@@ -5,15 +5,15 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // The kept man page and list of commands are those that the commands give.
 func TestReferenceIsFresh(t *testing.T) {
 	for file, form := range map[string]string{"mpsforge.1": "man", "COMMANDS.md": "markdown"} {
 		kept, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if string(kept) != output(t, "docs", form) {
 			t.Errorf("cmd/mpsforge/%s is stale; make it anew with: make reference", file)
 		}

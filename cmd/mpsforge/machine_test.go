@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/schemas"
 	"mpsforge/internal/schemas/schematest"
 	"mpsforge/native/script"
@@ -20,9 +21,7 @@ import (
 // docs/machine.md lists every schema with the version that is written today.
 func TestMachineInterfacesAreOnTheirPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/machine.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	versions := map[string]int{"envelope": resultSchema, "event": events.Version, "report": reports.Schema, "program": script.Language,
 		"device-facts": device.Schema}
 	for _, name := range schemas.Names() {
@@ -31,9 +30,7 @@ func TestMachineInterfacesAreOnTheirPage(t *testing.T) {
 			t.Errorf("docs/machine.md has no row for schema-%s with version %d", name, versions[name])
 		}
 		schema, err := schemas.Text(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, schema); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -47,9 +44,7 @@ func TestMachineInterfacesAreOnTheirPage(t *testing.T) {
 // The examples on docs/machine.md are as the schemas say.
 func TestMachineExamplesKeepTheSchemas(t *testing.T) {
 	page, err := os.ReadFile("../../docs/machine.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	block := func(kind string) string {
 		_, text, found := strings.Cut(string(page), "```"+kind+"\n")
 		text, _, closed := strings.Cut(text, "```")

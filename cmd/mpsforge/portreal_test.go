@@ -17,6 +17,7 @@ import (
 	"mpsforge/fork"
 	"mpsforge/internal/apt"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -44,9 +45,7 @@ func tree291(t *testing.T) string {
 		t.Skip("SKIP v2.9.1: -short")
 	}
 	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source := filepath.Join(cache, "trees", "v2.9.1")
 	if _, err := os.Stat(filepath.Join(source, ".git")); err != nil {
 		t.Skipf("SKIP v2.9.1: the cache has no tree of it (%v); mpsforge fetch --baseline v2.9.1 --checkout %s gets it from GitHub", err, source)
@@ -69,9 +68,7 @@ func cloneAt(t *testing.T, source, commit, baseline string) string {
 func copySeries(t *testing.T, baseline string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), baseline)
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../patches", baseline))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("../../patches", baseline))))
 	return dir
 }
 
@@ -127,9 +124,7 @@ func TestRealTreesPortBetweenBaselines(t *testing.T) {
 
 func portsToTheSeries(t *testing.T, source, to, target string) {
 	series, err := patches.Load(patches.Embedded(), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	applied := runInProcess[fork.Status](t, []int{exitOK}, "status", "--checkout", target).Result
 	commits := map[string]string{}
 	for _, patch := range applied.Patches {
@@ -196,27 +191,21 @@ func resolve(t *testing.T, file, dir, object string) {
 	if content, none := exec.Command("git", "-C", dir, "cat-file", "blob", object).Output(); err == nil && none == nil {
 		err = os.WriteFile(file, content, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // debianTree gives a checkout of a PyTorch that Debian serves, kept in the cache, and its commit.
 func debianTree(t *testing.T, name string, source patches.Source, from string) (dir, commit string) {
 	t.Helper()
 	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	series := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: name, Tag: name, Source: &source}}
 	dir = fork.CachedTree(cache, name)
 	fetched, err := fork.Fetch(context.Background(), series, fork.FetchOptions{Dir: dir, From: from, Cache: cache}, events.Discard)
 	if errors.Is(err, fork.ErrEnvironment) || errors.Is(err, fork.ErrUnavailable) {
 		t.Skipf("SKIP %s: Debian's source package of it is not available here: %v", name, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir, fetched.Base
 }
 
@@ -232,15 +221,11 @@ func TestRealTreePortsToBookworm(t *testing.T) {
 func TestRealTreePortsToSid(t *testing.T) {
 	dir, series := realTree(t)
 	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx := context.Background()
 	private := filepath.Join(cache, "debian", "sid")
 	download := t.TempDir()
-	if err := os.MkdirAll(private, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(private, 0o755))
 	suite, err := apt.Open(ctx, private, "sid")
 	if err == nil {
 		err = errors.Join(suite.Update(ctx), suite.Source(ctx, "pytorch", download))
@@ -253,9 +238,7 @@ func TestRealTreePortsToSid(t *testing.T) {
 		t.Fatalf("apt downloaded %v (%v), want one tarball", tarballs, err)
 	}
 	content, err := os.ReadFile(tarballs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(tarballs[0]), "pytorch_"), "+")
 	t.Logf("sid serves PyTorch %s", name)
 	source := patches.Source{File: filepath.Base(tarballs[0]), SHA256: fmt.Sprintf("%x", sha256.Sum256(content))}

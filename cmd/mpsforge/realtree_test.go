@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -25,9 +26,7 @@ func realTree(t *testing.T) (dir string, series *patches.Series) {
 		t.Skip("SKIP real tree: -short")
 	}
 	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source, series := hosttest.Tree(t, cache)
 	dir = filepath.Join(t.TempDir(), "tree")
 	gitIn(t, ".", "clone", "-q", "--shared", "--no-checkout", source, dir)
@@ -73,9 +72,7 @@ func TestRealTreeGetsTheTreeOfGitAm(t *testing.T) {
 	}
 	for _, patch := range series.Patches {
 		mail := filepath.Join(t.TempDir(), patch.Name)
-		if err := os.WriteFile(mail, patch.Raw, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(mail, patch.Raw, 0o644))
 		gitIn(t, dir, "am", "-q", "--keep-cr", "--keep-non-patch", mail)
 	}
 	want := gitIn(t, dir, "rev-parse", "HEAD^{tree}")

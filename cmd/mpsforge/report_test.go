@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
+
 	"github.com/creack/pty"
 )
 
@@ -40,9 +42,7 @@ func TestReportOnATerminal(t *testing.T) {
 func onPty(t *testing.T, args []string) string {
 	t.Helper()
 	screen, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer screen.Close()
 	const end = "the end of this test"
 	shown := make(chan string)

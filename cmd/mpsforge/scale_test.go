@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -34,9 +35,7 @@ func generated(b *testing.B, size scale) *bench {
 	if err == nil {
 		err = importer.Start()
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	w := bufio.NewWriter(pipe)
 	data := func(text string) { fmt.Fprintf(w, "data %d\n%s\n", len(text), text) }
 	commit := func(when int, subject string) {
@@ -66,14 +65,10 @@ func generated(b *testing.B, size scale) *bench {
 		touched, before[path(i)] = append(touched, path(i)), content(i, versions[i])
 		change(i, versions[i]+1)
 	}
-	if err := cmp.Or(w.Flush(), pipe.Close(), importer.Wait()); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, cmp.Or(w.Flush(), pipe.Close(), importer.Wait()))
 	x.git("checkout", "-q", "--detach", "v2.9.1")
 	series := filepath.Join(dir, "patches", "v2.9.1")
-	if err := os.MkdirAll(series, 0o755); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, os.MkdirAll(series, 0o755))
 	x.git("format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames", "-N", "-o", series, "v2.9.1..series")
 	made, err := filepath.Glob(filepath.Join(series, "*.patch"))
 	if err != nil || len(made) != size.patches {
@@ -82,9 +77,7 @@ func generated(b *testing.B, size scale) *bench {
 	var names strings.Builder
 	for n, from := range made {
 		to := filepath.Join(series, fmt.Sprintf("patch-%d.patch", n))
-		if err := os.Rename(from, to); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, os.Rename(from, to))
 		x.patches = append(x.patches, to)
 		fmt.Fprintln(&names, filepath.Base(to))
 	}
@@ -96,17 +89,13 @@ func generated(b *testing.B, size scale) *bench {
 			}
 			return "", nil, fs.ErrNotExist
 		})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	text, err := patches.FileText(patches.BaselineFile, facts)
 	if err == nil {
 		err = cmp.Or(os.WriteFile(filepath.Join(series, patches.BaselineFile), text, 0o644),
 			os.WriteFile(filepath.Join(series, "series"), []byte(names.String()), 0o644))
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Setenv("MPSFORGE_PATCHES", filepath.Dir(series))
 	return x
 }

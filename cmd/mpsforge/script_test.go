@@ -20,6 +20,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/schemas/schematest"
 	"mpsforge/patches"
 	"mpsforge/validate"
@@ -114,9 +115,7 @@ const gitConfig = "[user]\nname = Test\nemail = test@example.invalid\n[init]\nde
 // TestScripts runs the behaviour of the commands as written in testdata/script.
 func TestScripts(t *testing.T) {
 	cache, err := cacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
@@ -187,9 +186,7 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 	made := standIn{t.TempDir(), map[string]string{}}
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	in := func(name string) string { return filepath.Join(made.dir, name) }
 	up, config := in("upstream"), filepath.Join(t.TempDir(), "gitconfig")

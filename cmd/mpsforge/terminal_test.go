@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
+
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
@@ -33,9 +35,7 @@ func onTerminalIn(t *testing.T, dir string, args ...string) (command *exec.Cmd, 
 	// As on a user's terminal; a CI's own variable would change what termenv does.
 	command.Env = append(os.Environ(), "MPSFORGE_CACHE="+filepath.Join(t.TempDir(), "cache"), "TERM=xterm-256color", "CI=")
 	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 30, Cols: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { terminal.Close() })
 	var mutex sync.Mutex
 	var screen bytes.Buffer
@@ -115,15 +115,11 @@ func checkTerminalGivenBack(t *testing.T, text string) {
 func freshSettings(t *testing.T) *unix.Termios {
 	t.Helper()
 	master, slave, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer master.Close()
 	defer slave.Close()
 	settings, err := unix.IoctlGetTermios(int(slave.Fd()), termiosRequest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return settings
 }
 
@@ -131,15 +127,11 @@ func freshSettings(t *testing.T) *unix.Termios {
 // summary on it.
 func TestUIGivesTheTerminalBack(t *testing.T) {
 	stream, err := filepath.Abs("../../internal/events/tui/testdata/apply.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	command, terminal, shown := onTerminal(t, "replay", "--speed", "max", stream)
 	before := freshSettings(t)
 	waitFor(t, "the end of the stream", func() bool { return strings.Contains(shown(), "done") })
-	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 20, Cols: 70}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pty.Setsize(terminal, &pty.Winsize{Rows: 20, Cols: 70}))
 	for _, key := range []string{"\r", "\x1b[B", "\x1b[A", "?", "x", "l", "l", "f", "f"} {
 		time.Sleep(50 * time.Millisecond) // letters that come together are one key, which does nothing
 		if _, err := io.WriteString(terminal, key); err != nil {
@@ -181,13 +173,9 @@ func TestReportOpensFromTheUI(t *testing.T) {
 	const events = `{"kind":"stream","time":"2026-11-21T12:00:00Z","event":{"version":2,"tool":"v1","command":"verify","args":[]}}
 {"kind":"end","time":"2026-11-21T12:00:01Z","event":{"exit_code":0,"report":"/reports/out.html"}}
 `
-	if err := os.WriteFile(stream, []byte(events), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(stream, []byte(events), 0o644))
 	for _, program := range []string{"xdg-open", "open"} {
-		if err := os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\necho \"$1\" > '"+dir+"/opened'\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\necho \"$1\" > '"+dir+"/opened'\n"), 0o755))
 	}
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	command, terminal, shown := onTerminal(t, "replay", "--speed", "max", stream)
@@ -211,9 +199,7 @@ func TestReportOpensFromTheUI(t *testing.T) {
 // TestKilledUIGivesTheTerminalBack kills the program while it draws.
 func TestKilledUIGivesTheTerminalBack(t *testing.T) {
 	stream, err := filepath.Abs("../../internal/events/tui/testdata/apply.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	command, terminal, shown := onTerminal(t, "replay", "--speed", "0.001", stream)
 	before := freshSettings(t)
 	waitFor(t, "the UI", func() bool { return strings.Contains(shown(), "running") })
@@ -221,9 +207,7 @@ func TestKilledUIGivesTheTerminalBack(t *testing.T) {
 		now, err := unix.IoctlGetTermios(int(terminal.Fd()), termiosRequest)
 		return err == nil && *now != *before
 	})
-	if err := command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, command.Process.Kill())
 	if err := command.Wait(); err == nil {
 		t.Error("it survived")
 	}
@@ -237,9 +221,7 @@ func TestKilledUIGivesTheTerminalBack(t *testing.T) {
 // TestShortCommandsAskNothing runs a command that knows no UI, on a terminal that would answer.
 func TestShortCommandsAskNothing(t *testing.T) {
 	command, _, shown := onTerminal(t, "version")
-	if err := command.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, command.Wait())
 	waitFor(t, "the version", func() bool { return strings.Contains(shown(), "go1") })
 	if strings.Contains(shown(), "\x1b") {
 		t.Errorf("%q", shown())
@@ -276,9 +258,7 @@ func TestSignalTellsTheStatus(t *testing.T) {
 func inSession(t *testing.T, session int) int {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(stats) == 0 {
 		t.Log("SKIP count of children: there is no /proc here")
 	}
@@ -330,9 +310,7 @@ func TestBellRingsWhereAskedFor(t *testing.T) {
 	}{"by default": {"", nil, 0}, "by a flag": {"", []string{"--bell"}, 1}, "by the settings": {"bell = true\n", nil, 1},
 		"by the settings, and not by a flag": {"bell = true\n", []string{"--bell=false"}, 0}} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, settingsFile), []byte(c.settings), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte(c.settings), 0o644))
 		command, _, shown := onTerminalIn(t, dir, append([]string{"verify", "--stages", "series", "--progress", "plain"}, c.flags...)...)
 		if err := command.Wait(); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, shown())

@@ -3,15 +3,15 @@ package builds
 import (
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // A stamp comes back from the library that holds it, and one of another format is not believed.
 func TestStampComesBack(t *testing.T) {
 	stamp := Stamp{Format: StampFormat, Kind: "host", Flavour: Thread, Baseline: "v2.6.0", Tree: "t\"ree", Patches: []string{"a", "b"}}
 	text, err := stamp.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	back, err := ParseStamp(text)
 	if err != nil || back.Tree != stamp.Tree || back.Flavour != Thread || len(back.Patches) != 2 {
 		t.Errorf("%+v, %v", back, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/git"
+	"mpsforge/internal/require"
 )
 
 // A work tree of another user is one, and its cure is git's, not another checkout.
@@ -20,9 +21,7 @@ func TestWorkTreeOfAnotherUser(t *testing.T) {
 	if output, err := exec.CommandContext(t.Context(), "git", "init", "-q", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	if err := os.Chown(dir, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(dir, 65534, 65534))
 	_, err := git.Open(t.Context(), dir, nil)
 	cure := "git config --global --add safe.directory " + dir
 	if !errors.Is(err, git.ErrOwner) || errors.Is(err, git.ErrNotRepository) || !strings.HasSuffix(err.Error(), cure) {

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 func TestWriteLeavesOneFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
 	for _, text := range []string{"old", "new"} {
-		if err := WriteBytes(name, 0o600, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, WriteBytes(name, 0o600, []byte(text)))
 		holds(t, dir, name, text)
 	}
 	if info, err := os.Stat(name); err != nil || info.Mode() != 0o600 {
@@ -27,9 +27,7 @@ func TestWriteLeavesOneFile(t *testing.T) {
 func TestFileStaysWhereItsReplacementCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
-	if err := WriteBytes(name, 0o644, []byte("old")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WriteBytes(name, 0o644, []byte("old")))
 	full := errors.New("no space left on device")
 	err := Write(name, 0o644, func(w io.Writer) error {
 		_, err := w.Write([]byte("ne"))
@@ -42,9 +40,7 @@ func TestFileStaysWhereItsReplacementCannotBeWritten(t *testing.T) {
 }
 
 func TestDeviceIsWrittenTo(t *testing.T) {
-	if err := WriteBytes(os.DevNull, 0o644, []byte("text")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WriteBytes(os.DevNull, 0o644, []byte("text")))
 	if info, err := os.Lstat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}

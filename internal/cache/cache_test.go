@@ -8,28 +8,21 @@ import (
 	"time"
 
 	"mpsforge/internal/cache"
+	"mpsforge/internal/require"
 )
 
 // made is a marked cache with files of the given ages in days.
 func made(t *testing.T, files map[string]int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "cache")
-	if err := cache.Mark(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cache.Mark(dir))
 	for name, days := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, make([]byte, 100), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, make([]byte, 100), 0o644))
 		then := time.Now().Add(-time.Duration(days)*24*time.Hour - time.Minute)
 		for at := path; at != dir; at = filepath.Dir(at) {
-			if err := os.Chtimes(at, then, then); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Chtimes(at, then, then))
 		}
 	}
 	return dir
@@ -38,9 +31,7 @@ func made(t *testing.T, files map[string]int) string {
 func clean(t *testing.T, dir string, kinds []string, days int) ([]cache.Entry, error) {
 	t.Helper()
 	entries, err := cache.List(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return cache.Remove(t.Context(), dir, cache.Unused(entries, kinds, time.Duration(days)*24*time.Hour))
 }
 
@@ -64,13 +55,9 @@ func TestOnlyTheOldGoes(t *testing.T) {
 func TestForeignFolderIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"hosts/mine", "letter.txt"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), nil, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), nil, 0o644)))
 	}
-	if err := cache.Mark(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cache.Mark(dir))
 	if _, err := clean(t, dir, nil, 0); !errors.Is(err, cache.ErrNotOurs) {
 		t.Errorf("error %v", err)
 	}
@@ -82,12 +69,8 @@ func TestForeignFolderIsLeftAlone(t *testing.T) {
 // A run that was killed while it marked the folder leaves a part of the mark: the next one completes it.
 func TestAPartOfTheMarkIsCompleted(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "CACHEDIR.TAG"), []byte("Signature: 8a47"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := cache.Mark(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "CACHEDIR.TAG"), []byte("Signature: 8a47"), 0o644))
+	require.NoError(t, cache.Mark(dir))
 	if err := cache.CheckOurs(dir); err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 func TestBuildNamesTheFirstError(t *testing.T) {
@@ -30,16 +32,12 @@ func TestBuildIsKeptAndKeyedByContent(t *testing.T) {
 	builder := Builder{Cache: t.TempDir(), Compiler: tools}
 	build := func(text string) string {
 		path, err := builder.Build(t.Context(), Target{Flavour: Program, Sources: []Source{{"main.cc", []byte(text)}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return path
 	}
 	first := build("int main() { return 0; }\n")
 	before, err := os.Stat(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again := build("int main() { return 0; }\n"); again != first {
 		t.Errorf("same content at %s and %s", first, again)
 	}
@@ -61,13 +59,9 @@ func TestAChangedHeaderCompilesOnlyWhatIncludesIt(t *testing.T) {
 			{"main.cc", []byte("#include \"a/through.h\"\nint main() { return number(); }\n")},
 			{"other.cc", []byte("int other() { return 0; }\n")},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		made, err := filepath.Glob(filepath.Join(builder.Cache, "native", "*", "object.o"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return len(made)
 	}
 	first, second := objects("0"), objects("1")

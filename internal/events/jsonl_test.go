@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/schemas/schematest"
 )
 
@@ -57,9 +58,7 @@ func TestEventsKeepTheSchema(t *testing.T) {
 			t.Errorf("%v: %s", err, line)
 		}
 		var head struct{ Kind string }
-		if err := json.Unmarshal([]byte(line), &head); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(line), &head))
 		types[head.Kind] = reflect.TypeOf(small()[i].Event)
 	}
 	schematest.SameFields(t, "event", types)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 )
 
@@ -71,9 +72,7 @@ func TestFloodOfErrorsIsBounded(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	result, err := shell("head -c " + flood + " /dev/zero >&2; echo last >&2").Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
 	if len(result.Stderr) > 3<<20 || !strings.HasSuffix(string(result.Stderr), "last\n") {
 		t.Errorf("%d bytes kept, ending %q", len(result.Stderr), result.Stderr[max(0, len(result.Stderr)-20):])
@@ -166,9 +165,7 @@ while True:
 // A program can have more file descriptors than the usual three, and its process id is reported while it runs.
 func TestFilesAndStarted(t *testing.T) {
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	command := shell("echo $$ >&3")
 	command.Files = []*os.File{writer}
 	pid := 0
@@ -197,18 +194,12 @@ func TestProgramsEndWithTheirParent(t *testing.T) {
 	parent := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
 	parent.Env = append(os.Environ(), again+"=1")
 	output, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, parent.Start())
 	pid := 0
 	_, err = fmt.Fscan(output, &pid)
 	_ = parent.Process.Kill()
 	_ = parent.Wait() // killed
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	waitUntilEnded(t, strconv.Itoa(pid))
 }

@@ -4,6 +4,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 var write = flag.Bool("write", false, "write the file that is compared")
@@ -11,18 +13,12 @@ var write = flag.Bool("write", false, "write the file that is compared")
 // The Objective-C runtime hides what is newer than the macOS that a process finds; it has the versions from the table.
 func TestRuntimeHasTheVersions(t *testing.T) {
 	table, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, err := table.Versions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const path = "../objc/runtime/api_versions.inc"
 	if *write {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 	}
 	if have, err := os.ReadFile(path); err != nil || string(have) != want {
 		t.Errorf("%s is not the table's: write it with go test ./native/apple -run TestRuntimeHasTheVersions -write (%v)", path, err)

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // someDump is what clang 19 writes of /i/ours.h, but for some lines about types and expressions:
@@ -53,17 +55,13 @@ import (
 func someDump(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/headers.dump")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
 func TestHeadersAreRead(t *testing.T) {
 	headers, err := ParseHeaders(someDump(t), "/i")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pair := &Struct{Fields: []string{"one:u64", "two:[2]^char", "kind:enum:Kind/u64"}}
 	want := &Headers{Table{
 		Types: map[string]*Type{

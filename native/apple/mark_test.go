@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // Every method and class that the table has as newer than macOS 13.0, and that our headers declare, is marked in them.
 func TestEveryNewerDeclarationIsMarked(t *testing.T) {
 	table, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	oldest := Version{13, 0}
 	var marked []string
 	headers := os.DirFS("../objc/include")
@@ -29,13 +29,9 @@ func TestEveryNewerDeclarationIsMarked(t *testing.T) {
 		marked = append(marked, names...)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, err := table.Newer(oldest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(want) < 50 {
 		t.Fatalf("the table has only %d", len(want))
 	}
@@ -53,15 +49,11 @@ func TestEveryNewerDeclarationIsMarked(t *testing.T) {
 func TestMarkAvailability(t *testing.T) {
 	table, err := parseTable("T\tclass\tMPSThing\tNSObject\t\t14.0\nM\t-old\tv\t\t\nM\t-do:with:\tv\ti32 " +
 		"i32\t15.0\nM\t-size\tu64\t\t13.3\nM\t-setSize:\tv\tu64\t13.3\nM\t+make\tv\t\t14.0\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := "@class MPSThing;\n@interface MPSThing : NSObject\n- (void)old;\n- (void)do:(int (^)(int a))a  // a block\n    " +
 		"with:(int)b;\n@property(readwrite) NSUInteger size;\n+ (void)make;\n- (void)make;\n@end\n"
 	marked, names, err := table.MarkAvailability(text, Version{13, 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, want := strings.Join(names, ", "), "MPSThing, MPSThing -do:with:, MPSThing -size, MPSThing -setSize:, MPSThing +make"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // library is a Mach-O library with one section.
@@ -24,9 +26,7 @@ func library(t testing.TB, section, data string) []byte {
 		macho.Section64{Name: name(section), Seg: name("__TEXT"), Size: uint64(len(data)), Offset: header + segment + sections},
 		[]byte(data),
 	} {
-		if err := binary.Write(&made, binary.LittleEndian, part); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, binary.Write(&made, binary.LittleEndian, part))
 	}
 	return made.Bytes()
 }
@@ -34,9 +34,7 @@ func library(t testing.TB, section, data string) []byte {
 func written(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, data, 0o644))
 	return path
 }
 
@@ -45,9 +43,7 @@ const someSelectors = "contents\x00zone\x00setEnableCommitAndContinue:\x00conten
 // What a library sends is declared, or Apple's and not declared yet, or unknown.
 func TestLibraryNeeds(t *testing.T) {
 	needs, err := LibraryNeeds(written(t, "libtorch_cpu.dylib", library(t, "__objc_methname", someSelectors)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if needs.Selectors != 3 || !slices.Equal(needs.Missing, []string{"zone"}) || !slices.Equal(needs.Unknown, []string{"setEnableCommitAndContinue:"}) {
 		t.Errorf("%+v", needs)
 	}
@@ -57,19 +53,13 @@ func TestWheelNeeds(t *testing.T) {
 	var wheel bytes.Buffer
 	archive := zip.NewWriter(&wheel)
 	entry, err := archive.Create("torch/lib/libtorch_cpu.dylib")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := entry.Write(library(t, "__objc_methname", someSelectors)); err != nil {
 		t.Fatal(err)
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, archive.Close())
 	needs, err := LibraryNeeds(written(t, "torch.whl", wheel.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := `torch/lib/libtorch_cpu.dylib: 3 selectors, 2 of them not declared in native/objc/include
   zone  in Apple's API
   setEnableCommitAndContinue:  in no table: to be looked up (docs/dev/howto/apple-api.md), or the library's own

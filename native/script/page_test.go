@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/native/script"
 )
 
@@ -23,17 +24,13 @@ func TestPageHasEveryVerb(t *testing.T) {
 	for file, pattern := range map[string]string{"metal_verbs.cc": `(?m)^      \{"([\w.]+)",`, "pool_verbs.cc": `(?m)^      \{"([\w.]+)",(?: \w+\},?| ?\[|$)`,
 		"world.cc": `verb == "(\w+)"`} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, found := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
 			known[string(found[1])] = true
 		}
 	}
 	page, err := os.ReadFile(programsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	described := map[string]bool{"pool": true} // in the text before its table
 	for _, row := range regexp.MustCompile("(?m)^\\| (`.*`) \\| .*\\|$").FindAllSubmatch(page, -1) {
 		for _, line := range regexp.MustCompile("`([\\w.]+)").FindAllSubmatch(row[1], -1) {
@@ -55,9 +52,7 @@ func TestPageHasEveryVerb(t *testing.T) {
 // The page's programs are clean in every of some runs, and the one without the line that the page names has a race.
 func TestPageExamplesRun(t *testing.T) {
 	page, err := os.ReadFile(programsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	programs := regexp.MustCompile("(?ms)^```program\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
 	if len(programs) != 2 {
 		t.Fatalf("docs/dev/programs.md has %d programs", len(programs))
@@ -65,9 +60,7 @@ func TestPageExamplesRun(t *testing.T) {
 	run := func(text string) *script.Result {
 		t.Helper()
 		found, err := script.Run(t.Context(), text, script.Options{Seed: 7, Runs: 20, Stall: 10 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return found
 	}
 	for _, program := range programs {

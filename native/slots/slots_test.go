@@ -8,22 +8,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 func reference(t *testing.T) *Subject {
 	t.Helper()
 	subject, err := Reference()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return subject
 }
 
 func TestReferenceLeasesAndReleases(t *testing.T) {
 	slots, err := reference(t).New(Config{WorkerSlots: 2, Policy: Share, WaitMS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer slots.Close()
 	first, second, third := slots.Acquire(), slots.Acquire(), slots.Acquire()
 	if want := (Result{Outcome: Leased, Slot: 0, Generation: 1}); first != want {
@@ -69,9 +67,7 @@ func TestRunHistoryRecordsEveryOperation(t *testing.T) {
 		Threads: 4, Operations: 500, MaxHeld: 1, StalePercent: 20, HoldYields: 2, StallMS: 300_000,
 	}
 	history, err := reference(t).RunHistory(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if history.Stuck != "" || history.Overlaps != 0 || history.Torn != 0 {
 		t.Fatalf("stuck %q, overlaps %d, torn statistics %d", history.Stuck, history.Overlaps, history.Torn)
 	}
@@ -101,9 +97,7 @@ func TestRunHistoryReportsAStall(t *testing.T) {
 		Config:  Config{WorkerSlots: 1, Policy: Wait, WaitMS: -1},
 		Threads: 1, Operations: 1000, MaxHeld: 2, StallMS: 2000, // long enough for the thread to get there
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(history.Stuck, "thread 0 in acquire") {
 		t.Errorf("Stuck = %q", history.Stuck)
 	}
@@ -117,9 +111,7 @@ func TestRunHistoryRefusesNoThreads(t *testing.T) {
 
 func TestLoadRefusesWhatIsNoSubject(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "no.so")
-	if err := os.WriteFile(path, []byte("not a library"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("not a library"), 0o600))
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("Load = %v, want an error that names the file", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -33,9 +34,7 @@ func TestSplitCounts(t *testing.T) {
 	var first reports.Stage
 	for i := range 4 {
 		var report reports.Stage
-		if err := (Shard{i + 1, 4}).Split(&report, jobs); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, (Shard{i + 1, 4}).Split(&report, jobs))
 		slices.Reverse(jobs)
 		if i == 0 {
 			first = report

@@ -11,6 +11,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/native/apple"
@@ -25,9 +26,7 @@ func headerFiles(t *testing.T) map[string]string {
 		files[strings.TrimPrefix(path, folder+"/")] = string(text)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return files
 }
 
@@ -38,27 +37,17 @@ func declared(t *testing.T, root *host.Root, files map[string]string) *apple.Hea
 	var includes strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(files[name]), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(files[name]), 0o644))
 		includes.WriteString("#include <" + name + ">\n")
 	}
 	source := filepath.Join(t.TempDir(), "all.mm")
-	if err := os.WriteFile(source, []byte(includes.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(source, []byte(includes.String()), 0o644))
 	result, err := (run.Command{Name: root.Tool("clang"), Args: []string{"--driver-mode=g++", "-x", "objective-c++", "-fobjc-runtime=objfw",
 		"-fobjc-exceptions", "-fblocks", "-std=c++17", "-Xclang", "-ast-dump", "-fsyntax-only", "-I" + folder, source}}).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	headers, err := apple.ParseHeaders(string(result.Stdout), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return headers
 }
 
@@ -89,13 +78,9 @@ func TestHeadersDeclareApplesAPI(t *testing.T) {
 func tableAndReasons(t *testing.T) (*apple.Table, map[string]string) {
 	t.Helper()
 	table, err := apple.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reasons, err := apple.Own()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return table, reasons
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 )
 
 // A source that asks with @available would take the newest system's way whatever MPSFORGE_METAL_MACOS says.
@@ -20,13 +21,9 @@ func TestSourcesThatUseAvailableAreRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			checkout := t.TempDir()
-			if err := os.Mkdir(filepath.Join(checkout, "mps"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Mkdir(filepath.Join(checkout, "mps"), 0o755))
 			for name, text := range map[string]string{"One.mm": test.source, "One.h": test.header} {
-				if err := os.WriteFile(filepath.Join(checkout, "mps", name), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(filepath.Join(checkout, "mps", name), []byte(text), 0o644))
 			}
 			err := refuseAvailable(checkout, []string{"mps/One.mm"})
 			if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), test.want)) {

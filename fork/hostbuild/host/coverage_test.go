@@ -8,6 +8,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 )
 
@@ -37,30 +38,22 @@ int main(int count, char**) {
   return result;
 }
 `
-	if err := os.WriteFile(filepath.Join(dir, "program.cc"), []byte(source), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "program.cc"), []byte(source), 0o644))
 	built, err := host.MakeCounting(t.Context(), root, cache, dir, "program.cc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, args := range [][]string{nil, {"more"}} {
 		if _, err := (run.Command{Name: built.Library, Args: args}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "aborted") {
 			t.Fatalf("the program has not crashed: %v", err)
 		}
 	}
 	counts, err := built.Counts(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line, want := range map[int]uint64{3: 3, 4: 1, 6: 2, 10: 2, 11: 1, 13: 1, 19: 2, 20: 0} {
 		if got, code := counts["program.cc"][line]; !code || got != want {
 			t.Errorf("line %d has run %d times (code: %v), want %d", line, got, code, want)
 		}
 	}
-	if err := built.ForgetCounts(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, built.ForgetCounts())
 	if _, err := built.Counts(t.Context(), root); err == nil {
 		t.Error("there are counts although none has run since")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 )
 
@@ -18,12 +19,8 @@ func TestALibtorchForCUDALoadsNone(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		return path
 	}
 	compile := func(output, source string, flags ...string) {
@@ -60,9 +57,7 @@ extern "C" const char* ask() { int n = 5; return cudaGetDeviceCount(&n) == 100 &
 extern "C" int replay(Graph* g) { return g->replay(); }
 extern "C" int allocate() { return cudaMalloc(); }`, "-l:libcudart.so.12", "-l:libtorch_cuda.so", "-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags")
 	torch, err := host.OpenTorch(t.Context(), root, dir, nil, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	folder := torch.Libraries()[0]
 	program := filepath.Join(dir, "program")
 	compile(program, write("main.cc", `#include <cstdio>

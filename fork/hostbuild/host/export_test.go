@@ -12,6 +12,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/patches"
 )
@@ -44,17 +45,13 @@ func CacheHits(t testing.TB, root *Root, cache string) int {
 	t.Helper()
 	found, err := run.Command{Name: root.Tool("ccache"), Args: []string{"--print-stats"},
 		Env: run.Environment([]string{"CCACHE_DIR=" + filepath.Join(cache, "ccache")}, nil)}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	hits := 0
 	for _, line := range strings.Split(string(found.Stdout), "\n") {
 		name, number, _ := strings.Cut(line, "\t")
 		if name == "direct_cache_hit" || name == "preprocessed_cache_hit" { // wherever the object came from
 			count, err := strconv.Atoi(number)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			hits += count
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 )
 
@@ -21,9 +22,7 @@ func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
 	checkout := t.TempDir()
 	for _, part := range []string{"torchgen", "aten/src/ATen/templates", "aten/src/ATen/native/native_functions.yaml", "aten/src/ATen/native/tags.yaml"} {
 		to := filepath.Join(checkout, part)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
 		if _, err := (run.Command{Name: "cp", Args: []string{"-r", filepath.Join(tree, part), to}}).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -31,22 +30,16 @@ func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
 	const before, after = "// No device check", "// a line of this checkout"
 	dest := filepath.Join(checkout, "torchgen/dest/register_dispatch_key.py")
 	text, err := os.ReadFile(dest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(string(text), before) {
 		t.Fatalf("%s has no %q", dest, before)
 	}
-	if err := os.WriteFile(dest, []byte(strings.ReplaceAll(string(text), before, after)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(dest, []byte(strings.ReplaceAll(string(text), before, after)), 0o644))
 	cache := t.TempDir()
 	generate := func(checkout string) (include, registration string) {
 		t.Helper()
 		include, registration, err := host.Generate(t.Context(), root, torch, checkout, cache, events.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if headers, err := builds.FilesBelow(include); err != nil || len(headers) < 1000 {
 			t.Fatalf("%d headers in %s: %v", len(headers), include, err)
 		}
@@ -57,22 +50,16 @@ func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
 		t.Errorf("headers in %s and %s, registrations in %s and %s", include, stockInclude, registration, stock)
 	}
 	// Headers that were cleaned away are made again.
-	if err := os.RemoveAll(include); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(include))
 	if again, _ := generate(checkout); again != include {
 		t.Errorf("headers in %s, which were in %s", again, include)
 	}
 	files, err := filepath.Glob(filepath.Join(registration, "RegisterMPS*.cpp"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	changed := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.Contains(string(text), before) {
 			t.Errorf("%s is from another torchgen", file)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -43,12 +44,8 @@ func TestHostBuildWritesIntoTheCacheOnly(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(top, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 	for name, script := range standInTools {
 		write("tools/"+name, "#!/bin/sh\nset -e\n"+script)
@@ -74,9 +71,7 @@ func TestHostBuildWritesIntoTheCacheOnly(t *testing.T) {
 		Facts:  patches.HostFacts{Sources: []string{"aten/src/ATen/mps"}},
 		Native: native, Glue: fstest.MapFS{"scenarios/main.cc": {}},
 	}, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if built.Kernels != 1 || !builds.Exists(built.Library) {
 		t.Errorf("it has built nothing: %+v", built)
 	}
@@ -105,8 +100,6 @@ func filesAndFolders(t *testing.T, top string) map[string]bool {
 		all[name] = true
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }

@@ -14,6 +14,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -27,9 +28,7 @@ func TestLibtorchIsTheFirstThatCanBeHad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, archive.Close())
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/torch.whl" {

@@ -5,6 +5,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 )
@@ -13,9 +14,7 @@ import (
 func TestShadersFromSourceRun(t *testing.T) {
 	root, cache := hosttest.Root(t)
 	program, toolchain, err := host.ShaderProgram(t.Context(), root, cache, t.TempDir(), native.Sources, "programs/msl_shaders_test.cc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if result, err := (run.Command{Name: program, Args: []string{toolchain}}).Run(t.Context()); err != nil {
 		t.Errorf("%v\n%s", err, result.Stdout)
 	}

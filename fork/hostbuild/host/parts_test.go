@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -67,9 +68,7 @@ return wrapper_MPS__sort(self);
 func TestRegistrationKeepsOperatorsWithKernels(t *testing.T) {
 	have := map[string]bool{"relu_mps": true, "structured_add_out_mps::impl": true}
 	text, found, err := filterRegistration([]byte(registrationText), func(symbol string) bool { return have[symbol] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if kept, dropped := strings.Join(found.kept, " "), strings.Join(found.dropped, " "); kept != "relu add.Tensor" || dropped != "sort erf" {
 		t.Errorf("kept %q, dropped %q", kept, dropped)
 	}
@@ -87,9 +86,7 @@ func TestRegistrationKeepsOperatorsWithKernels(t *testing.T) {
 func TestSparseKernelsAreRegistered(t *testing.T) {
 	text := strings.NewReplacer("MPS", "SparseMPS", "relu_mps", "relu_sparse").Replace(registrationText)
 	filtered, found, err := filterRegistration([]byte(text), func(symbol string) bool { return symbol == "relu_sparse" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if kept, dropped := strings.Join(found.kept, ", "), strings.Join(found.dropped, ", "); kept != "relu (SparseMPS)" ||
 		dropped != "sort (SparseMPS), add.Tensor (SparseMPS), erf (SparseMPS)" {
 		t.Errorf("kept %s; dropped %s", kept, dropped)
@@ -128,12 +125,8 @@ func treeWith(t *testing.T, paths ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, path := range paths {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, path), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, path), nil, 0o644))
 	}
 	return dir
 }
@@ -200,18 +193,12 @@ func TestFoldersOfSourcesThatMayBeMissing(t *testing.T) {
 // Every baseline says how its sources are compiled, and what the scenarios need is not left out.
 func TestBaselinesHaveHostFacts(t *testing.T) {
 	baselines, err := patches.Baselines(patches.Embedded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range baselines {
 		series, err := patches.Load(patches.Embedded(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		facts, err := series.HostFacts()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(facts.Core) == 0 || len(facts.LayoutHeaders) == 0 || len(facts.LayoutClasses) == 0 || len(facts.QueueUses) == 0 {
 			t.Errorf("%s: %+v", name, facts)
 		}
@@ -228,13 +215,9 @@ func TestOldBuildsAreDropped(t *testing.T) {
 	hosts := t.TempDir()
 	for i := range keptBuilds + 3 {
 		dir := filepath.Join(hosts, fmt.Sprint(i))
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(dir, 0o755))
 		when := time.Now().Add(time.Duration(i-1000) * time.Minute)
-		if err := os.Chtimes(dir, when, when); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(dir, when, when))
 	}
 	if err := makeAndDropOld(filepath.Join(hosts, "0"), keptBuilds); err != nil { // the oldest is built again
 		t.Fatal(err)

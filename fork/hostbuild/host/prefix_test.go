@@ -15,6 +15,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 )
 
 // A change of an inline function in a header, which leaves the source as it is, gives another object; a checkout elsewhere with the
@@ -24,9 +25,7 @@ func TestObjectsAreSharedByWhatIsCompiled(t *testing.T) {
 	cache, own := t.TempDir(), t.TempDir()
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	prefix := filepath.Join(own, "prefix.h")
 	write(prefix, "#include <shared.h>\n")
@@ -36,9 +35,7 @@ func TestObjectsAreSharedByWhatIsCompiled(t *testing.T) {
 		write(filepath.Join(checkout, "shared.h"), header)
 		write(filepath.Join(checkout, "source.cc"), "#include <shared.h>\nint answer() { return shared(); }\n")
 		made, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, prefix, "source.cc", []string{"-x", "objective-c++", "-O0", "-I."})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(made)
 	}
 	eleven := object("#pragma once\ninline int shared() { return 11; }\n")
@@ -83,14 +80,10 @@ func TestObjectsComeFromARemoteCache(t *testing.T) {
 			t.Setenv("CCACHE_REMOTE_STORAGE", storage)
 			cache, checkout := t.TempDir(), t.TempDir()
 			for path, text := range map[string]string{"prefix.h": "#include <stddef.h>\n", "source.cc": "int answer() { return 42; }\n"} {
-				if err := os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644))
 			}
 			for _, want := range []int{0, 1} {
-				if err := os.RemoveAll(filepath.Join(cache, "ccache")); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.RemoveAll(filepath.Join(cache, "ccache")))
 				if _, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
 					[]string{"-x", "objective-c++", "-O0"}); err != nil {
 					t.Fatal(err)
@@ -108,35 +101,25 @@ func TestHeaderThatHasComeIsSeen(t *testing.T) {
 	root, _ := hosttest.Root(t)
 	cache, checkout := t.TempDir(), t.TempDir()
 	headers := filepath.Join(checkout, "aten/src/ATen/mps")
-	if err := os.MkdirAll(headers, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(headers, 0o755))
 	for path, text := range map[string]string{"prefix.h": "#include <stddef.h>\n",
 		"source.cc": "#if __has_include(<ATen/mps/New.h>)\nextern const char answer[];\nconst char answer[] = \"it has come\";\n" +
 			"#endif\nint other() { return 1; }\n"} {
-		if err := os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644))
 	}
 	has := func() bool {
 		t.Helper()
 		flag, err := host.HeadersFlag(checkout)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
 			append([]string{"-x", "objective-c++", "-O0", "-Iaten/src"}, flag...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return bytes.Contains(text, []byte("it has come"))
 	}
 	if has() {
 		t.Fatal("it is there before it has come")
 	}
-	if err := os.WriteFile(filepath.Join(headers, "New.h"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(headers, "New.h"), nil, 0o644))
 	if !has() {
 		t.Error("ccache gives the object of the checkout without the header")
 	}
@@ -147,9 +130,7 @@ func TestPrecompiledHeadersOfOldFoldersStay(t *testing.T) {
 	root, _ := hosttest.Root(t)
 	cache, checkout := t.TempDir(), t.TempDir()
 	header := filepath.Join(checkout, "prefix.h")
-	if err := os.WriteFile(header, []byte("#include <stddef.h>\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(header, []byte("#include <stddef.h>\n"), 0o644))
 	folders := filepath.Join(cache, "headers")
 	for try := range 8 {
 		old := time.Now().Add(-time.Hour)
@@ -157,19 +138,13 @@ func TestPrecompiledHeadersOfOldFoldersStay(t *testing.T) {
 			t.Fatalf("try %d: %v", try, err)
 		}
 		made, err := os.ReadDir(folders)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, one := range made {
 			dir := filepath.Join(folders, one.Name())
-			if err := errors.Join(os.RemoveAll(filepath.Join(dir, "prefix.pch")), os.Chtimes(dir, old, old)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(os.RemoveAll(filepath.Join(dir, "prefix.pch")), os.Chtimes(dir, old, old)))
 		}
 		for i := range 100 { // newer ones, so that those are too many
-			if err := os.MkdirAll(filepath.Join(folders, fmt.Sprintf("other-%d-%d", try, i)), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.MkdirAll(filepath.Join(folders, fmt.Sprintf("other-%d-%d", try, i)), 0o755))
 		}
 	}
 }

@@ -3,6 +3,8 @@ package shaders
 import (
 	"encoding/binary"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // library makes a metallib with one function.
@@ -25,9 +27,7 @@ func library(name string, bitcode []byte) []byte {
 
 func TestMetalLibraryIsRead(t *testing.T) {
 	found, err := parseLibrary("metal_basic", library("fmax_float", []byte("code")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(found.Modules) != 1 || found.Modules[0].Name != "fmax_float" || string(found.Modules[0].Bitcode) != "code" {
 		t.Errorf("found %+v", found)
 	}

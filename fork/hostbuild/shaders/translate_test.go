@@ -8,6 +8,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/hostbuild/shaders"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 )
@@ -38,26 +39,18 @@ func translator(t *testing.T) translation {
 	dir := t.TempDir()
 	tools := shaders.Tools{Clang: root.Tool("clang"), Linker: root.Tool("ld.lld"), LLVM: root.LLVMFlags()}
 	program, err := shaders.MakeTranslator(t.Context(), tools, native.Sources, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return func(t *testing.T, text string) (code, row string, err error) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "k.ll"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "k.ll"), []byte(text), 0o644))
 		if _, err := (run.Command{Name: program, Args: []string{"s", "k.ll"}, Dir: dir}).Run(t.Context()); err != nil {
 			return "", "", err
 		}
 		table, err := os.ReadFile(filepath.Join(dir, "s.inc"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		args := []string{"-S", "-emit-llvm", "-Wno-override-module", "-Xclang", "-disable-llvm-passes", "-o", "-", "s.bc"}
 		made, err := run.Command{Name: tools.Clang, Args: args, Dir: dir}.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(made.Stdout), string(table), nil
 	}
 }
@@ -140,9 +133,7 @@ func kernelsAreTranslated(t *testing.T, translate translation) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, err := translate(t, kernel(c.declared, c.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, code, _ = strings.Cut(code, "@k(ptr %0, ptr %1, ptr %2, i32 %3)")
 			code, rest, _ := strings.Cut(code, "\n}")
 			for _, want := range c.want {

@@ -5,15 +5,15 @@ import (
 	"os"
 	"testing"
 
+	"mpsforge/internal/require"
+
 	"golang.org/x/sys/unix"
 )
 
 // A full disk is reported as such, not as an error in the sources; with space, the build goes on.
 func TestFullDisk(t *testing.T) {
 	p := newProject(t)
-	if err := os.MkdirAll(p.path("build"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(p.path("build"), 0o755))
 	if err := unix.Mount("tmpfs", p.path("build"), "tmpfs", 0, "size=2m"); err != nil {
 		t.Skipf("no small tmpfs can be mounted here: %v", err)
 	}
@@ -28,8 +28,6 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIn(t, err.Error(), "free some space")
-	if err := unix.Mount("tmpfs", p.path("build"), "tmpfs", unix.MS_REMOUNT, "size=100m"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Mount("tmpfs", p.path("build"), "tmpfs", unix.MS_REMOUNT, "size=100m"))
 	p.mustBuild()
 }

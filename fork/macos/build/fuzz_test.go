@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"mpsforge/internal/require"
 )
 
 // FuzzNinja: no output of a build and no log of ninja's makes progress, estimate or diagnosis panic, or a figure of them absurd.
@@ -21,9 +23,7 @@ func FuzzNinja(f *testing.F) {
 	f.Add([]byte("CMake Error at a.txt:1 (find):\n  no\n\r\x1b[31mKilled: 9\nNo space left on device"), []byte("\t\t\t\t\n"))
 	f.Fuzz(func(t *testing.T, output, log []byte) {
 		path := filepath.Join(t.TempDir(), ".ninja_log")
-		if err := os.WriteFile(path, log, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, log, 0o600))
 		known, err := durations(path)
 		if err != nil {
 			known = nil

@@ -16,6 +16,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 )
 
 // A flood fills neither memory nor disk: of a line without an end, pieces are taken, and the log ends at its limit.
@@ -46,9 +47,7 @@ func (c *counter) Write(p []byte) (int, error) {
 // the code generator's many words are cut, and the last line is reported.
 func TestProgressOfARecordedBuild(t *testing.T) {
 	text, err := os.ReadFile("testdata/ninja/pytorch-2.6.0-c10.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	log := &eventLog{}
 	w := newWatcher(io.Discard, log, StepCompile, newEstimator(nil, nil))
 	// Pipes cut lines anywhere.
@@ -78,14 +77,10 @@ func TestProgressOfARecordedBuild(t *testing.T) {
 // be left is right within a tenth from the first quarter on, although the count would be far off.
 func TestTimeLeftOfAWholeBuild(t *testing.T) {
 	file, err := os.Open("testdata/ninja/pytorch-2.6.0-all.txt.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	text, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var pending []string
 	known := map[string]time.Duration{}
 	for scanner := bufio.NewScanner(text); scanner.Scan(); {
@@ -155,9 +150,7 @@ func TestDurationsAreReadFromNinjasLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".ninja_log")
 	for _, version := range []string{"5", "6", "7"} {
 		text := "# ninja log v" + version + "\n0\t1500\t1700000000000\ta.cpp.o\tdeadbeef\n10\t400\t1\tb.mm.o\tabc\n20\t1020\t1\ta.cpp.o\tdeadbeef\n30\t"
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 		known, err := durations(file)
 		if err != nil || len(known) != 2 || known["a.cpp.o"] != time.Second || known["b.mm.o"] != 390*time.Millisecond {
 			t.Errorf("version %s: %v, %v", version, known, err)

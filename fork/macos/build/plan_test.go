@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 )
 
 // mac are the facts of a Mac on which PyTorch can be built. No Mac has run this: the plan is what is tested.
@@ -35,9 +36,7 @@ func release() Recipe {
 func planFor(t *testing.T, r Recipe, m Machine, o PlanOptions) Plan {
 	t.Helper()
 	p, err := NewPlan(r, m, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -53,9 +52,7 @@ func wantIn(t *testing.T, text string, all ...string) {
 // The whole plan for a Mac: MPS on, clang by its path, a search path that nothing of the user's is in, jobs by memory.
 func TestPlanForAMac(t *testing.T) {
 	p := planFor(t, release(), mac(), PlanOptions{Venv: "/venv"})
-	if err := Gaps(p.Preflight()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Gaps(p.Preflight()))
 	text := p.Shell()
 	wantIn(t, text, "export USE_MPS=1\n", "export USE_DISTRIBUTED=0\n", "export BUILD_TEST=0\n", "export MAX_JOBS=8\n",
 		"export CC=/usr/bin/clang\n", "export MACOSX_DEPLOYMENT_TARGET=11.0\n",
@@ -75,9 +72,7 @@ func TestPlanForAMac(t *testing.T) {
 		t.Errorf("told as left out: %v, want %v", p.LeftOut, want)
 	}
 	page, err := os.ReadFile("../../../docs/transcripts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(string(page), "\n"+strings.TrimSpace(text)+"\n```\n") {
 		t.Errorf("docs/transcripts.md has another plan; this is the plan now:\n%s", text)
 	}
@@ -158,12 +153,8 @@ func TestRecipeIsReadFromTheCheckout(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	write("version.txt", "2.6.0a0\n")
 	write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.18 FATAL_ERROR)\n      if(_macosx_sdk_version VERSION_GREATER_EQUAL 12.3)\n")
@@ -172,9 +163,7 @@ func TestRecipeIsReadFromTheCheckout(t *testing.T) {
 	write(".gitmodules", "[submodule \"a\"]\n\tpath = third_party/a\n[submodule \"b\"]\n\tpath = third_party/b\n")
 	write("third_party/a/LICENSE", "")
 	r, err := ReadRecipe(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if r.Version != "2.6.0" || r.CMake != "3.18" || r.Python != "3.9.0" || r.SDK != "12.3" || r.RequirementsFile != "pyproject.toml" ||
 		!slices.Equal(r.Requirements, []string{"setuptools", "typing-extensions>=4.10.0"}) || !slices.Equal(r.Missing, []string{"third_party/b"}) {
 		t.Errorf("%+v", r)

@@ -14,6 +14,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 )
 
 // A build ends in a wheel that is installed and imports, with the stamp in its library and beside it. The next one finds
@@ -185,13 +186,9 @@ func TestInterruptedConfigureIsDoneAgain(t *testing.T) {
 // Two builds at once would write the same files.
 func TestSecondBuildIsRefused(t *testing.T) {
 	p := newProject(t)
-	if err := os.MkdirAll(ownFolder(p.dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(ownFolder(p.dir), 0o755))
 	lock, err := lockBuild(filepath.Join(ownFolder(p.dir), "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := p.build(t.Context()); !errors.Is(err, ErrBuilding) {
 		t.Fatal(err)
 	}
@@ -220,17 +217,13 @@ func TestLeftCompilersHoldTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIn(t, err.Error(), "or one that it started")
-	if err := os.Remove(runs); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(runs))
 }
 
 // What is missing is reported before anything is written.
 func TestMissingSubmoduleAndNoNinja(t *testing.T) {
 	p := newProject(t)
-	if err := os.Remove(p.path("third_party/fmt/CMakeLists.txt")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(p.path("third_party/fmt/CMakeLists.txt")))
 	delete(p.machine.Tools, "ninja")
 	_, err := p.build(t.Context())
 	if !errors.Is(err, builds.ErrEnvironment) {
@@ -299,9 +292,7 @@ func TestProgressIsLearntAndThinned(t *testing.T) {
 	started := time.Now()
 	p.mustBuild()
 	known, err := durations(p.path("build", ".ninja_log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if took := known["CMakeFiles/torch_cpu.dir/aten/Context.cpp.o"]; took < 400*time.Millisecond {
 		t.Errorf("learnt: %v", known)
 	}
@@ -324,13 +315,9 @@ func TestStampsOfTwoBuildsAreTheSame(t *testing.T) {
 	two.identity.Commit = "c1"
 	a, b := one.mustBuild(), two.mustBuild()
 	first, err := ReadStamp(a.Libraries[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second, err := ReadStamp(b.Libraries[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	x, _ := first.Text()
 	if y, _ := second.Text(); x != y || strings.Contains(x, one.dir) {
 		t.Errorf("%s\n%s", x, y)

@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 )
 
 // standIn is a small project that is built the way PyTorch is: by a setup.py that hands its environment's CMAKE_ and USE_
@@ -152,8 +153,6 @@ func (p *project) path(parts ...string) string {
 func processorTime(t testing.TB, who int) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(who, &usage); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Getrusage(who, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -10,6 +10,7 @@ import (
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -55,25 +56,17 @@ const (
 func TestTheWheelOf291HasNoBranchThatIsNotKnown(t *testing.T) {
 	_, cache := hosttest.Root(t)
 	series, err := patches.Load(patches.Embedded(), "v2.9.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	facts, err := series.MacFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wheel := wheels.Wheel(facts.Wheel)
 	if !wheel.Have(cache, wheels.TorchParts) {
 		t.Skipf("SKIP branches of v2.9.1: the cache does not have %s", wheel.Name())
 	}
 	dir, err := wheel.Get(t.Context(), cache, wheels.TorchParts, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	code, err := readCode(filepath.Join(dir, wheels.LibtorchCPU))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shims, others := backendBranches(code)
 	if want := []branch{{attention, newer}, {copying, copied}, {format, newer}, {generator, made}}; shims != 78 || !slices.Equal(others, want) {
 		t.Errorf("%d branches of AOTInductor's functions, and %q, want %q", shims, others, want)
@@ -85,9 +78,7 @@ func TestTheSeriesLeavesTheGeneratorAlone(t *testing.T) {
 	for _, baseline := range []string{"v2.6.0", "v2.9.1"} {
 		t.Run(baseline, func(t *testing.T) {
 			series, err := patches.Load(patches.Embedded(), baseline)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, patch := range series.Patches {
 				for _, path := range patch.Paths() {
 					if strings.Contains(path, "MPSGeneratorImpl") {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -18,9 +19,7 @@ func seriesOf(t *testing.T, lines ...string) *patches.Series {
 	t.Helper()
 	patch, err := patches.ParseDiff("ours", []byte("diff --git a/a.mm b/a.mm\n--- a/a.mm\n+++ b/a.mm\n@@ -1 +1,"+string(rune('1'+len(lines)))+
 		" @@ class MPSHooks {\n the old line\n+"+strings.Join(lines, "\n+")+"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &patches.Series{Patches: []*patches.Patch{patch}}
 }
 
@@ -91,26 +90,18 @@ func TestSourcesOfAWheel(t *testing.T) {
 		"torch/include/torch/csrc/mps/Module.h": "module\n", "torch/mps/event.py": "event\n",
 	} {
 		part, err := archive.CreateHeader(&zip.FileHeader{Name: name}) // stored, not compressed
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := part.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, archive.Close())
 	open := func(data []byte) *WheelSources {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "torch.whl")
-		if err := os.WriteFile(file, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, data, 0o644))
 		sources, err := OpenSources(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { sources.Close() })
 		return sources
 	}

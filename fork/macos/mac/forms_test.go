@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -96,30 +97,22 @@ func TestWhatClangMakesOfObjectiveC(t *testing.T) {
 		t.Run(baseline, func(t *testing.T) {
 			kit := kitOf(t, baseline)
 			known, err := kit.allSymbols()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			dir, subject := t.TempDir(), filepath.Join("tests/forms", baseline)
 			tree := Tree{Subject: subject, Dir: dir} // as Added, for which no header is compiled first
 			names := map[string]string{}
 			for i, name := range slices.Sorted(maps.Keys(forms)) {
 				form, source := forms[name], filepath.Join(dir, fmt.Sprintf("form%d.mm", i))
 				text := "#include <Foundation/Foundation.h>\n#include <string>\n" + form.declarations + "id form(id o, long n) { " + form.body + " }\n"
-				if err := os.WriteFile(source, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(source, []byte(text), 0o644))
 				names[source], tree.Added = name, append(tree.Added, source)
 			}
 			built, err := kit.Compile(t.Context(), tree, patches.MacFacts{}, 2, events.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			made := map[string]bool{}
 			for source, object := range built.Objects {
 				image, err := OpenImage(object)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				for symbol := range image.Undefined {
 					made[symbol] = true
 					var has []string

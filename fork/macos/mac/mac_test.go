@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -69,12 +70,8 @@ func TestSourcesOfOptionalFolders(t *testing.T) {
 	dir := t.TempDir()
 	add := func(source string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(source)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, source), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(source)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, source), nil, 0o644))
 	}
 	check := func(want ...string) {
 		t.Helper()

@@ -17,6 +17,7 @@ import (
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -31,20 +32,14 @@ func kitOf(t *testing.T, baseline string) *Kit {
 	t.Helper()
 	root, cache := hosttest.Root(t)
 	series, err := patches.Load(patches.Embedded(), baseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	facts, err := series.MacFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kit, err := Open(t.Context(), root, cache, facts, events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP overlay for macOS: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(kit.Close)
 	return kit
 }
@@ -53,13 +48,9 @@ func kitOf(t *testing.T, baseline string) *Kit {
 func overlayOf(t *testing.T, kit *Kit, text string) (*Overlay, error) {
 	t.Helper()
 	dir, subject := t.TempDir(), filepath.Join("tests/overlay", filepath.Base(t.Name()))
-	if err := os.WriteFile(filepath.Join(dir, "overlay.mm"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.mm"), []byte(text), 0o644))
 	built, err := kit.Compile(t.Context(), Tree{Subject: subject, Dir: dir, Sources: []string{"overlay.mm"}}, patches.MacFacts{}, 1, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, exports, err := kit.LinkOverlay(t.Context(), subject, built.Objects)
 	return &Overlay{File: file, Exports: exports}, err
 }
@@ -68,13 +59,9 @@ func overlayOf(t *testing.T, kit *Kit, text string) (*Overlay, error) {
 func overlaySource(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/overlay.mm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stamp, err := builds.Stamp{}.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.Replace(string(text), `"mpsforge-stamp:planted"`, fmt.Sprintf("%q", stamp), 1)
 }
 
@@ -87,9 +74,7 @@ func TestOverlay(t *testing.T) {
 	t.Run("a fault of a source is found, and nothing else", func(t *testing.T) { faultsOfSources(t, kit, source) })
 	t.Run("a fault of a library is found, and nothing else", func(t *testing.T) { faultsOfLibraries(t, kit, source) })
 	t.Run("torch's own code branches into the backend where it is known to, and nowhere else", func(t *testing.T) {
-		if err := kit.wheelCode(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, kit.wheelCode())
 		shims, others := backendBranches(kit.stock)
 		if want := []branch{{attention, newer}, {copying, copied}, {generator, made}}; shims != 0 || !slices.Equal(others, want) {
 			t.Errorf("%d branches of AOTInductor's functions, and %q, want %q", shims, others, want)
@@ -117,9 +102,7 @@ func TestOverlay(t *testing.T) {
 	// Of two definitions of a weak name the dynamic linker takes the first one for both copies, which is torch's.
 	t.Run("weak names are not exported", func(t *testing.T) {
 		o, err := overlayOf(t, kit, source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if want := []string{"__ZN2at3mps3useEP17MTLCompileOptions", "__ZN2at3mps5stateE", "_mpsforge_stamp"}; !slices.Equal(o.Exports, want) {
 			t.Errorf("%q, want %q", o.Exports, want)
 		}
@@ -128,9 +111,7 @@ func TestOverlay(t *testing.T) {
 		var made [2][]byte
 		for i := range made {
 			o, err := overlayOf(t, kit, source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if made[i], err = os.ReadFile(o.File); err != nil {
 				t.Fatal(err)
 			}
@@ -173,26 +154,16 @@ func typesOf(t *testing.T, kit *Kit, way string) map[string]typeInfo {
 		"raise() { throw thrown(); }\n" +
 		"struct __attribute__((visibility(\"hidden\"))) cast : c10::ValueError {};\nbool is(c10::ValueError* o) { return dynamic_cast<cast*>(o); " +
 		"}\n}  // namespace at::mps\n"
-	if err := os.WriteFile(filepath.Join(dir, "types.mm"), []byte(source), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "types.mm"), []byte(source), 0o644))
 	subject := filepath.Join("tests/overlay", filepath.Base(t.Name()))
 	built, err := kit.Compile(t.Context(), Tree{Subject: subject, Dir: dir, Sources: []string{"types.mm"}}, patches.MacFacts{}, 1, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	system, err := kit.systemLibraries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(dir, "types.dylib")
-	if err := kit.link(t.Context(), dir, file, slices.Concat([]string{way}, slices.Collect(maps.Values(built.Objects)), kit.files, system)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, kit.link(t.Context(), dir, file, slices.Concat([]string{way}, slices.Collect(maps.Values(built.Objects)), kit.files, system)))
 	code, err := readCode(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := map[string]typeInfo{}
 	for name, one := range code.types() {
 		found[name] = *one
@@ -240,9 +211,7 @@ func faultsOfSources(t *testing.T, kit *Kit, source string) {
 				t.Fatalf("overlay.mm has no %q any more", c.old)
 			}
 			o, err := overlayOf(t, kit, strings.Replace(source, c.old, c.new, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, err = kit.CheckOverlay(o, planted)
 			onlyProblem(t, err, c.found)
 		})
@@ -263,9 +232,7 @@ func onlyProblem(t *testing.T, err error, want string) {
 func commandAt(t *testing.T, library []byte, kind uint32) int {
 	t.Helper()
 	file, err := macho.NewFile(bytes.NewReader(library))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	at := 32
 	for _, load := range file.Loads {
 		if binary.LittleEndian.Uint32(load.Raw()) == kind {
@@ -280,13 +247,9 @@ func commandAt(t *testing.T, library []byte, kind uint32) int {
 // Faults are signed, but for those of the signature.
 func faultsOfLibraries(t *testing.T, kit *Kit, source string) {
 	o, err := overlayOf(t, kit, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	whole, err := os.ReadFile(o.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	replace := func(library []byte, from, to string) {
 		if !bytes.Contains(library, []byte(from)) || len(from) != len(to) {
 			t.Errorf("no %q in the library, or %q has another length", from, to)
@@ -350,13 +313,9 @@ func faultsOfLibraries(t *testing.T, kit *Kit, source string) {
 				if err == nil {
 					err = sign(file, library)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 			}
-			if err := os.WriteFile(changed.File, library, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(changed.File, library, 0o644))
 			_, err := kit.CheckOverlay(&changed, planted)
 			onlyProblem(t, err, c.found)
 		})

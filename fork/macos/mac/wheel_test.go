@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/wheels"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -51,9 +52,7 @@ func TestDamagedWheels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "torch.whl")
 			file, err := os.Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer file.Close()
 			if c.files == nil {
 				_, err = file.WriteString("wheel")
@@ -61,18 +60,14 @@ func TestDamagedWheels(t *testing.T) {
 				archive := zip.NewWriter(file)
 				for name, text := range c.files {
 					part, err := archive.Create(name)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if _, err := part.Write([]byte(text)); err != nil {
 						t.Fatal(err)
 					}
 				}
 				err = archive.Close()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := ReadWheel(path); !errors.Is(err, ErrWheel) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
 			}
@@ -84,25 +79,17 @@ func TestDamagedWheels(t *testing.T) {
 func TestLibrariesOfAWheel(t *testing.T) {
 	cache := hosttest.Cache(t)
 	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	host, err := series.HostFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wheel := wheels.Wheel(host.Wheel)
 	if testing.Short() || !wheel.Have(cache, wheels.TorchParts) {
 		t.Skip("SKIP wheel of 2.6.0: the cache does not have it, or the test is to be short")
 	}
 	dir, err := wheel.Get(t.Context(), cache, wheels.TorchParts, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	facts, err := readLibraries(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !slices.Contains(facts.Exports[wheels.LibtorchCPU], "__ZN2at3mps19getDefaultMPSStreamEv") || !slices.Contains(facts.Bindings, "_mps_emptyCache") ||
 		!slices.Contains(facts.Classes, "MPSGraph") || !slices.Contains(facts.Selectors, "commitAndContinue") ||
 		len(facts.Kernels["metal_basic"]) != 159 || facts.Minimum != "11.0" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 )
 
 // Apple's command line tools may be absent, old, or half removed; what is said names the program that was asked and the cure.
@@ -32,12 +33,8 @@ func TestFindXcode(t *testing.T) {
 				if text == "" {
 					continue
 				}
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", dir)+"\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", dir)+"\n"), 0o755))
 			}
 			t.Setenv("PATH", dir+":/usr/bin:/bin")
 			x, err := FindXcode(t.Context())

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -25,9 +26,7 @@ func macFile(t *testing.T, stamp string, change func(name string) string) *overl
 		"environment": {"PYTORCH_MPS_STREAM_PER_THREAD": "0"}, "status": {"torch": "2.9.1", "active": true, "stamp": {"series": %q}}, "checks": [%s]}`, stamp,
 		strings.TrimSuffix(checks, ","))
 	found, err := overlay.ReadSelftest(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return found
 }
 
@@ -36,9 +35,7 @@ func right(name string) string { return fmt.Sprintf(`{"check": %q, "compared": 5
 // What a Mac found is said beside what is right on Linux, with the switch to turn first.
 func TestCompareSelftest(t *testing.T) {
 	series, err := patches.Load(patches.Embedded(), "v2.9.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	instead := func(of, row string) func(name string) string {
 		return func(name string) string {
 			if name == of {
@@ -96,9 +93,7 @@ func TestReadSelftestRefuses(t *testing.T) {
 // The advice of the page for the first hour and of the command is of the same checks.
 func TestPageHasEachCheck(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/first-mac-run.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range []string{"models in threads", "hand-over", "backward", "copies", "memory", "streams", "one thread against torch's own backend"} {
 		if !strings.Contains(string(page), name) {
 			t.Errorf("docs/first-mac-run.md says nothing of the check %s", name)

@@ -17,6 +17,7 @@ import (
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/overlay"
 	"mpsforge/fork/macos/wheels"
+	"mpsforge/internal/require"
 	"mpsforge/native"
 	"mpsforge/patches"
 )
@@ -34,9 +35,7 @@ func makeMacWheel(t *testing.T) macWheel {
 	top := t.TempDir()
 	build := builds.Stamp{Format: builds.StampFormat, Kind: "overlay", Series: strings.Repeat("5", 64)}
 	stamp, err := build.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"torch/lib/libtorch_cpu.dylib":    "torch's copy",
 		"built/libmpsforge_overlay.dylib": "the overlay " + stamp + "\x00",
@@ -44,25 +43,17 @@ func makeMacWheel(t *testing.T) macWheel {
 		"checkout/torch/library.py":       "patched",
 	} {
 		path := filepath.Join(top, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	w := macWheel{stock: filepath.Join(top, "torch/lib/libtorch_cpu.dylib")}
 	facts := macFacts
 	sum, err := builds.FileSHA256(w.stock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	facts.LibtorchCPU = append(facts.LibtorchCPU, sum)
 	w.file, err = overlay.WheelForMac(facts, build, w.stock, filepath.Join(top, "built/libmpsforge_overlay.dylib"), filepath.Join(top, "checkout"),
 		filepath.Join(top, "dist"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -72,9 +63,7 @@ func TestWheelForMacSaysThatItHasNotRun(t *testing.T) {
 		`^mpsforge_overlay-2\.6\.0\+mpsforge\.555555555555\.w[0-9a-f]{8}-py3-none-macosx_11_0_arm64\.whl$`).MatchString(base) {
 		t.Errorf("the wheel is called %s", base)
 	}
-	if err := wheels.Unpack(w.file, site, []string{""}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, wheels.Unpack(w.file, site, []string{""}))
 	text, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-"+w.version()+".dist-info/METADATA"))
 	if err != nil || !strings.Contains(string(text), "\nRequires-Dist: torch (==2.6.0)\n") || !strings.Contains(string(text), "not run on a Mac") {
 		t.Errorf("%v:\n%s", err, text)
@@ -86,9 +75,7 @@ func TestWheelForMacSaysThatItHasNotRun(t *testing.T) {
 func TestPythonCallsWhatTheHeaderDeclares(t *testing.T) {
 	root, _ := hosttest.Root(t)
 	header, err := native.Overlay.ReadFile("overlay/overlay.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	declared := map[string]int{}
 	for _, function := range regexp.MustCompile(`(?s)\nint mpsforge_overlay_(\w+)\(([^)]*)\);`).FindAllSubmatch(header, -1) {
 		declared[string(function[1])] = 0
@@ -97,14 +84,10 @@ func TestPythonCallsWhatTheHeaderDeclares(t *testing.T) {
 		}
 	}
 	code, err := native.Overlay.ReadFile("overlay/python/mpsforge_overlay/_library.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	output, err := exec.CommandContext(t.Context(), root.Tool("python3"), "-c",
 		string(code)+"\nimport json\nprint(json.dumps({name: len(types) for name, types in _FUNCTIONS.items()}))").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var called map[string]int
 	if err := json.Unmarshal(output, &called); err != nil {
 		t.Fatalf("%v: %s", err, output)
@@ -137,9 +120,7 @@ func TestPipTakesTheWheelForMac(t *testing.T) {
 			t.Fatalf("%v: %s", err, output)
 		}
 		record, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-"+w.version()+".dist-info/RECORD"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		rows, err := csv.NewReader(bytes.NewReader(record)).ReadAll()
 		if err != nil || len(rows) < 12 {
 			t.Fatalf("%d rows, %v", len(rows), err)
@@ -157,14 +138,10 @@ func TestPipTakesTheWheelForMac(t *testing.T) {
 	})
 	t.Run("a damaged wheel is refused", func(t *testing.T) {
 		data, err := os.ReadFile(w.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		data[200] ^= 0xff
 		damaged := filepath.Join(t.TempDir(), filepath.Base(w.file))
-		if err := os.WriteFile(damaged, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(damaged, data, 0o644))
 		if _, output, err := install(damaged, "macosx_11_0_arm64"); err == nil {
 			t.Errorf("pip installed it: %s", output)
 		}
@@ -233,23 +210,17 @@ func TestWheelForMacLeavesStockWhereAnythingDiffers(t *testing.T) {
 			if err == nil {
 				err = os.WriteFile(file, bytes.ReplaceAll(text, []byte(`\"kind\":\"overlay\"`), []byte(`\"kind\":\"planted\"`)), 0o644)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}, "2.6.0", "abc", w.stock, "has another stamp than its stamp.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			site := t.TempDir()
-			if err := wheels.Unpack(w.file, site, []string{""}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, wheels.Unpack(w.file, site, []string{""}))
 			if c.change != nil {
 				c.change(t, site)
 			}
 			// Another library of that name.
-			if err := os.WriteFile(filepath.Join(filepath.Dir(w.file), "libtorch_cpu.dylib"), []byte("another"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(w.file), "libtorch_cpu.dylib"), []byte("another"), 0o644))
 			output, err := exec.CommandContext(t.Context(), root.Tool("python3"), "-c", loadOnMac, site, c.stock, c.torch, c.git).CombinedOutput()
 			if err != nil || !strings.Contains(string(output), c.why) || name == "nothing" && string(output) != "\n" {
 				t.Errorf("%v: %s", err, output)
@@ -268,8 +239,6 @@ func add(name string) func(t *testing.T, site string) {
 		if err == nil {
 			err = file.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"mpsforge/fork/macos/overlay"
 	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/native"
 	"mpsforge/patches"
 )
@@ -75,9 +76,7 @@ func newMaker(t *testing.T) maker {
 // build builds as a stage does: what is the same is in the same folder of the cache.
 func (m maker) build(t *testing.T, source *fork.Snapshot, err error) *host.Build {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o := m.options
 	o.Checkout = source.Dir
 	o.Identity = builds.Stamp{Baseline: m.series.Baseline.Name, Commit: source.Commit, Tree: source.Tree, Patches: append([]string{}, source.Patches...)}
@@ -87,9 +86,7 @@ func (m maker) build(t *testing.T, source *fork.Snapshot, err error) *host.Build
 		o.Overlay, o.Identity.Series = m.overlayFiles, part.Digest()
 	}
 	built, err := host.Make(t.Context(), o, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return built
 }
 
@@ -98,9 +95,7 @@ func install(t *testing.T, before string) installed {
 	t.Helper()
 	m := newMaker(t)
 	patched, err := m.checkout.Before(t.Context(), m.series, before, m.options.Cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m.install(t, patched)
 }
 
@@ -117,13 +112,9 @@ func (m maker) install(t *testing.T, patched *fork.Snapshot) installed {
 	p.other = over.Python
 	wheel, stamp, err := overlay.Write(overlay.Options{Patched: over, Stock: stock, TorchVersion: m.options.Torch.VersionFile(), Checkout: patched.Dir,
 		Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p.wheel = wheel
-	if err := wheels.Unpack(wheel, p.site, []string{""}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, wheels.Unpack(wheel, p.site, []string{""}))
 	if p.trial, err = overlay.Install(wheel, stamp, stock, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -328,24 +319,16 @@ func (p python) withStamp(t *testing.T, change func(map[string]string)) {
 	t.Helper()
 	file := filepath.Join(p.site, overlay.Module, "stamp.json")
 	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stamp := map[string]string{}
-	if err := json.Unmarshal(before, &stamp); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(before, &stamp))
 	change(stamp)
 	after, err := json.Marshal(stamp)
 	if err == nil {
 		err = os.WriteFile(file, after, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := os.WriteFile(file, before, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, before, 0o644))
 	})
 }

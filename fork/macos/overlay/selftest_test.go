@@ -10,6 +10,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -41,9 +42,7 @@ func (p python) selftest(t *testing.T) *overlay.Selftest {
 func (p installed) selftestPasses(t *testing.T) {
 	found := p.selftest(t)
 	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if differ := overlay.CompareSelftest(found, series); len(found.Faults) > 0 || len(found.Checks) != 8 || len(differ) > 0 {
 		t.Errorf("%+v, %+v", found, differ)
 	}
@@ -61,9 +60,7 @@ func (p installed) selftestPasses(t *testing.T) {
 func (p installed) selftestFindsWheels(t *testing.T) {
 	library := filepath.Join(p.site, overlay.Module, "libmpsforge_overlay.so")
 	whole, err := os.ReadFile(library)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		plant func(t *testing.T)
 		fault string
@@ -74,9 +71,7 @@ func (p installed) selftestFindsWheels(t *testing.T) {
 			})
 		}, "has another stamp than its stamp.json"},
 		"another library": {func(t *testing.T) {
-			if err := os.WriteFile(library, whole[:len(whole)-1], 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(library, whole[:len(whole)-1], 0o755))
 			t.Cleanup(func() { _ = os.WriteFile(library, whole, 0o755) })
 		}, "is damaged"},
 	} {
@@ -123,13 +118,9 @@ func TestSelftestFindsPlantedFaults(t *testing.T) {
 	}
 	m := newMaker(t)
 	source, err := m.checkout.Patched(t.Context(), m.series, m.options.Cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stock, err := m.checkout.Stock(t.Context(), m.options.Cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range plants {
 		t.Run(name, func(t *testing.T) {
 			found := m.install(t, planted(t, source, stock, c)).selftest(t)
@@ -148,23 +139,17 @@ func planted(t *testing.T, source, stock *fork.Snapshot, c plant) *fork.Snapshot
 	t.Helper()
 	planted := *source
 	planted.Dir = t.TempDir()
-	if err := os.CopyFS(planted.Dir, os.DirFS(source.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(planted.Dir, os.DirFS(source.Dir)))
 	from := source
 	if c.old == "" {
 		from = stock
 	}
 	text, err := os.ReadFile(filepath.Join(from.Dir, c.file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := strings.Count(string(text), c.old); c.old != "" && n != 1 {
 		t.Fatalf("%s has the line %d times", c.file, n)
 	}
 	changed := strings.Replace(string(text), c.old, c.new, 1)
-	if err := os.WriteFile(filepath.Join(planted.Dir, c.file), []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(planted.Dir, c.file), []byte(changed), 0o644))
 	return &planted
 }

@@ -14,6 +14,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/internal/require"
 )
 
 var startedAs = regexp.MustCompile(`--argv0 '[^']*'`)
@@ -23,9 +24,7 @@ var startedAs = regexp.MustCompile(`--argv0 '[^']*'`)
 func venv(t *testing.T, interpreter string, more ...string) (environment python, site string) {
 	t.Helper()
 	script, err := os.ReadFile(interpreter)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := t.TempDir()
 	own := filepath.Join(dir, "bin", "python3")
 	text := startedAs.ReplaceAllString(string(script), "--argv0 '"+own+"'")
@@ -38,12 +37,8 @@ func venv(t *testing.T, interpreter string, more ...string) (environment python,
 		filepath.Join(dir, "pyvenv.cfg"): "home = " + filepath.Dir(interpreter) + "\ninclude-system-site-packages = false\n",
 		filepath.Join(site, "outer.pth"): strings.Join(more, "\n") + "\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 	return python{interpreter: own}, site
 }
@@ -94,21 +89,15 @@ func ofAnotherSeries(t *testing.T, wheel string) string {
 	public, _, _ := strings.Cut(version, "+")
 	other := public + "+mpsforge.000000000000"
 	from, err := zip.OpenReader(wheel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer from.Close()
 	var packed bytes.Buffer
 	to := zip.NewWriter(&packed)
 	for _, file := range from.File {
 		reader, err := file.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.Contains(file.Name, ".dist-info/") {
 			text = bytes.ReplaceAll(text, []byte(version), []byte(other))
 		}
@@ -116,14 +105,10 @@ func ofAnotherSeries(t *testing.T, wheel string) string {
 		if err == nil {
 			_, err = writer.Write(text)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	path := filepath.Join(t.TempDir(), strings.ReplaceAll(filepath.Base(wheel), version, other))
-	if err := errors.Join(to.Close(), os.WriteFile(path, packed.Bytes(), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(to.Close(), os.WriteFile(path, packed.Bytes(), 0o644)))
 	return path
 }
 

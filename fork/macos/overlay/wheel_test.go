@@ -16,6 +16,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/macos/wheels"
+	"mpsforge/internal/require"
 	"mpsforge/native"
 )
 
@@ -34,12 +35,8 @@ func options(t *testing.T) Options {
 		"withoutcommit/version.py":        "__version__ = '2.9.1'\n",
 	} {
 		path := filepath.Join(top, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	stamp := builds.Stamp{Format: builds.StampFormat, Kind: "overlay", Series: strings.Repeat("5", 64)}
 	return Options{
@@ -52,23 +49,15 @@ func options(t *testing.T) Options {
 func write(t *testing.T, o Options) (file string, stamp Stamp, files map[string]string) {
 	t.Helper()
 	file, stamp, err := Write(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := t.TempDir()
-	if err := wheels.Unpack(file, dir, []string{""}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, wheels.Unpack(file, dir, []string{""}))
 	all, err := builds.FilesBelow(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files = map[string]string{}
 	for _, path := range all {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files[strings.TrimPrefix(path, dir+"/")] = string(text)
 	}
 	return file, stamp, files
@@ -126,9 +115,7 @@ func TestRecordNamesEveryFile(t *testing.T) {
 		}
 	}
 	rows, err := csv.NewReader(strings.NewReader(files[record])).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, row := range rows {
 		text, found := files[row[0]]
 		sum := sha256.Sum256([]byte(text))
@@ -151,9 +138,7 @@ func TestWheelIsTheSameTwice(t *testing.T) {
 	var made [2][]byte
 	for i := range made {
 		file, _, err := Write(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if made[i], err = os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
@@ -189,22 +174,14 @@ func TestOtherContentIsAnotherVersion(t *testing.T) {
 func TestWheelReplacesTheOneBefore(t *testing.T) {
 	o := options(t)
 	first, _, err := Write(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o.Part = "fixes"
 	ofPart, _, err := Write(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o.Part = ""
-	if err := os.WriteFile(o.Patched.Overlay.Library, []byte("corrected"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(o.Patched.Overlay.Library, []byte("corrected"), 0o644))
 	second, _, err := Write(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for file, wanted := range map[string]bool{first: false, ofPart: true, second: true} {
 		if builds.Exists(file) != wanted {
 			t.Errorf("%s is there: %v", filepath.Base(file), !wanted)
@@ -231,9 +208,7 @@ func TestVersionMayHaveItsType(t *testing.T) {
 // The package's licence is the repository's.
 func TestLicenceIsOurs(t *testing.T) {
 	ours, err := os.ReadFile("../../../LICENSE")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	packed, err := native.Overlay.ReadFile("overlay/LICENSE")
 	if err != nil || !bytes.Equal(ours, packed) {
 		t.Errorf("native/overlay/LICENSE is not LICENSE: %v", err)

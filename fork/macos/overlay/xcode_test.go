@@ -14,6 +14,7 @@ import (
 	"mpsforge/fork/macos/overlay"
 	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 )
 
@@ -30,9 +31,7 @@ case "$3 $4" in
 *) exit 72 ;;
 esac
 `, laid)
-	if err := os.WriteFile(filepath.Join(dir, "xcrun"), []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "xcrun"), []byte(text), 0o755))
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 }
 
@@ -41,9 +40,7 @@ func forMac(t *testing.T) overlay.MacOptions {
 	t.Helper()
 	root, _, checkout, series, cache := hosttest.Inputs(t)
 	patched, err := checkout.Before(t.Context(), series, "", cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return overlay.MacOptions{Series: series, Root: root, Checkout: patched.Dir, Cache: cache, Dir: t.TempDir(), Identity: builds.Stamp{
 		Baseline: series.Baseline.Name, Commit: patched.Commit, Tree: patched.Tree, Patches: append([]string{}, patched.Patches...), Series: series.Digest()}}
 }
@@ -96,17 +93,11 @@ func TestWheelOfAMacIsThatOfLinux(t *testing.T) {
 	o := forMac(t)
 	wheel := func() (digest string, checked []string) {
 		file, _, checked, err := overlay.WriteMac(t.Context(), o, events.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		site := t.TempDir()
-		if err := wheels.Unpack(file, site, []string{""}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, wheels.Unpack(file, site, []string{""}))
 		digest, err = builds.FileSHA256(filepath.Join(site, "mpsforge_overlay", mac.OverlayLibrary))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return digest, checked
 	}
 	linux, checkedLinux := wheel()

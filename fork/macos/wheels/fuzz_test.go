@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // FuzzUnpack: whatever a wheel is, nothing is written but files below the folder.
@@ -31,9 +33,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		outer := t.TempDir()
 		file, dir := filepath.Join(outer, "wheel"), filepath.Join(outer, "unpacked", "here")
-		if err := os.WriteFile(file, archive, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, archive, 0o600))
 		_ = Unpack(file, dir, []string{"a/"})
 		for folder, allowed := range map[string]string{outer: "wheel unpacked", filepath.Join(outer, "unpacked"): "here", dir: "a"} {
 			entries, err := os.ReadDir(folder)

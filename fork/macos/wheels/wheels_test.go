@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 )
 
 // served is a wheel with these files behind an address.
@@ -28,16 +29,12 @@ func served(t *testing.T, names ...string) Wheel {
 			header.SetMode(0o755)
 		}
 		part, err := archive.CreateHeader(header)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := part.Write([]byte("content of " + name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, archive.Close())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/one.whl" {
 			http.NotFound(w, r)
@@ -53,9 +50,7 @@ func served(t *testing.T, names ...string) Wheel {
 func TestOnlyThePartsAreKept(t *testing.T) {
 	cache := t.TempDir()
 	dir, err := served(t, "a/one.h", "a/sub/two.h", "b/three.h").Get(t.Context(), cache, []string{"a/"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files, err := builds.FilesBelow(dir)
 	if err != nil || len(files) != 2 {
 		t.Errorf("%v, %v", files, err)
@@ -97,9 +92,7 @@ func TestWhatIsNotTheWheelIsRefused(t *testing.T) {
 // What begins with the rest of a part with a "!" is left out, and a program stays one.
 func TestPartsLeftOut(t *testing.T) {
 	dir, err := served(t, "a/lib/libone.so", "a/lib/libcuda.so.1", "a/bin/program").Get(t.Context(), t.TempDir(), []string{"a/", "!a/lib/libcuda"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files, err := builds.FilesBelow(dir)
 	if err != nil || len(files) != 2 {
 		t.Errorf("%v, %v", files, err)

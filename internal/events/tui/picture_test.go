@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // README's picture of the terminal UI is a frame of a recorded run.
@@ -15,9 +17,7 @@ func TestPictureIsAFrame(t *testing.T) {
 	const path = "../../../docs/pictures/verify.svg"
 	got := svg(screen(92, 26, palettes(t)["16-colours"], recorded(t, "picture.jsonl.gz")).View(), 92)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)

@@ -17,6 +17,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/words"
 )
 
@@ -27,9 +28,7 @@ var update = flag.Bool("update", false, "write the golden frames anew")
 func recorded(t *testing.T, name string) []events.Record {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	text := io.Reader(file)
 	if strings.HasSuffix(name, ".gz") {
@@ -44,9 +43,7 @@ func recorded(t *testing.T, name string) []events.Record {
 		if errors.Is(err, io.EOF) {
 			return records
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		records = append(records, record)
 	}
 }
@@ -158,12 +155,8 @@ func compare(t *testing.T, name, frame string) {
 	path := filepath.Join("testdata", "frames", name+".txt")
 	got := strings.ReplaceAll(frame, "\x1b", "␛") + "\n"
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/schemas"
 )
 
@@ -78,13 +79,9 @@ type object struct {
 func SameFields(t *testing.T, name string, types map[string]reflect.Type) {
 	t.Helper()
 	text, err := schemas.Text(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var root object
-	if err := json.Unmarshal(text, &root); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &root))
 	seen := map[string]bool{"": true}
 	var compare func(where string, object object, kind reflect.Type)
 	compare = func(where string, object object, kind reflect.Type) {

@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"mpsforge/internal/require"
 )
 
 const head = "# name: two queues\n# rules: 1, 2\n# finds: none\n# expect: race on buffer b\n"
 
 func TestCorpusIsRead(t *testing.T) {
 	programs, err := Programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	inGroup := map[string]int{}
 	for _, program := range programs {
 		inGroup[program.Group]++
@@ -28,9 +28,7 @@ func TestCorpusIsRead(t *testing.T) {
 // What comes before a program does not change it: not a byte, and the lines are numbered from its own first one.
 func TestProgramIsWhatFollowsTheFrontMatter(t *testing.T) {
 	program, _, err := parse("order/two-queues.txt", head+"# runs: freely\n\nqueue q # not a key\n\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if program.Text != "\nqueue q # not a key\n" || !program.Freely || program.Rules != "1, 2" || program.Group != Order || len(program.Finds) != 0 {
 		t.Errorf("%+v", program)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -144,9 +145,7 @@ func TestClassify(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := Read(test.file, []byte(test.content))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got.Verdict != test.want.verdict || got.Kind != test.want.kind {
 				t.Errorf("verdict %q of a %q, want %q of a %q; matches: %+v", got.Verdict, got.Kind, test.want.verdict, test.want.kind, got.Matches)
 			}
@@ -195,12 +194,8 @@ func TestClassifyRefuses(t *testing.T) {
 
 func TestClassifyLimits(t *testing.T) {
 	big := filepath.Join(t.TempDir(), "big.log")
-	if err := os.WriteFile(big, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(big, classifyBytes+1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(big, nil, 0o644))
+	require.NoError(t, os.Truncate(big, classifyBytes+1))
 	results := Classify([]string{big, filepath.Dir(big), filepath.Join(filepath.Dir(big), "none")})
 	for i, problem := range []string{"larger than 64 MiB", "is a directory", "no such file"} {
 		if !strings.Contains(results[i].Error, problem) || results[i].Verdict != "" {

@@ -5,14 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // TestTroubleshootingHasTheSignatures holds the page's tables to the table of the code.
 func TestTroubleshootingHasTheSignatures(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, class := range []Class{ThreadClass, NotThreadClass, UnknownClass} {
 		var table strings.Builder
 		table.WriteString("| what you see | what it is | `mpsforge metal explain` |\n| --- | --- | --- |\n")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 func open(t *testing.T, r *Run, want ...string) *File[string] {
@@ -21,9 +23,7 @@ func open(t *testing.T, r *Run, want ...string) *File[string] {
 func add(t *testing.T, file *File[string], results ...string) {
 	t.Helper()
 	for _, result := range results {
-		if err := file.Add(result); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, file.Add(result))
 	}
 }
 
@@ -42,9 +42,7 @@ func TestResultsGoOn(t *testing.T) {
 	add(t, second, "three")
 	last := &Run{Cache: cache, Stage: "operators"}
 	open(t, last, "one", "three")
-	if err := last.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, last.Finish())
 	open(t, &Run{Cache: cache, Stage: "operators"})
 }
 
@@ -73,9 +71,7 @@ func TestResultsOfSeveralGoroutinesAreWhole(t *testing.T) {
 func TestHalfAFirstLineIsBegunAnew(t *testing.T) {
 	run := &Run{Cache: t.TempDir(), Stage: "operators"}
 	first := open(t, run)
-	if err := os.WriteFile(first.file.Name(), []byte(`{"beg`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(first.file.Name(), []byte(`{"beg`), 0o644))
 	if second := open(t, run); second.Begun.IsZero() {
 		t.Error("it does not say when it was begun")
 	}
@@ -92,13 +88,9 @@ func TestShardsAndTheWholeShareResults(t *testing.T) {
 	add(t, open(t, two, "one"), "two")
 	add(t, first, "three") // at the same time
 	add(t, open(t, whole, "one", "three", "two"), "four")
-	if err := one.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, one.Finish())
 	open(t, &Run{Cache: cache, Stage: "operators", Shard: "1-of-2"}, "two", "four")
-	if err := whole.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, whole.Finish())
 	if err := two.Finish(); err != nil {
 		t.Errorf("a shard whose results the whole run has taken away: %v", err)
 	}
@@ -128,9 +120,7 @@ func TestRunSaysWhatIsKept(t *testing.T) {
 func TestAnotherFileIsRefused(t *testing.T) {
 	run := &Run{Cache: t.TempDir(), Stage: "operators"}
 	path := open(t, run).file.Name()
-	if err := os.WriteFile(path, []byte("{\"begun\": \"2026-01-02T03:04:05Z\"}\n7\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("{\"begun\": \"2026-01-02T03:04:05Z\"}\n7\n"), 0o644))
 	if _, _, err := Open[string](run, "stamp", "7"); err == nil || !strings.Contains(err.Error(), path+": line 2: ") {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -28,9 +29,7 @@ func TestCells(t *testing.T) {
 // Of what ThreadSanitizer wrote, both sides of each race are reported: the access, the thread, the first place in PyTorch.
 func TestDataRaces(t *testing.T) {
 	text, err := os.ReadFile("testdata/tsan-profiler.txt") // of a run on stock 2.6.0
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := Findings([]Result{{Threads: 1, Output: string(text)}, {Threads: 4, Output: string(text)}})
 	want := []reports.Finding{
 		{Kind: "data race", Threads: 1,

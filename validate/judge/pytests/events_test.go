@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -19,9 +20,7 @@ const (
 func scripted(t *testing.T, wanted wantedTorch, program string) *Subject {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "python3")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+program), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+program), 0o755))
 	return &Subject{Name: "script", interpreter: path, Device: "cpu", wanted: wanted}
 }
 
@@ -30,9 +29,7 @@ func ends(t *testing.T, program string) (problem, skipped string) {
 	t.Helper()
 	subject := scripted(t, wantedTorch{any: true}, program)
 	end, _, err := Run{Subject: subject, Test: "any", Threads: 1, Iterations: 1, limits: defaultLimits}.run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if (end.Problem == "") != (end.Kind == reports.Outcome("")) {
 		t.Errorf("problem %q of kind %q", end.Problem, end.Kind)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -18,9 +19,7 @@ var pythonBlock = regexp.MustCompile("(?ms)^```python\n(.*?)^```$")
 // The examples of docs/threads.md do what the page says: each is a program of its own whose assertions hold on device mps.
 func TestExamplesOfThreadsPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/threads.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	examples := pythonBlock.FindAllSubmatch(page, -1)
 	if len(examples) == 0 {
 		t.Fatal("the page has no examples")
@@ -32,9 +31,7 @@ func TestExamplesOfThreadsPage(t *testing.T) {
 				t.Fatal("it asserts nothing")
 			}
 			file := filepath.Join(t.TempDir(), "example.py")
-			if err := os.WriteFile(file, example[1], 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(file, example[1], 0o644))
 			if found, err := (run.Command{Name: built.Python, Args: []string{file}, Env: run.Environment(metalEnvironment, nil)}).Run(t.Context()); err != nil {
 				t.Errorf("%v\n%s", err, found.Stdout)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
 )
@@ -20,13 +21,9 @@ func TestPlantedStockTorchIsRefused(t *testing.T) {
 		t.Skipf("SKIP: %v", err)
 	}
 	planted, err := filepath.Abs("testdata/othertorch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	scripts, err := unpackPython(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	subject := Subject{Name: "patched", interpreter: python, Device: "mps", scripts: scripts, limits: defaultLimits,
 		wanted: wantedTorch{version: "2.6.0", series: "abc"}}
 	t.Setenv("PYTHONPATH", planted)
@@ -50,14 +47,10 @@ func TestPlantedStockTorchIsRefused(t *testing.T) {
 // Each way to load another torch than the wanted one has its words and its likely reason.
 func TestTorchMismatches(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "libtorch_cpu.dylib")
-	if err := os.WriteFile(library, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(library, nil, 0o644))
 	stampOf := func(series string, patches ...string) string {
 		text, err := (builds.Stamp{Format: 1, Kind: "mac", Series: series, Patches: patches}).Text()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return text
 	}
 	good := Identity{Torch: "2.9.1+gitd38164a", Library: library, Stamp: stampOf("abc", "stream-slots"), Prefix: "/venv",
@@ -105,18 +98,14 @@ func TestPythonWithoutTorch(t *testing.T) {
 		t.Skipf("SKIP: %v", err)
 	}
 	planted, err := filepath.Abs("testdata/othertorch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Setenv("PYTHONPATH", "")
 	torchless := filepath.Join(t.TempDir(), "python")
 	if err := os.WriteFile(torchless, []byte("#!/bin/sh\nexec "+python+" -S \"$@\"\n"), 0o755); err != nil { // without installed packages
 		t.Fatal(err)
 	}
 	scripts, err := unpackPython(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Chdir(planted)
 	if err := CheckTorch(t.Context(), torchless); !errors.Is(err, ErrNoTorch) {
 		t.Errorf("%v", err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/process"
 	"mpsforge/validate/stage"
@@ -21,18 +22,14 @@ import (
 // The table and the Python files know the same tests.
 func TestPythonTestsExist(t *testing.T) {
 	files, err := Sources.ReadDir("python")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var inFiles, inTable []string
 	for _, file := range files {
 		if !strings.HasPrefix(file.Name(), "test_") || file.Name() == "test_process_pool.py" {
 			continue // that one tests process_pool.py, without torch
 		}
 		text, err := Sources.ReadFile("python/" + file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`(?m)^    def test_(\w+)`).FindAllSubmatch(text, -1) {
 			inFiles = append(inFiles, strings.ReplaceAll(string(match[1]), "_", "-"))
 		}
@@ -92,9 +89,7 @@ func TestNewCrashReport(t *testing.T) {
 		"`commit an already committed command buffer'" + `"]}}`
 	for name, pid := range map[string]int{"python-1.ips": 76, "python-2.ips": 77, "python-3.txt": 77} {
 		text := fmt.Sprintf("{\"bug_type\": \"309\"}\n%s\n", strings.Replace(body, "77", fmt.Sprint(pid), 1))
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	path := newCrashReport(dir, since, 77)
 	if filepath.Base(path) != "python-2.ips" {
@@ -156,9 +151,7 @@ func TestPythonVerdicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := stageRun(c.patches...)
-			if err := r.Judge(c.outcomes[0].Test, c.outcomes); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Judge(c.outcomes[0].Test, c.outcomes))
 			if check := r.Stage.Checks[0]; check.Verdict != c.want || !strings.Contains(check.Detail, c.words) {
 				t.Errorf("%s: %s", check.Verdict, check.Detail)
 			}

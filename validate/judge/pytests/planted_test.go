@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
 )
@@ -23,9 +24,7 @@ func harnessSubject(t *testing.T) *Subject {
 	}
 	env := &stage.Env{Options: stage.Options{Cache: t.TempDir(), Python: stage.PythonOptions{Device: "cpu"}}, Sink: events.Discard}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The root is in the user's cache, where it is kept for all runs.
 	if cache := filepath.Join(home, ".cache", "mpsforge"); runtime.GOOS == "linux" && host.HaveRoot(cache) {
 		env.Cache = cache
@@ -38,16 +37,10 @@ func harnessSubject(t *testing.T) *Subject {
 		t.Skipf("SKIP Python with torch: %s has none: %v", interpreter, err)
 	}
 	scripts, err := unpackPython(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	planted, err := os.ReadFile("testdata/python/test_planted.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(scripts, "test_planted.py"), planted, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(scripts, "test_planted.py"), planted, 0o644))
 	return &Subject{Name: "cpu", interpreter: interpreter, Device: "cpu", scripts: scripts, wanted: wantedTorch{any: true}, limits: defaultLimits}
 }
 
@@ -82,9 +75,7 @@ func TestPythonRunnerFindsPlantedBugs(t *testing.T) {
 				c.limits = defaultLimits
 			}
 			end, _, err := Run{Subject: subject, Test: c.test, Threads: 4, Iterations: 1, limits: c.limits}.run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !strings.HasPrefix(end.Problem, c.problem) || (c.problem == "") != (end.Problem == "") {
 				t.Errorf("problem %q, want %q\n%s", end.Problem, c.problem, end.Output)
 			}
@@ -114,9 +105,7 @@ func TestFirstFailureEndsTheTests(t *testing.T) {
 		jobs = append(jobs, r.Job(Test{Name: "right", iterations: 1}, subject, 4, false))
 	}
 	ran, err := r.RunAll(t.Context(), jobs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(Problems(ran)) != 1 || len(ran) == len(jobs) {
 		t.Errorf("%d of %d jobs ran, %d with a problem", len(ran), len(jobs), len(Problems(ran)))
 	}

@@ -12,6 +12,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -23,9 +24,7 @@ func TestHostPython(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, stock, false)
 			program, err := filepath.Abs("testdata/python/device.py")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			found := runPythonTests(t, built, program)
 			var said struct{ Stamp string }
 			if err := json.Unmarshal(found.Stdout, &said); err != nil {
@@ -42,9 +41,7 @@ func TestHostPython(t *testing.T) {
 func TestReportedProgramsFindPlantedFaults(t *testing.T) {
 	built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
 	program, err := filepath.Abs("testdata/python/planted_reported.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	runPythonTests(t, built, program)
 }
 
@@ -52,13 +49,9 @@ func TestReportedProgramsFindPlantedFaults(t *testing.T) {
 func TestSeriesOwnTestsPass(t *testing.T) {
 	_, _, checkout, series, cache := hosttest.Inputs(t)
 	source, err := checkout.Patched(t.Context(), series, cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files, err := filepath.Glob(filepath.Join(source.Dir, "test/test_mps_*.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(files) == 0 {
 		t.Skip("SKIP: this series has no tests of its own yet")
 	}
@@ -107,9 +100,7 @@ func TestSecondHostBuildChangesNoFile(t *testing.T) {
 	state := func() (all []os.FileInfo) {
 		for _, file := range files {
 			info, err := os.Stat(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all = append(all, info)
 		}
 		return all

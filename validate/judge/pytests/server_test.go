@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mpsforge/internal/require"
 )
 
 // serve starts a script in the place of Python.
@@ -17,9 +19,7 @@ func serve(t *testing.T, wanted wantedTorch, program string) (*Server, error) {
 func served(t *testing.T, program string) *Server {
 	t.Helper()
 	s, err := serve(t, wantedTorch{any: true}, says(identityEvent, "3")+program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 )
 
@@ -24,9 +25,7 @@ func TestReproducersAreSelfContained(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			found, err := Write(t.Context(), Options{Scenario: scenario, Dir: t.TempDir(), Threads: 4, Iterations: 5, Graph: scenario == "linear"},
 				events.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			report, err := os.ReadFile(found.Report)
 			if err != nil || !strings.Contains(string(report), "Not run yet") || !strings.Contains(string(report), filepath.Base(found.File)) {
 				t.Errorf("%v\n%s", err, report)
@@ -39,9 +38,7 @@ func TestReproducersAreSelfContained(t *testing.T) {
 				return // TestAppleReproducerCompiles
 			}
 			source, err := os.ReadFile(found.File)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, foreign := range []string{"harness", "operations", "<no value>", "{{"} {
 				if strings.Contains(string(source), "import "+foreign) || strings.Contains(string(source), "from "+foreign) ||
 					strings.HasSuffix(foreign, ">") && strings.Contains(string(source), foreign) {
@@ -68,18 +65,12 @@ func TestReportOfAReproducer(t *testing.T) {
 	python := filepath.Join(dir, "python3")
 	script := "#!/bin/sh\necho 'torch 2.9.1, git d38164a, Python 3.12'\necho '-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an " +
 		"already committed command buffer'\"'\" >&2\nkill -ABRT $$\n"
-	if err := os.WriteFile(python, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(python, []byte(script), 0o755))
 	found, err := Write(t.Context(), Options{Scenario: "linear", Dir: dir, Threads: 8, Iterations: 50, Interpreter: python, Runs: 3,
 		Limit: time.Minute}, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	report, err := os.ReadFile(found.Report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, part := range []string{"3 of 3 (95 %: 44 to 100 %)", "commit an already committed command buffer", "torch 2.9.1, git d38164a",
 		"Signature 3 double-commit", "processes instead of threads"} {
 		if !strings.Contains(string(report), part) {

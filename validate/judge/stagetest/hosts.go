@@ -8,6 +8,7 @@ import (
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/native"
 	"mpsforge/patches"
 )
@@ -28,9 +29,7 @@ func HostBuildOf(ctx context.Context, t testing.TB, baseline string, flavour bui
 func HostBuildOfFirst(ctx context.Context, t testing.TB, baseline string) (*host.Build, *host.Root, *patches.Series) {
 	t.Helper()
 	series, err := patches.LoadFirst(patches.Embedded(), baseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	built, root := hostBuild(ctx, t, baseline, series, builds.Plain, false, false)
 	return built, root, series
 }
@@ -47,22 +46,14 @@ func hostBuild(ctx context.Context, t testing.TB, baseline string, series *patch
 	if stock {
 		source, err = checkout.Stock(ctx, cache)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	facts, err := series.HostFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	layer, glue, err := native.HostBuildSources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	built, err := host.Make(ctx, host.Options{Checkout: source.Dir, Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit,
 		Tree: source.Tree, Patches: append([]string{}, source.Patches...)},
 		Facts: facts, Root: root, Torch: torch, Flavour: flavour, Cache: cache, Native: layer, Glue: glue, Tests: tests}, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return built, root
 }

@@ -14,6 +14,7 @@ import (
 
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -59,15 +60,11 @@ func Cache() string { return filepath.Join(os.TempDir(), "mpsforge-test-cache") 
 func Header(t testing.TB) string {
 	t.Helper()
 	baselines, err := patches.Baselines(patches.Embedded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var header []byte
 	for _, baseline := range baselines {
 		series, err := patches.Load(patches.Embedded(), baseline)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var content []byte
 		for _, patch := range series.Patches {
 			for _, file := range patch.Files {
@@ -88,9 +85,7 @@ func Header(t testing.TB) string {
 		t.Fatalf("no series adds %s", allocator.Header)
 	}
 	path := filepath.Join(t.TempDir(), filepath.Base(allocator.Header))
-	if err := os.WriteFile(path, header, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, header, 0o644))
 	return path
 }
 
@@ -131,19 +126,13 @@ func Program(t testing.TB, flavour cxx.Flavour, sources []cxx.Source) string {
 	}
 	builder := cxx.Builder{Cache: Cache(), Compiler: tools}
 	path, err := builder.Build(t.Context(), cxx.Target{Flavour: flavour, Sources: sources})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return path
 }
 
 func Benchmark(b *testing.B, sources []cxx.Source, args []string, result any) {
 	b.Helper()
 	found, err := run.Command{Name: Program(b, cxx.Program, sources), Args: args}.Run(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := json.Unmarshal(found.Stdout, result); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
+	require.NoError(b, json.Unmarshal(found.Stdout, result))
 }

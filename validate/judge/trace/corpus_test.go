@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/native/script"
 	"mpsforge/validate/judge/corpus"
 )
@@ -22,9 +23,7 @@ func traced(t testing.TB, text string, seed uint64) string {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(written)
 }
 
@@ -44,9 +43,7 @@ func judged(t *testing.T, text string, seed uint64) (Run, string) {
 
 func TestCorpusIsJudgedAsByTheEngine(t *testing.T) {
 	programs, err := corpus.Programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	clean, races := 0, 0
 	for _, program := range programs {
 		t.Run(program.Group+"/"+program.Name, func(t *testing.T) {
@@ -76,9 +73,7 @@ func TestCorpusIsJudgedAsByTheEngine(t *testing.T) {
 func pairs(t *testing.T) (names []string, ordered, unordered map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/pairs.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ordered, unordered = map[string]string{}, map[string]string{}
 	name := ""
 	for line := range strings.Lines(string(text)) {
@@ -120,13 +115,9 @@ func TestUnorderedAccessesAreFoundAndOrderedOnesAreNot(t *testing.T) {
 func TestPageRecorderAndJudgeHaveTheSameLines(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "dev", "trace.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	recorder, err := os.ReadFile(filepath.Join(root, "native", "metal", "trace.cc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var described []string
 	for row := range strings.Lines(string(page)) {
 		if !strings.HasPrefix(row, "| `") {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -75,18 +76,12 @@ func uncovered(t *testing.T, instead map[string]string) []string {
 	for _, files := range []map[string]string{coveredBackend, instead} {
 		for name, text := range files {
 			path := filepath.Join(dir, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		}
 	}
 	g, err := guards(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := []string{}
 	for _, f := range g.naked {
 		names = append(names, f.name)
@@ -158,9 +153,7 @@ func TestKernelForOtherDevicesThatIsCalledByName(t *testing.T) {
 // A checkout without the patch that writes guards is not judged.
 func TestCheckoutWithoutGuardsIsSkippedByName(t *testing.T) {
 	report := &reports.Stage{}
-	if err := checkGuards(t.TempDir(), report); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, checkGuards(t.TempDir(), report))
 	if len(report.Checks) != 1 || report.Checks[0].Verdict != reports.Skipped {
 		t.Errorf("%+v", report.Checks)
 	}

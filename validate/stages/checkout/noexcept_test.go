@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // noStock is a baseline without any file.
@@ -15,9 +17,7 @@ func noStock(string) (string, error) { return "", nil }
 func escaping(t *testing.T, dir string, stock func(file string) (string, error)) (found []string) {
 	t.Helper()
 	all, _, err := escapes(dir, stock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range all {
 		if e.harmless() == "" && !e.stock {
 			kind, _, _ := strings.Cut(e.fault.what, ":")
@@ -139,13 +139,9 @@ void Pool::get(int n) { throw n; }
 func plantText(t *testing.T, text string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, runtimeFolder), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, runtimeFolder), 0o755))
 	for name, text := range map[string]string{"A.mm": text, "B.mm": `namespace { void elsewhere() { throw 1; } }`} {
-		if err := os.WriteFile(filepath.Join(dir, runtimeFolder, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, runtimeFolder, name), []byte(text), 0o644))
 	}
 	return dir
 }

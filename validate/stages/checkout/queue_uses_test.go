@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -76,16 +77,10 @@ void f() { log("stream->commandBuffer() { \" "); /* a->commandEncoder() */ }`, "
 func TestUseOffTheQueueFailsTheCheckoutStage(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "aten/src/ATen/native/mps/operations/New.mm")
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("void op() {\n  auto e = getCurrentMPSStream()->commandEncoder();\n}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte("void op() {\n  auto e = getCurrentMPSStream()->commandEncoder();\n}\n"), 0o644))
 	report := &reports.Stage{}
-	if err := checkQueueUses(dir, []string{"aten/src/ATen/native/mps"}, report); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, checkQueueUses(dir, []string{"aten/src/ATen/native/mps"}, report))
 	if len(report.Checks) != 1 || report.Checks[0].Verdict != reports.Failed || report.Checks[0].Subject != "aten/src/ATen/native/mps/operations/New.mm:2" {
 		t.Errorf("%+v", report.Checks)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
@@ -107,9 +108,7 @@ func TestEscapesOfRealTrees(t *testing.T) {
 				}
 			}
 			all, _, err := escapes(dir, stock)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !slices.ContainsFunc(all, func(e escape) bool { return e.stock }) {
 				t.Error("none of the baseline's own: the deleter of its pool of events locks")
 			}
@@ -133,14 +132,10 @@ func TestEscapesOfRealTrees(t *testing.T) {
 func stockOf(t *testing.T, tree, cache string) func(file string) (string, error) {
 	t.Helper()
 	checkout, err := fork.Open(t.Context(), tree, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer checkout.Close()
 	source, err := checkout.Stock(t.Context(), cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return func(file string) (string, error) {
 		text, err := os.ReadFile(filepath.Join(source.Dir, file))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -154,22 +149,16 @@ func stockOf(t *testing.T, tree, cache string) func(file string) (string, error)
 func patchedCopy(t *testing.T, tree string, series *patches.Series, cache string) string {
 	t.Helper()
 	checkout, err := fork.Open(t.Context(), tree, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer checkout.Close()
 	source, err := checkout.Patched(t.Context(), series, cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(source.LeftOut) > 0 {
 		t.Fatalf("%s: %v were left out", tree, source.LeftOut)
 	}
 	dir := t.TempDir()
 	for _, folder := range []string{kernelsFolder, "torch/csrc/mps", runtimeFolder} {
-		if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(source.Dir, folder))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(source.Dir, folder))))
 	}
 	return dir
 }
@@ -189,18 +178,14 @@ func (p plant) put(t *testing.T, dir string) {
 		}
 		changed = strings.Replace(string(text), p.old, p.new, 1)
 	}
-	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(changed), 0o644))
 }
 
 // naked names the functions without a guard, in the order of their names.
 func naked(t *testing.T, dir string) []string {
 	t.Helper()
 	g, err := guards(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := []string{}
 	for _, f := range g.naked {
 		names = append(names, f.name)

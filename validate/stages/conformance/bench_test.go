@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/cxx"
+	"mpsforge/internal/require"
 	"mpsforge/native"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -18,13 +19,9 @@ func BenchmarkSlots(b *testing.B) {
 	for _, threads := range []int{1, 2, 8, 64} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
 			sources, err := native.Files("programs/slots_bench.cc")
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			header, err := os.ReadFile(stagetest.Header(b))
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			var found struct{ Thread, Lease float64 }
 			stagetest.Benchmark(b, append(sources, cxx.Source{Path: "include/ATen/mps/MPSStreamSlots.h", Data: header}),
 				[]string{fmt.Sprint(threads), fmt.Sprint(400000 / threads)}, &found)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -14,9 +15,7 @@ func TestConformancePassesAndProvesIdentity(t *testing.T) {
 	report := reports.Stage{Name: "conformance"}
 	options, progress := stagetest.Options(t), &stagetest.Progress{}
 	options.Sink = progress
-	if err := checkConformance(t.Context(), options, &report); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, checkConformance(t.Context(), options, &report))
 	stagetest.NeedPassed(t, report)
 	progress.NeedTotal(t)
 	if len(report.Facts) == 0 || report.Facts[0].Name != "identity" || !strings.HasSuffix(report.Facts[0].Value, " test") {

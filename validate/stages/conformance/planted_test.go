@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mpsforge/internal/cxx"
+	"mpsforge/internal/require"
 	"mpsforge/native/slots"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/allocator"
@@ -83,9 +84,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				checks = searchAndLoad(t, options, bug.scenario)
 			} else {
 				report := reports.Stage{Name: "conformance"}
-				if err := checkConformance(t.Context(), options, &report); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, checkConformance(t.Context(), options, &report))
 				if report.Verdict != reports.Failed {
 					t.Errorf("verdict %q, want failed", report.Verdict)
 				}
@@ -105,13 +104,9 @@ func TestPlantedBugsAreFound(t *testing.T) {
 func searchAndLoad(t *testing.T, options stage.CheckOptions, scenario string) []reports.Check {
 	t.Helper()
 	header, err := os.ReadFile(options.Header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source, err := allocator.FromHeader(header, options.Stamp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	builder := cxx.Builder{Cache: options.Cache, Compiler: cxx.Find(t.Context(), options.Cache)}
 	checker := stage.NewChecker(options, &reports.Stage{Name: "conformance"}, "planted")
 	checks := allocator.CheckSchedules(t.Context(), checker, builder, header)
@@ -119,13 +114,9 @@ func searchAndLoad(t *testing.T, options stage.CheckOptions, scenario string) []
 		return checks
 	}
 	path, err := builder.Build(t.Context(), source.Library())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	subject, err := slots.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return append(checks, allocator.CheckScenarios(t.Context(), checker, subject, scenario)...)
 }
 
@@ -145,18 +136,12 @@ func failedChecks(t *testing.T, checks []reports.Check) []string {
 func plant(t *testing.T, header, patch string) string {
 	t.Helper()
 	data, err := os.ReadFile(header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	patch, err = filepath.Abs(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "MPSStreamSlots.h")
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, data, 0o644))
 	command := exec.CommandContext(t.Context(), "git", "apply", patch)
 	command.Dir = dir
 	if out, err := command.CombinedOutput(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/mac"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/schemas/schematest"
 	"mpsforge/native"
 	"mpsforge/native/script"
@@ -43,9 +44,7 @@ func TestMain(m *testing.M) {
 func program(t *testing.T, expect, text string) corpus.Program {
 	t.Helper()
 	want, err := corpus.ParseExpectation(expect)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return corpus.Program{Group: corpus.Metal, Name: t.Name(), Expect: want, Text: text}
 }
 
@@ -53,9 +52,7 @@ func program(t *testing.T, expect, text string) corpus.Program {
 func observed(t *testing.T, p corpus.Program) Program {
 	t.Helper()
 	found, identity, err := observe(t.Context(), script.Software, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if found.Outcome == Ended && identity != "software Metal" {
 		t.Errorf("%q answered", identity)
 	}
@@ -97,9 +94,7 @@ func TestStageWithoutADevice(t *testing.T) {
 	}
 	file := filepath.Join(env.Artifacts, "facts-software.json")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := schematest.Validate("device-facts", text); err != nil {
 		t.Error(err)
 	}
@@ -203,17 +198,11 @@ func TestDifferencesAreFound(t *testing.T) {
 			found := observed(t, p)
 			c.plant(&found)
 			file := filepath.Join(t.TempDir(), "facts.json")
-			if err := (Facts{Schema: Schema, Programs: []Program{found}}).Write(file); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, (Facts{Schema: Schema, Programs: []Program{found}}).Write(file))
 			facts, err := ReadFacts(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			compared, err := Compare(t.Context(), facts, []corpus.Program{p}, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := strings.Join(compared[0].Differences, "\n"); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 				t.Errorf("differences %q, want %q", got, c.want)
 			}
@@ -231,9 +220,7 @@ func TestReadFactsRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "facts.json")
-			if err := os.WriteFile(file, []byte(c.text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(file, []byte(c.text), 0o644))
 			if _, err := ReadFacts(file); !errors.Is(err, ErrFacts) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
 			}
@@ -249,9 +236,7 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 	cache := hosttest.Cache(t)
 	const table = "metal/framework_darwin.m"
 	text, err := fs.ReadFile(native.Apple, table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct{ old, new, want string }{
 		"nothing":                      {"", "", ""},
 		"a function that is not there": {"    .event_set = event_set,\n", "    .event_set = event_set_elsewhere,\n", "event_set_elsewhere"},
@@ -262,14 +247,10 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			backend := fstest.MapFS{}
 			files, err := fs.Glob(native.Apple, "metal/*")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, file := range files {
 				data, err := fs.ReadFile(native.Apple, file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				backend[file] = &fstest.MapFile{Data: data}
 			}
 			if c.old != "" && strings.Count(string(text), c.old) != 1 {
@@ -293,9 +274,7 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 // The example of docs/device-facts.md is a file of facts, and what its programs do.
 func TestDocumentedExample(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/device-facts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, example, _ := strings.Cut(string(page), "```json\n")
 	example, _, _ = strings.Cut(example, "```")
 	schematest.SameFields(t, "device-facts", map[string]reflect.Type{"": reflect.TypeFor[Facts]()})
@@ -303,18 +282,12 @@ func TestDocumentedExample(t *testing.T) {
 		t.Error(err)
 	}
 	file := filepath.Join(t.TempDir(), "facts.json")
-	if err := os.WriteFile(file, []byte(example), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(example), 0o644))
 	facts, err := ReadFacts(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range facts.Programs {
 		p, err := corpus.Find(want.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if found := observed(t, p); !reflect.DeepEqual(found, want) {
 			t.Errorf("%s:\ndocumented %+v\nfound      %+v", want.Name, want, found)
 		}

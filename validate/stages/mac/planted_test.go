@@ -13,6 +13,7 @@ import (
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/fork/macos/mac"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/native/apple"
 	"mpsforge/patches"
 	"mpsforge/reports"
@@ -24,9 +25,7 @@ func opened(t *testing.T) *stageRun {
 	t.Helper()
 	root, cache := hosttest.Root(t)
 	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &stageRun{env: &stage.Env{Options: stage.Options{Quick: true}, Sink: events.Discard}}
 	if r.facts, err = series.MacFacts(); err != nil {
 		t.Fatal(err)
@@ -41,9 +40,7 @@ func opened(t *testing.T) *stageRun {
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP mac: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(r.kit.Close)
 	r.facts.Bound, r.facts.PythonSources = []string{"at::mps::is_available()"}, nil
 	return r
@@ -53,9 +50,7 @@ func opened(t *testing.T) *stageRun {
 func compiled(t *testing.T, r *stageRun, text string) (*mac.Build, error) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "planted.mm"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "planted.mm"), []byte(text), 0o644))
 	return r.kit.Compile(t.Context(), mac.Tree{Subject: filepath.Join("tests", filepath.Base(t.Name())), Dir: dir, Sources: []string{"planted.mm"}},
 		r.facts, 1, events.Discard)
 }
@@ -64,14 +59,10 @@ func compiled(t *testing.T, r *stageRun, text string) (*mac.Build, error) {
 func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 	r := opened(t)
 	text, err := os.ReadFile("testdata/stock.mm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source := string(text)
 	stock, err := compiled(t, r, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct{ name, old, new, gates, found string }{
 		{"nothing", "", "", "", ""},
 		{"a comment", "bool use", "// A comment moves lines.\nbool use", "", ""},
@@ -104,13 +95,9 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 				t.Fatalf("stock.mm has no %q any more", c.old)
 			}
 			patched, err := compiled(t, r, strings.Replace(source, c.old, c.new, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			r.report = &reports.Stage{Name: "mac"}
-			if err := r.compare(t.Context(), stock, patched); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.compare(t.Context(), stock, patched))
 			// What does not link has no names bound.
 			if len(r.report.Checks) < 6 {
 				t.Errorf("only %d checks ran", len(r.report.Checks))
@@ -136,16 +123,10 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 func linkedStock(t *testing.T, r *stageRun) reports.Check {
 	t.Helper()
 	text, err := os.ReadFile("testdata/stock.mm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	built, err := compiled(t, r, string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.link(t.Context(), built.Objects); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, r.link(t.Context(), built.Objects))
 	return r.report.Checks[len(r.report.Checks)-1]
 }
 
@@ -176,9 +157,7 @@ func TestAWrapperWithoutAKernelIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	built, err := r.kit.Compile(t.Context(), mac.Tree{Subject: "tests/wrapper", Dir: t.TempDir(), Generated: []string{path}}, r.facts, 1, events.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	missing := (*mac.UndefinedError)(nil)
 	if _, err = r.kit.Link(t.Context(), "tests/wrapper", built.Objects); !errors.As(err, &missing) || !slices.Equal(missing.Symbols,
 		[]string{"__ZN2at6native7plantedEv"}) {
@@ -197,14 +176,10 @@ func TestTheFullFormIsTheWholeBackend(t *testing.T) {
 	dir, _ := hosttest.Tree(t, r.env.Cache)
 	r.env.Quick = false
 	full, err := r.tree(t.Context(), "tests/full", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.env.Quick = true
 	quick, err := r.tree(t.Context(), "tests/quick", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const untouched, touched = "aten/src/ATen/native/mps/operations/RnnOps.mm", "aten/src/ATen/mps/MPSStream.mm"
 	for _, c := range []struct {
 		tree      mac.Tree
@@ -235,20 +210,12 @@ func TestAMemberMoreIsFound(t *testing.T) {
 		for _, header := range []string{"MPSStream.h", "MPSAllocatorInterface.h"} {
 			path := filepath.Join("aten/src/ATen/mps", header)
 			text, err := os.ReadFile(filepath.Join(tree, path))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, path), []byte(change(string(text))), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(change(string(text))), 0o644))
 		}
 		found, _, err := r.kit.Layouts(t.Context(), "tests/layout", dir, r.classes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return found
 	}
 	stock := layoutsOf(func(text string) string { return text })

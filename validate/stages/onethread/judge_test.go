@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/native/script"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
@@ -19,12 +20,8 @@ import (
 func recorded(t *testing.T, side string) (r result) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", side+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &r))
 	return r
 }
 

@@ -3,6 +3,7 @@ package operators
 import (
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/validate/judge/kept"
 )
 
@@ -11,18 +12,12 @@ func TestKeptResultsAreLeftOut(t *testing.T) {
 	jobs := (plan{seed: 7}).basics(someEntries)
 	run := &kept.Run{Cache: t.TempDir(), Stage: "operators"}
 	stopped, err := openKept(run, "stamp", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	done := outcome{Job: jobs[1], Result: result{Status: wrongValues, Text: "planted"}}
 	done.Job.ID = 5
-	if err := stopped.Add(done); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, stopped.Add(done))
 	results, err := openKept(run, "stamp", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ends, left := split(results, jobs)
 	if len(ends) != 1 || ends[0].Result.Text != "planted" || len(left) != len(jobs)-1 || left[1].cell != jobs[2].cell {
 		t.Errorf("%+v, %d left", ends, len(left))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/pytests"
@@ -81,13 +82,9 @@ const mostKnown = 0
 
 func TestKnownFailuresOnlyShrink(t *testing.T) {
 	series, err := patches.Load(os.DirFS("../../../patches"), "v2.6.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	known, err := series.KnownOperators()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(known.Failures) != mostKnown {
 		t.Errorf("%d known failures, %d allowed; fewer: lower mostKnown", len(known.Failures), mostKnown)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/hosts"
 	"mpsforge/validate/judge/stagetest"
@@ -19,13 +20,9 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 		t.Fatal(built.NoPython)
 	}
 	scripts, err := unpack(stagetest.Cache())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	planted, err := filepath.Abs("testdata/planted.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// One process for all, as the stage has it: what a job does must not reach the next one.
 	var input strings.Builder
 	cases := []struct {
@@ -64,26 +61,20 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 			j.Seconds = 8
 		}
 		line, err := json.Marshal(j)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		input.Write(append(line, '\n'))
 	}
 	environment := append(hosts.Environment(root, 7, true), "MPSFORGE_OPERATORS_EXTRA="+planted)
 	found, err := run.Command{Name: built.Python, Args: []string{filepath.Join(scripts, "storm.py"), "--events", "1"}, Env: run.Environment(environment,
 		nil), Stdin: strings.NewReader(input.String())}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(found.Stdout)), "\n")
 	if len(lines) != len(cases)+2 { // identity and entries
 		t.Fatalf("%d lines for %d jobs", len(lines), len(cases))
 	}
 	for i, c := range cases {
 		o := outcome{Job: p.job(c.operator, "float32", c.form, defaultThreads)}
-		if err := json.Unmarshal([]byte(lines[i+2]), &o.Result); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(lines[i+2]), &o.Result))
 		o.settle(true)
 		// An unordered read may also come before the write for certain: its thread waits for its own stream before anybody commits the
 		// maker's. Such a run has no race; it has wrong values, and is reported as that.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/validate/stage"
 )
 
@@ -36,9 +37,7 @@ func TestShardsHaveTheJobsOfAWholeRun(t *testing.T) {
 			probed += len(jobs)
 			return runsAlone(jobs), nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, j := range slices.Concat(basics, p.others(mine, partners), p.sample(mine), p.sanitized(mine)) {
 			jobs = append(jobs, keyOf(j))
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/hosts"
 	"mpsforge/validate/judge/stagetest"
@@ -25,9 +26,7 @@ func TestSoak(t *testing.T) {
 		t.Fatal(built.NoPython)
 	}
 	scripts, err := unpack(stagetest.Cache())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	environment := append(hosts.Environment(root, 7, true), "PYTORCH_ENABLE_MPS_FALLBACK=1", "PYTORCH_MPS_SANITIZE=error")
 	found, err := run.Command{Name: built.Python, Args: []string{filepath.Join(scripts, "soak.py"), "--seconds", fmt.Sprint(length.Seconds())},
 		Env: run.Environment(environment, nil)}.Run(t.Context())

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // A job takes torchgen's word for what kernels write beside what schemas declare, and has that table by value: libtorch of a host build
@@ -13,9 +15,7 @@ import (
 func TestJobsKnowTheTableOfWrites(t *testing.T) {
 	table := func(file string) []string {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found := regexp.MustCompile(`(?s)\n\+?MPS_WRITES = \{\n(.*?)\n\+?\}\n`).FindSubmatch(text)
 		if found == nil {
 			t.Fatalf("%s has no table MPS_WRITES", file)

@@ -23,6 +23,7 @@ import (
 	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/cxx"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/native"
 	"mpsforge/patches"
 )
@@ -36,14 +37,10 @@ func machoSources(t *testing.T) []cxx.Source {
 	var sources []cxx.Source
 	for _, pattern := range []string{"overlay/rebind.h", "overlay/macho/*"} {
 		names, err := fs.Glob(native.Overlay, pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range names {
 			text, err := native.Overlay.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			sources = append(sources, cxx.Source{Path: strings.TrimPrefix(name, "overlay/"), Data: text})
 		}
 	}
@@ -64,14 +61,10 @@ func machoProgram(t *testing.T, cache string) string {
 	}
 	sources := slices.DeleteFunc(machoSources(t), func(s cxx.Source) bool { return s.Path == dyldSource })
 	text, err := os.ReadFile("testdata/macho.cc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	program, err := (&cxx.Builder{Cache: cache, Compiler: compiler}).Build(t.Context(),
 		cxx.Target{Flavour: flavour, Sources: append(sources, cxx.Source{Path: "main.cc", Data: text})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return program
 }
 
@@ -79,13 +72,9 @@ func machoProgram(t *testing.T, cache string) string {
 func torchLibraries(t *testing.T, cache, baseline string) string {
 	t.Helper()
 	series, err := patches.Load(patches.Embedded(), baseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	facts, err := series.MacFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wheel := wheels.Wheel(facts.Wheel)
 	if baseline != host.DebianBaseline && !wheel.Have(cache, wheels.TorchParts) {
 		t.Skipf("SKIP Mach-O of %s: the cache does not have %s", baseline, wheel.Name())
@@ -94,9 +83,7 @@ func torchLibraries(t *testing.T, cache, baseline string) string {
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP Mach-O: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return filepath.Join(dir, "torch/lib")
 }
 
@@ -157,14 +144,10 @@ func (l laboratory) overlayOf(t *testing.T, names []string) string {
 func (l laboratory) changed(t *testing.T, from, name string, change func(file []byte)) string {
 	t.Helper()
 	file, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	change(file)
 	to := filepath.Join(l.dir, name)
-	if err := os.WriteFile(to, file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(to, file, 0o644))
 	return to
 }
 
@@ -197,9 +180,7 @@ func facts(output string) map[string]string {
 func symbolPointers(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	library, err := macho.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer library.Close()
 	found := map[string]bool{}
 	for _, load := range library.Loads {
@@ -208,9 +189,7 @@ func symbolPointers(t *testing.T, file string) map[string]bool {
 			continue
 		}
 		sections := make([]macho.Section64, segment.Nsect)
-		if err := binary.Read(bytes.NewReader(segment.Raw()[72:]), library.ByteOrder, sections); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, binary.Read(bytes.NewReader(segment.Raw()[72:]), library.ByteOrder, sections))
 		for _, section := range sections {
 			if kind := section.Flags & 0xff; kind != 6 && kind != 7 { // S_NON_LAZY_SYMBOL_POINTERS, S_LAZY_SYMBOL_POINTERS
 				continue
@@ -229,9 +208,7 @@ func symbolPointers(t *testing.T, file string) map[string]bool {
 func backendExports(t *testing.T, file string) (names []string) {
 	t.Helper()
 	library, err := macho.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer library.Close()
 	for _, symbol := range library.Symtab.Syms {
 		const external, section = 0x01, 0x0e
@@ -425,18 +402,14 @@ func TestMachoThatCannotBeLedIsRefused(t *testing.T) {
 	})
 	t.Run("a file for several processors is no reason to refuse", func(t *testing.T) {
 		thin, err := os.ReadFile(chained)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		const place = 1 << 14
 		fat := make([]byte, place, place+len(thin))
 		for i, word := range []uint32{0xcafebabe, 1, 0x0100000c, 0, place, uint32(len(thin)), 14} {
 			binary.BigEndian.PutUint32(fat[4*i:], word)
 		}
 		file := filepath.Join(l.dir, "fat.dylib")
-		if err := os.WriteFile(file, append(fat, thin...), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, append(fat, thin...), 0o644))
 		output, err := exec.CommandContext(t.Context(), program, old, own, chained+":"+file).CombinedOutput()
 		if said := facts(string(output)); err != nil || said["first led"] != "3" || said["first stale"] != "0" {
 			t.Errorf("%v: %s", err, output)
@@ -448,9 +421,7 @@ func TestMachoThatCannotBeLedIsRefused(t *testing.T) {
 func dataOf(t *testing.T, file []byte) int {
 	t.Helper()
 	library, err := macho.NewFile(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return int(library.Section("__data").Offset)
 }
 
@@ -490,31 +461,21 @@ func TestMachoWithRandomBytesIsReadWithinBounds(t *testing.T) {
 func TestMachoGlueLinksForMacOS(t *testing.T) {
 	root, cache := hosttest.Root(t)
 	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	facts, err := series.MacFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kit, err := mac.Open(t.Context(), root, cache, facts, events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP for macOS: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer kit.Close()
 	tree := mac.Tree{Subject: "tests/overlay", Dir: t.TempDir()}
 	objects := map[string]string{}
 	for _, source := range machoSources(t) {
 		file := filepath.Join(tree.Dir, source.Path)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, source.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, source.Data, 0o644))
 		if path.Ext(file) == ".cc" {
 			tree.Sources = append(tree.Sources, source.Path)
 		}
@@ -523,18 +484,14 @@ func TestMachoGlueLinksForMacOS(t *testing.T) {
 		part := tree
 		part.Sources = one
 		built, err := kit.Compile(t.Context(), part, facts, 1, events.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(built.Warnings) > 0 {
 			t.Errorf("%v", built.Warnings)
 		}
 		maps.Copy(objects, built.Objects)
 	}
 	image, err := kit.Link(t.Context(), tree.Subject, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, symbol := range []string{"__ZN8mpsforge7overlay9RebindingC1ERKNSt3__112basic_stringIcNS2_11char_traitsIcEENS2_9allocatorIcEEEE",
 		"__ZNK8mpsforge7overlay9Rebinding5applyEv"} {
 		if _, defined := image.Defined[symbol]; !defined {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/macos/overlay"
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
 )
@@ -24,9 +25,7 @@ func over(t *testing.T, env stage.Env, check *reports.Check, end error) (given s
 	}}
 	report.Name = "overlay"
 	i := installed{Trial: overlay.Trial{Python: "trapped/python3"}, environment: []string{"A=b"}}
-	if err := i.run(t.Context(), &env, inner, &report); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, i.run(t.Context(), &env, inner, &report))
 	return given, report
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/pytests"
 )
@@ -32,9 +33,7 @@ func TestPythonTables(t *testing.T) {
 	var report reports.Stage
 	tables(&report, all, patched, stock)
 	text, err := json.Marshal(report.Tables)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, row := range [][]string{
 		{"basic", "patched", "4t x 10i", "40", "0", "0", "20", "pass 1/1"},
 		{"raw tensor operations", "", "pass 1/1"},
@@ -46,9 +45,7 @@ func TestPythonTables(t *testing.T) {
 		{"cold-start", "patched", "8", "FAIL 1/1: wrong values", "pass 1/1"},
 	} {
 		want, err := json.Marshal(row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !strings.Contains(string(text), string(want)) {
 			t.Errorf("no row %s in %s", want, text)
 		}

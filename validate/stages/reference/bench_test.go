@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/native"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -18,9 +19,7 @@ func BenchmarkCommand(b *testing.B) {
 			name := fmt.Sprintf("checker=%s/bytes=%d", check, bytes)
 			b.Run(name, func(b *testing.B) {
 				sources, err := native.Files("schedule/", "metal/", "programs/metal_bench.cc")
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				var found struct {
 					Commands, Plain, Engine float64
 				}
@@ -36,9 +35,7 @@ func BenchmarkCommand(b *testing.B) {
 // BenchmarkCheckerMemory is the memory after ten million commands against that after one hundred thousand.
 func BenchmarkCheckerMemory(b *testing.B) {
 	sources, err := native.Files("schedule/", "metal/", "programs/metal_bench.cc")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	var few, many memory
 	stagetest.Benchmark(b, sources, []string{"100000", "64", "1"}, &few)
 	stagetest.Benchmark(b, sources, []string{"10000000", "64", "1"}, &many)
@@ -48,9 +45,7 @@ func BenchmarkCheckerMemory(b *testing.B) {
 // BenchmarkCheckerRanges is the same for the checker by itself and ranges that begin and end anywhere.
 func BenchmarkCheckerRanges(b *testing.B) {
 	sources, err := native.Files("metal/order.h", "metal/shadow.h", "metal/order.cc", "metal/shadow.cc", "metal/signals.cc", "programs/order_bench.cc")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	var few, many memory
 	stagetest.Benchmark(b, sources, []string{"1000000"}, &few)
 	stagetest.Benchmark(b, sources, []string{"10000000"}, &many)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/cxx"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/validate/judge/stagetest"
@@ -32,9 +33,7 @@ func TestNativeFuzzTargets(t *testing.T) {
 				t.Skipf("SKIP: no C++ compiler with AddressSanitizer: %v, %v", tools.Err, tools.Address)
 			}
 			sources, err := native.Files(append(slices.Clone(parts), "programs/fuzz_"+target+".cc", "programs/fuzz_seeds.cc")...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			program := stagetest.Program(t, cxx.AddressProgram, sources)
 			seeds, err := filepath.Glob("testdata/fuzz/" + target + "/*")
 			if err != nil || len(seeds) == 0 {
@@ -43,9 +42,7 @@ func TestNativeFuzzTargets(t *testing.T) {
 			// What asks for more memory than there is gets none, as with a plain allocator.
 			env := run.Environment([]string{"ASAN_OPTIONS=allocator_may_return_null=1 handle_abort=1", "UBSAN_OPTIONS=print_stacktrace=1"}, nil)
 			result, err := run.Command{Name: program, Args: append([]string{fuzzChanges}, seeds...), Env: env}.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Log(strings.TrimSpace(string(result.Stdout)))
 		})
 	}

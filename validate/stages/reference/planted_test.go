@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mpsforge/internal/cxx"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/native/script"
 	"mpsforge/validate/judge/corpus"
@@ -144,9 +145,7 @@ func TestCorpusNamesThePlantedFaults(t *testing.T) {
 // The rules of the guard protocol name the faults that prove them: all of them, and no others.
 func TestGuardRulesNameTheirFaults(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/dev/spec/guard.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var cited []string
 	for _, found := range regexp.MustCompile("`((?:guard|memory): [^`]+)`").FindAllSubmatch(page, -1) {
 		cited = append(cited, string(found[1]))
@@ -167,9 +166,7 @@ func TestGuardRulesNameTheirFaults(t *testing.T) {
 func runFault(t *testing.T, engine string, fault fault, program corpus.Program) ([]byte, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program.txt")
-	if err := os.WriteFile(path, []byte(program.Text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(program.Text), 0o644))
 	limited, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	way := fault.way
@@ -191,9 +188,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		t.Skip("SKIP in the short form: each faulty engine is compiled and run; go test -run '^TestPlantedFaultsAreFound$' ./validate/stages/reference")
 	}
 	sources, err := engineSources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sound := stagetest.Program(t, cxx.Program, sources)
 	step := 1
 	if os.Getenv("MPSFORGE_LONG_TESTS") == "" {

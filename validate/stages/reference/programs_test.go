@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mpsforge/internal/cxx"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/native/script"
@@ -32,9 +33,7 @@ func referenceChecker(t *testing.T) *stage.Checker {
 func programsOf(t *testing.T) []corpus.Program {
 	t.Helper()
 	programs, err := corpus.Programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return programs
 }
 
@@ -43,9 +42,7 @@ func runScript(t *testing.T, text string, options script.Options) *script.Result
 	t.Helper()
 	options.Stall = stagetest.Options(t).Patience
 	result, err := script.Run(t.Context(), text, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return result
 }
 
@@ -170,17 +167,13 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 // In the mode "abort" a violation ends the process as on a Mac, with a text that classify knows.
 func TestViolationAbortsAsOnAMac(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "twice.txt")
-	if err := os.WriteFile(text, []byte("device abort=1\nqueue q\ncb c q\ncommit c\ncommit c\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(text, []byte("device abort=1\nqueue q\ncb c q\ncommit c\ncommit c\n"), 0o644))
 	result, err := run.Command{Name: soundEngine(t), Args: []string{"free", "1", "1", "0", "0", "3000", text}}.Run(t.Context())
 	if err == nil {
 		t.Fatalf("the process lives: %s", result.Stdout)
 	}
 	log := filepath.Join(t.TempDir(), "crash.log")
-	if err := os.WriteFile(log, result.Stderr, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(log, result.Stderr, 0o644))
 	found := crash.Classify([]string{log})[0]
 	if len(found.Matches) == 0 || !strings.HasPrefix(found.Matches[0].Signature, "3 ") {
 		t.Errorf("%q is classified as %+v, want signature 3", result.Stderr, found)
@@ -205,9 +198,7 @@ func TestMetalServesItsObjectiveCClasses(t *testing.T) {
 func runPlainAndSanitized(t *testing.T, names ...string) {
 	t.Helper()
 	sources, err := native.Files(names...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, kind := range []cxx.Flavour{cxx.Program, cxx.AddressProgram} {
 		result, err := run.Command{Name: stagetest.Program(t, kind, sources)}.Run(t.Context())
 		if err != nil {

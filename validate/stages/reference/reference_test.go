@@ -5,6 +5,7 @@ package reference
 import (
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -13,9 +14,7 @@ func TestReferencePasses(t *testing.T) {
 	report := reports.Stage{Name: "reference"}
 	options, progress := stagetest.Options(t), &stagetest.Progress{}
 	options.Sink = progress
-	if err := checkReference(t.Context(), options, &report); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, checkReference(t.Context(), options, &report))
 	stagetest.NeedPassed(t, report)
 	progress.NeedTotal(t)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/cxx"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/native/script"
 	"mpsforge/validate/judge/corpus"
@@ -72,9 +73,7 @@ func vacuous(t *testing.T, engine string, program corpus.Program, effort effort)
 	removals := withoutOrdering(program.Text)
 	path := filepath.Join(t.TempDir(), "program.txt")
 	for _, removal := range removals {
-		if err := os.WriteFile(path, []byte(removal.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(removal.text), 0o644))
 		for _, way := range ways {
 			output, err := run.Command{Name: engine, Args: append(slices.Clone(way), path)}.Run(t.Context())
 			if t.Context().Err() != nil {
@@ -104,9 +103,7 @@ func vacuous(t *testing.T, engine string, program corpus.Program, effort effort)
 func vacuousReasons(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/vacuous.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reasons := map[string]string{}
 	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
@@ -125,9 +122,7 @@ func vacuousReasons(t *testing.T) map[string]string {
 func soundEngine(t *testing.T) string {
 	t.Helper()
 	sources, err := engineSources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return stagetest.Program(t, cxx.Program, sources)
 }
 
@@ -214,9 +209,7 @@ func TestProgramsMissTheirFindings(t *testing.T) {
 		t.Skip("SKIP in the short form: a faulty engine is compiled; go test -run '^TestProgramsMissTheirFindings$' ./validate/stages/reference")
 	}
 	sources, err := engineSources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	engine := stagetest.Program(t, cxx.Program, plantFault(t, sources, reportsNothing))
 	missed := 0
 	for _, program := range programsOf(t) {

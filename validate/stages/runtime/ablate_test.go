@@ -15,6 +15,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/hosts"
@@ -242,9 +243,7 @@ func TestAblationIsJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStandIn(t, c.patch)
 			c.prepare(s)
-			if err := s.run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.run(t.Context()))
 			checks := s.ablations()
 			if len(checks) != 1 || checks[0].Name != "without "+c.patch || checks[0].Verdict != c.want || checks[0].Detail != c.detail {
 				t.Fatalf("%+v", checks)
@@ -264,9 +263,7 @@ func TestAblationNamesSignatures(t *testing.T) {
 	s := newStandIn(t, "queues")
 	s.r.env.Host.Flavours = []builds.Flavour{builds.Plain, builds.Thread}
 	s.fails["without queues: two"], s.fails["without queues: three"] = crashes, "case $0 in *-tsan) "+wrongValue+";; esac"
-	if err := s.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.run(t.Context()))
 	cells := s.ablations()[0].Cells
 	if len(cells) != 2 || cells[0].Path != "three, tsan" || cells[0].Outcome != reports.OutcomeWrongValues || cells[1].Path != "two, plain" ||
 		cells[1].Signature != "5 second-encoder" {
@@ -301,9 +298,7 @@ func TestAblationWhoseSourcesDoNotCompile(t *testing.T) {
 		return nil
 	}
 	s.fails["without queues, slots, idle: two"], s.fails["without queues, slots, idle: three"] = wrongValue, wrongValue
-	if err := s.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.run(t.Context()))
 	if want := []string{"patched", "without locks", "stock", "without queues", "without queues, slots, idle"}; !slices.Equal(s.built, want) {
 		t.Errorf("built %q, want %q", s.built, want)
 	}
@@ -374,9 +369,7 @@ func TestStoppedAblationGoesOn(t *testing.T) {
 	}
 
 	second := first.again()
-	if err := second.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, second.run(t.Context()))
 	times := map[string]int{}
 	for _, p := range second.processes() {
 		if times[p]++; times[p] > 1 && !strings.HasPrefix(p, "without queues, plain: ") { // in which the first run was stopped
@@ -389,9 +382,7 @@ func TestStoppedAblationGoesOn(t *testing.T) {
 	}
 
 	whole, all := first.again(), len(second.processes())
-	if err := whole.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, whole.run(t.Context()))
 	if again := len(whole.processes()) - all; again != len(times) {
 		t.Errorf("a new run after one that came to its end: %d processes, want %d", again, len(times))
 	}
@@ -413,9 +404,7 @@ func TestStoppedAblationWithAnotherSeedBeginsAnew(t *testing.T) {
 	}
 	second := first.again()
 	second.r.env.Seed++
-	if err := second.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, second.run(t.Context()))
 	if len(second.r.stage.Facts) > 0 {
 		t.Errorf("%+v", second.r.stage.Facts)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/hosts"
 	"mpsforge/validate/judge/process"
@@ -29,9 +30,7 @@ func BenchmarkHostOperators(b *testing.B) {
 		var took []float64
 		for range 5 {
 			end, result, err := one.run(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			if end.Problem != "" {
 				b.Fatalf("%s: %s", one.command(), end.Problem)
 			}

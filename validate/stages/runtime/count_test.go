@@ -19,6 +19,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/process"
 	"mpsforge/validate/judge/stagetest"
@@ -109,15 +110,11 @@ func valgrind(b *testing.B) string {
 		return dir
 	}
 	making, err := os.MkdirTemp(filepath.Dir(dir), "making-")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer os.RemoveAll(making)
 	tree := filepath.Join(making, "tree")
 	hosttest.Unpack(b, cache, "valgrind", tree)
-	if err := os.Rename(tree, dir); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, os.Rename(tree, dir))
 	return dir
 }
 
@@ -169,9 +166,7 @@ func (c *counter) count(scenario string, iterations int, units float64) counts {
 func lockedInstructions(b *testing.B, root *host.Root, library string) map[uint64]bool {
 	b.Helper()
 	code, err := (run.Command{Name: root.Tool("llvm-objdump"), Args: []string{"--disassemble", "--no-show-raw-insn", library}}).Run(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	found := map[uint64]bool{}
 	for line := range bytes.Lines(code.Stdout) {
 		address, instruction, ok := bytes.Cut(line, []byte(":"))
@@ -354,9 +349,7 @@ calls=1 0x10 1
 0x64 0 34
 `
 	found, err := read([]byte(written), "/host/libhostmps.so", map[uint64]bool{0x14: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if found.instructions != 7+2+100+30+1 || found.atomics != 2 {
 		t.Errorf("%v instructions, %v atomics", found.instructions, found.atomics)
 	}

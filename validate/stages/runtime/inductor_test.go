@@ -8,6 +8,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/hosts"
 	"mpsforge/validate/judge/stagetest"
@@ -25,9 +26,7 @@ func inductor(t *testing.T, args ...string) (found inductorFound) {
 	models := hosttest.Packages(t, hosttest.Cache(t), built.Python, "../../../fork/macos/overlay/testdata/models.txt", nil)
 	environment := run.Environment(append(hosts.Environment(root, 1, true), "MPSFORGE_METAL_ON_VIOLATION=record", "PYTHONPATH="+models), nil)
 	result, err := run.Command{Name: built.Python, Args: append([]string{"testdata/inductor.py"}, args...), Env: environment}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := json.Unmarshal(result.Stdout, &found); err != nil {
 		t.Fatalf("%v: %s", err, result.Stdout)
 	}

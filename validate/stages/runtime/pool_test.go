@@ -11,6 +11,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/corpus"
@@ -23,9 +24,7 @@ import (
 // A difference names a program of the corpus and what is in it; else it would leave out, or change, nothing.
 func TestDifferencesFitTheirPrograms(t *testing.T) {
 	all, err := corpusOfPool()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found, run := 0, 0
 	for _, program := range all {
 		text, why, err := translated(program)
@@ -58,17 +57,13 @@ func TestDifferencesFitTheirPrograms(t *testing.T) {
 // The tables of the specification name, for each rule, programs that are run and scenarios that exist.
 func TestRulesNameWhatIsRun(t *testing.T) {
 	all, err := corpusOfPool()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, page := range []struct {
 		name  string
 		rules int
 	}{{"pool", 31}, {"guard", 11}} {
 		text, err := os.ReadFile("../../../docs/dev/spec/" + page.name + ".md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, table, _ := strings.Cut(string(text), "## Where it is seen on PyTorch's own sources\n")
 		rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \| (.*) \| .* \|$`).FindAllStringSubmatch(table, -1)
 		if len(rows) != page.rules {
@@ -101,9 +96,7 @@ func TestRulesNameWhatIsRun(t *testing.T) {
 func TestPlantedDifferencesAreFound(t *testing.T) {
 	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
 	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	env := &stage.Env{Options: stage.Options{Series: series, Seed: 1, Artifacts: t.TempDir()}, Sink: events.Discard}
 	r := stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: root}, stage: &reports.Stage{Name: "runtime"}, shared: &shared{failed: map[string]bool{}}}
 	for _, c := range []struct{ program, old, planted, problem string }{
@@ -114,16 +107,12 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 	} {
 		t.Run(c.program, func(t *testing.T) {
 			program, err := corpus.Find(c.program)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if strings.Count(program.Text, c.old) != 1 {
 				t.Fatalf("%q is not once in the program", c.old)
 			}
 			end, _, err := r.poolRun(t.Context(), built, c.program, []string{strings.Replace(program.Text, c.old, c.planted, 1)}, 0, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !strings.Contains(end.Problem, c.problem) {
 				t.Errorf("%q is found, not %q", end.Problem, c.problem)
 			}

@@ -13,6 +13,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/native"
 	"mpsforge/patches"
@@ -30,9 +31,7 @@ func TestRuntimeScenariosExist(t *testing.T) {
 	inProgram := map[string]bool{}
 	for _, file := range files {
 		text, err := fs.ReadFile(native.Torch, file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`(?m)^SCENARIO\((\w+)\)`).FindAllSubmatch(text, -1) {
 			inProgram[strings.ReplaceAll(string(match[1]), "_", "-")] = true
 		}
@@ -70,9 +69,7 @@ func TestRowOfAScenarioThatMakesNoSenseIsRefused(t *testing.T) {
 
 func TestProgramWithOtherScenariosIsRefused(t *testing.T) {
 	driver := filepath.Join(t.TempDir(), "driver")
-	if err := os.WriteFile(driver, []byte("#!/bin/sh\necho '[{\"name\": \"op-fill\", \"operation\": true}, {\"name\": \"new\"}]'\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(driver, []byte("#!/bin/sh\necho '[{\"name\": \"op-fill\", \"operation\": true}, {\"name\": \"new\"}]'\n"), 0o755))
 	_, err := operationsOf(t.Context(), &host.Build{Driver: driver}, []scenario{{Name: "old"}})
 	if !errors.Is(err, errTable) || !strings.Contains(err.Error(), "new has no row, old has no function") {
 		t.Error(err)
@@ -87,14 +84,10 @@ func TestProgramWithOtherScenariosIsRefused(t *testing.T) {
 // series has would keep its scenarios from ever running. Names that are not in the table are for lint to judge.
 func TestTrailersNameScenariosOfTheirPatch(t *testing.T) {
 	baselines, err := patches.Baselines(patches.Embedded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, baseline := range baselines {
 		series, err := patches.Load(patches.Embedded(), baseline)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, s := range scenarios() {
 			if _, err := series.Named(s.Patches); err != nil {
 				t.Errorf("%s, scenario %s: %v", baseline, s.Name, err)

@@ -8,6 +8,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/hosts"
 	"mpsforge/validate/judge/stagetest"
@@ -22,9 +23,7 @@ func shaderValues(t *testing.T, settings ...string) (found struct{ Compared, Wro
 	}
 	environment := append(hosts.Environment(root, 1, false), settings...)
 	result, err := run.Command{Name: built.Python, Args: []string{"testdata/shader_values.py"}, Env: run.Environment(environment, nil)}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := json.Unmarshal(result.Stdout, &found); err != nil {
 		t.Fatalf("%v: %s", err, result.Stdout)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/builds"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
@@ -70,9 +71,7 @@ func TestShardsHaveTheChecksOfAWholeRun(t *testing.T) {
 			parts, names = append(parts, run(stage.Shard{Index: i + 1, Of: of})), append(names, fmt.Sprint(i+1))
 		}
 		merged, err := reports.Merge(parts, names)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for what, all := range map[string][]*reports.Report{"shards": parts, "shards, merged": {merged}} {
 			if got := sameChecks(all...); !slices.Equal(got, want) {
 				t.Errorf("%d %s:\n%s\nwant:\n%s", of, what, strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -97,12 +96,8 @@ func TestShardsHaveTheChecksOfThePool(t *testing.T) {
 			s.r.env.Shard = stage.Shard{Index: i + 1, Of: of + 1}
 			s.r.env.Identity.Patches = append(s.r.env.Identity.Patches, poolPatches...)
 			built, err := s.build(t.Context(), s.snapshot(nil), builds.Plain)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.r.pool(t.Context(), built); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, s.r.pool(t.Context(), built))
 			for _, check := range s.r.stage.Checks {
 				made[check.Name]++
 			}
@@ -127,21 +122,15 @@ func TestJobsHaveNamesOfTheirOwn(t *testing.T) {
 	s.r.table = scenarios()
 	s.r.env.Identity.Patches = append(s.r.env.Identity.Patches, poolPatches...)
 	short, err := s.r.jobs([]string{"op-fill"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pool, err := s.r.poolJobs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := 1 + len(scenarios()) + len(pool) + len(s.r.env.Series.Patches); len(short) != want || len(pool) < 90 {
 		t.Errorf("%d jobs, %d of the pool, want %d", len(short), len(pool), want)
 	}
 	s.r.env.Quick = false
 	long, err := s.r.jobs([]string{"op-fill"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name := range long {
 		if short[name] == 0 {
 			t.Errorf("the long form alone has %s", name)

@@ -10,6 +10,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -21,9 +22,7 @@ func TestEverySymbolStaysExported(t *testing.T) {
 	patched, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
 	_, _, _, series, _ := hosttest.Inputs(t)
 	facts, err := series.HostFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before := exported(t, root, stock.Library)
 	if !before["at::mps::getCurrentMPSStream()"] || !before["at::native::mps::MetalShaderLibrary::getLibrary()"] {
 		t.Fatalf("stock seems to export nothing that is looked for, of %d symbols", len(before))
@@ -38,9 +37,7 @@ func TestEverySymbolStaysExported(t *testing.T) {
 func exported(t *testing.T, root *host.Root, library string) map[string]bool {
 	t.Helper()
 	found, err := (run.Command{Name: root.Tool("llvm-nm"), Args: []string{"--dynamic", "--defined-only", "--demangle", library}}).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	symbols := map[string]bool{}
 	for _, line := range strings.Split(strings.TrimSpace(string(found.Stdout)), "\n") {
 		fields := strings.SplitN(line, " ", 3) // address, kind, name

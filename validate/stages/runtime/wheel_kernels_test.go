@@ -9,6 +9,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/fork/hostbuild/shaders"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -19,9 +20,7 @@ func TestKernelsOfTheNewestWheel(t *testing.T) {
 	built, root := stagetest.HostBuildOf(t.Context(), t, "v2.9.1", builds.Plain, false, false)
 	library := filepath.Join(built.Dir, shaders.FileName)
 	result, err := run.Command{Name: built.Python, Args: []string{"testdata/wheel/run.py", launcher(t, root), library}}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var found struct {
 		Launched, Compared, Findings, Wrong, Faults []string
 		WithoutCase                                 []string `json:"without_case"`

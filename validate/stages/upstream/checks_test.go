@@ -11,6 +11,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/validate/judge/stagetest"
 )
@@ -31,13 +32,9 @@ func patchedCheckout(t *testing.T) (dir, python, cache string, changed []string)
 	}
 	_, _, checkout, series, cache := hosttest.Inputs(t)
 	stock, err := checkout.Files(t.Context(), checkedPaths, cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir = filepath.Join(t.TempDir(), "pytorch")
-	if err := os.CopyFS(dir, os.DirFS(stock)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(dir, os.DirFS(stock)))
 	for _, patch := range series.Patches {
 		for _, file := range patch.Files {
 			name := file.Path()
@@ -50,12 +47,8 @@ func patchedCheckout(t *testing.T) (dir, python, cache string, changed []string)
 				t.Fatal(err)
 			}
 			after, err := file.Apply(before)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, after, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path, after, 0o644))
 			if strings.HasPrefix(name, "torch/") && strings.HasSuffix(name, ".py") && !slices.Contains(changed, name) {
 				changed = append(changed, name)
 			}
@@ -87,9 +80,7 @@ func TestTypesAreAsUpstreamWants(t *testing.T) {
 		t.Fatalf("the series changes %v, and not torch/mps/streams.py", changed)
 	}
 	settings, err := os.ReadFile(filepath.Join(dir, ".lintrunner.toml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wanted := string(regexp.MustCompile(`mypy==[0-9.]+`).Find(settings))
 	installed, err := (run.Command{Name: "sh", Args: []string{"ci/tool.sh", "mypy", cache}, Dir: "../../.."}).Run(t.Context())
 	if err != nil {
@@ -100,12 +91,8 @@ func TestTypesAreAsUpstreamWants(t *testing.T) {
 		t.Fatalf(".lintrunner.toml wants %s, and ci/tool.sh installs %s: change the latter", wanted, filepath.Base(site))
 	}
 	// PyTorch's plugin compares versions, with a file that Debian's source package leaves out.
-	if err := os.MkdirAll(filepath.Join(dir, ".ci/docker"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, ".ci/docker/requirements-ci.txt"), []byte(wanted+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".ci/docker"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".ci/docker/requirements-ci.txt"), []byte(wanted+"\n"), 0o644))
 	for _, args := range [][]string{
 		{"-m", "tools.pyi.gen_pyi"},
 		append([]string{"-m", "mypy", "--config-file", "mypy.ini", "--follow-imports", "silent", "--cache-dir", filepath.Join(cache, "mypy")}, changed...),

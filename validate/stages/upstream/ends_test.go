@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/native/script"
 	"mpsforge/patches"
 	"mpsforge/validate/judge/nativefunctions"
@@ -90,9 +91,7 @@ func TestOperatorsOfAMacAreThoseThatPyTorchRegistersForMPS(t *testing.T) {
 	const python = `    _lib.impl("native_group_norm", native_group_norm, "MPS")`
 	want := map[string]bool{"aten::dot": true, "aten::exp": true, "aten::exp.out": true, "aten::native_group_norm": true}
 	operators, err := nativefunctions.Parse([]byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := operatorsOnMac(operators, python); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -103,9 +102,7 @@ func TestAListOfFailuresReadsBack(t *testing.T) {
 	facts := patches.UpstreamFacts{Schema: 1, Failures: map[string][]string{"crash: <a & \"b\">": {"f:A.b", "f:A.c"}, "a": {"f:A.d"}},
 		Flaky: map[string][]string{}, LeftOut: map[string][]string{"two devices": {"g:A.e"}}, UnexpectedSuccesses: map[string][]string{"why": {"f:B.a"}}}
 	text, err := written(facts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var back patches.UpstreamFacts
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, facts) {
 		t.Errorf("%v, %v in %s", back, err, text)

@@ -16,6 +16,7 @@ import (
 
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/kept"
@@ -37,9 +38,7 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 		t.Skip("starts Python with torch")
 	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	env := &stage.Env{Sink: events.Discard, Machine: &reports.Machine{}, Options: stage.Options{Cache: t.TempDir(), Artifacts: t.TempDir(),
 		Python: stage.PythonOptions{Device: "cpu"},
 		Series: &patches.Series{Baseline: patches.Baseline{Name: "v0.0.0"}}}}
@@ -52,19 +51,13 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	if reason, skipped := stage.SkipReason(err); skipped {
 		t.Skipf("SKIP Python with torch: %s", reason)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	env.Cache = empty
 	env.Kept = &kept.Run{Cache: env.Cache, Stage: report.Name}
 	scripts, err := pytests.Unpack(env.Cache, sources, pytests.Sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path, err := filepath.Abs("testdata/planted/test_planted.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	folder := t.TempDir()
 	side := func(name string) *pytests.Subject {
 		return subject.With(name, "PLANTED_SIDE="+name, "PLANTED_FOLDER="+folder)
@@ -78,12 +71,8 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 // run runs and judges, and gives the checks that failed, by name.
 func (p planted) run(t *testing.T) map[string]string {
 	t.Helper()
-	if err := p.runFile(t.Context(), p.file); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.conclude(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.runFile(t.Context(), p.file))
+	require.NoError(t, p.conclude())
 	failed := map[string]string{}
 	for _, check := range p.report.Checks {
 		if check.Verdict == reports.Failed {
@@ -213,12 +202,8 @@ func TestWithoutAListStockDecides(t *testing.T) {
 func (p *planted) standin(t *testing.T, file, module string) {
 	t.Helper()
 	source, err := os.ReadFile("testdata/planted/" + module + ".py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(p.scripts, module+".py"), source, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(p.scripts, module+".py"), source, 0o644))
 	p.file.name, p.file.path, p.file.standins = file, filepath.Join(filepath.Dir(p.file.path), file+".py"), []string{module}
 }
 
@@ -285,9 +270,7 @@ func TestStandInsReachTestsAndTheirThreads(t *testing.T) {
 func TestAFileThatCannotBeReadFails(t *testing.T) {
 	p := plant(t, patches.UpstreamFacts{}, "")
 	p.file.path = filepath.Join(p.folder, "test_broken.py")
-	if err := os.WriteFile(p.file.path, []byte("def load_tests(*_):\n    raise ValueError('no tests here')\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(p.file.path, []byte("def load_tests(*_):\n    raise ValueError('no tests here')\n"), 0o644))
 	if err := p.runFile(t.Context(), p.file); err == nil || !strings.Contains(err.Error(), "no tests here") {
 		t.Errorf("%v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"mpsforge/fork/hostbuild/host"
 	"mpsforge/internal/apt"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/patches"
 )
@@ -29,20 +30,14 @@ func InputsOf(t testing.TB, baseline string) (*host.Root, *host.Torch, *fork.Che
 	root, cache := Root(t)
 	tree, series := TreeOf(t, cache, baseline)
 	facts, err := series.HostFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	torch, err := host.OpenTorch(t.Context(), root, "", host.Libtorchs(facts), cache, nil)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP host build of %s: %v", baseline, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	checkout, err := fork.Open(t.Context(), tree, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { checkout.Close() })
 	return root, torch, checkout, series, cache
 }
@@ -53,9 +48,7 @@ func Cache(t testing.TB) string {
 	cache := os.Getenv("MPSFORGE_CACHE")
 	if cache == "" {
 		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		cache = filepath.Join(home, ".cache", "mpsforge")
 	}
 	return cache
@@ -72,9 +65,7 @@ func Root(t testing.TB) (*host.Root, string) {
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP host build: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return root, cache
 }
 
@@ -92,9 +83,7 @@ func Unpack(t testing.TB, cache, name, folder string) {
 	if err == nil {
 		_, err = run.Command{Name: "dpkg-deb", Args: []string{"--extract", file, folder}}.Run(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // Tree gives TreeOf 2.6.0.
@@ -108,9 +97,7 @@ func Tree(t testing.TB, cache string) (dir string, series *patches.Series) {
 func TreeOf(t testing.TB, cache, baseline string) (dir string, series *patches.Series) {
 	t.Helper()
 	series, err := patches.Load(patches.Embedded(), baseline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir = fork.CachedTree(cache, baseline)
 	if baseline != host.DebianBaseline {
 		if !builds.Exists(dir) {
@@ -118,23 +105,15 @@ func TreeOf(t testing.TB, cache, baseline string) (dir string, series *patches.S
 		}
 		return dir, series
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(cache, 0o755))
 	lock, err := os.Create(filepath.Join(cache, "test-tree.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer lock.Close() // which gives the lock back
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	_, err = fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, Cache: cache}, events.Discard)
 	if errors.Is(err, fork.ErrUnavailable) || errors.Is(err, fork.ErrEnvironment) {
 		t.Skipf("SKIP real tree: Debian's source package of PyTorch 2.6.0 is not available here: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir, series
 }

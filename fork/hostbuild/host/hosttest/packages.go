@@ -12,6 +12,7 @@ import (
 	"mpsforge/fork/builds"
 	"mpsforge/fork/macos/wheels"
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 )
 
@@ -50,9 +51,7 @@ func runPip(t testing.TB, cache, interpreter string, args []string) (output stri
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP pip: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	result, err := run.Command{Name: interpreter, Args: args,
 		Env: run.Environment([]string{"PYTHONPATH=" + folder, "PIP_DISABLE_PIP_VERSION_CHECK=1"}, nil)}.Run(t.Context())
 	return string(result.Stdout) + string(result.Stderr), err
@@ -65,9 +64,7 @@ func Packages(t testing.TB, cache, interpreter, list string, more func(folder st
 		t.Skipf("SKIP packages: %s has the checksums of x86-64's wheels", list)
 	}
 	key, err := builds.FileSHA256(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	folder := filepath.Join(cache, "wheels", strings.TrimSuffix(filepath.Base(list), ".txt")+"-"+key[:16])
 	if builds.Exists(folder) {
 		return folder
@@ -86,8 +83,6 @@ func Packages(t testing.TB, cache, interpreter, list string, more func(folder st
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return folder
 }
