@@ -15,7 +15,7 @@
 namespace mpsforge::objc::test {
 namespace {
 
-void the_device_is_a_mac() {
+CASE(the_device_is_a_mac) {
   NSArray* all = MTLCopyAllDevices();
   CHECK(all.count == 1 && all[0] == device());
   [all release];
@@ -25,7 +25,7 @@ void the_device_is_a_mac() {
   CHECK([device().name length] > 0);
 }
 
-void fill_and_copy() {
+CASE(fill_and_copy) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> from = shared_buffer(64);
   id<MTLBuffer> hidden = [device() newBufferWithLength:64 options:MTLResourceStorageModePrivate];
@@ -51,7 +51,7 @@ void fill_and_copy() {
   [queue release];
 }
 
-void a_command_buffer_retains_what_it_uses() {
+CASE(a_command_buffer_retains_what_it_uses) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> buffer = shared_buffer(64);
   CHECK([buffer retainCount] == 1);
@@ -75,7 +75,7 @@ void a_command_buffer_retains_what_it_uses() {
   CHECK([buffer retainCount] == 1);
 }
 
-void an_abandoned_command_buffer_gives_back() {
+CASE(an_abandoned_command_buffer_gives_back) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> buffer = shared_buffer(64);
   for (int i = 0; i < 100; ++i) {  // more than a queue holds
@@ -92,7 +92,7 @@ void an_abandoned_command_buffer_gives_back() {
   CHECK([buffer retainCount] == 1);
 }
 
-void handlers_in_order() {
+CASE(handlers_in_order) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLCommandBuffer> commands = [queue commandBuffer];
   NSMutableArray* seen = [NSMutableArray array];
@@ -113,7 +113,7 @@ void handlers_in_order() {
         [seen[2] isEqualToString:@"second"]);
 }
 
-void commit_and_continue_changes_the_root() {
+CASE(commit_and_continue_changes_the_root) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> buffer = shared_buffer(8);
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
@@ -135,7 +135,7 @@ void commit_and_continue_changes_the_root() {
   CHECK(static_cast<const uint8_t*>([buffer contents])[0] == 6);
 }
 
-void an_event_notifies_and_orders() {
+CASE(an_event_notifies_and_orders) {
   id<MTLCommandQueue> one = [device() newCommandQueue];
   id<MTLCommandQueue> other = [device() newCommandQueue];
   id<MTLBuffer> buffer = shared_buffer(8);
@@ -170,7 +170,7 @@ void an_event_notifies_and_orders() {
   CHECK([event waitUntilSignaledValue:4 timeoutMS:0] && ![event waitUntilSignaledValue:5 timeoutMS:1]);
 }
 
-void a_listener_with_a_queue_is_called_there() {
+CASE(a_listener_with_a_queue_is_called_there) {
   static char key;
   dispatch_queue_t queue = dispatch_queue_create("listener", nullptr);
   dispatch_queue_set_specific(queue, &key, &key, nullptr);
@@ -187,7 +187,7 @@ void a_listener_with_a_queue_is_called_there() {
   dispatch_semaphore_wait(called, DISPATCH_TIME_FOREVER);
 }
 
-void heaps_count() {
+CASE(heaps_count) {
   const NSUInteger before = device().currentAllocatedSize;
   MTLHeapDescriptor* descriptor = [[MTLHeapDescriptor new] autorelease];
   descriptor.size = 4096;
@@ -213,7 +213,7 @@ void heaps_count() {
   CHECK([device() newHeapWithDescriptor:descriptor] == nil && device().currentAllocatedSize == before);
 }
 
-void memory_of_the_program_is_used_in_place() {
+CASE(memory_of_the_program_is_used_in_place) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   constexpr NSUInteger page = 16384;
   void* memory = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -260,7 +260,7 @@ id<MTLComputePipelineState> pipeline(NSString* source, NSString* name) {
   return made;
 }
 
-void one_name_in_two_libraries() {
+CASE(one_name_in_two_libraries) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   NSString* source = @"kernel void add(device const float* in, device float* out, constant float& factor, "
                      @"uint i [[thread_position_in_grid]]) { out[i] = in[i] * factor + %@; }";
@@ -285,7 +285,7 @@ void one_name_in_two_libraries() {
   CHECK(result[0] == 1 && result[7] == 71 && result[8] == 0.5f && result[15] == 70.5f);
 }
 
-void a_kernel_sees_the_grid() {
+CASE(a_kernel_sees_the_grid) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> out = shared_buffer(64);
   id<MTLCommandBuffer> commands = [queue commandBuffer];
@@ -305,7 +305,7 @@ void a_kernel_sees_the_grid() {
   CHECK(std::memcmp([out contents], wanted, sizeof wanted) == 0);
 }
 
-void bytes_of_length_0_bind_nothing() {
+CASE(bytes_of_length_0_bind_nothing) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> out = shared_buffer(4);
   id<MTLCommandBuffer> commands = [queue commandBuffer];
@@ -323,7 +323,7 @@ void bytes_of_length_0_bind_nothing() {
   CHECK(*static_cast<const int*>([out contents]) == 2);
 }
 
-void an_argument_buffer_holds_addresses() {
+CASE(an_argument_buffer_holds_addresses) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLLibrary> library = [device() newLibraryWithData:nil error:nil];
   CHECK([library.functionNames containsObject:@"test_follow"]);
@@ -347,7 +347,7 @@ void an_argument_buffer_holds_addresses() {
   CHECK(static_cast<const float*>([out contents])[1] == 42);
 }
 
-void functions_of_a_library() {
+CASE(functions_of_a_library) {
   NSError* error = nil;
   NSString* source = @"kernel void lonely(device float* x) {}\n"
                      @"template <typename T> kernel void set(device T* x, constant T& value) { *x = value; }\n"
@@ -360,7 +360,7 @@ void functions_of_a_library() {
   CHECK([[error localizedDescription] containsString:@"nowhere"]);
 }
 
-void a_library_that_does_not_compile_is_an_error_with_the_line() {
+CASE(a_library_that_does_not_compile_is_an_error_with_the_line) {
   NSError* error = nil;
   NSString* source =
       @"#include <metal_stdlib>\nusing namespace metal;\nkernel void wrong(device float* x) {\n  x[0] = y;\n}";
@@ -369,7 +369,7 @@ void a_library_that_does_not_compile_is_an_error_with_the_line() {
   CHECK([[error localizedDescription] containsString:@"program_source:4:10: error: use of undeclared identifier 'y'"]);
 }
 
-void macros_of_the_options_reach_the_source() {
+CASE(macros_of_the_options_reach_the_source) {
   MTLCompileOptions* options = [[MTLCompileOptions new] autorelease];
   options.preprocessorMacros = [NSDictionary dictionaryWithObject:@"float" forKey:@"TYPE"];
   NSString* source = @"kernel void with_macro(device TYPE* x) {}";
@@ -377,7 +377,7 @@ void macros_of_the_options_reach_the_source() {
   CHECK([device() newLibraryWithSource:source options:nil error:nil] == nil);
 }
 
-void a_failed_command_buffer_has_an_error() {
+CASE(a_failed_command_buffer_has_an_error) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   mpsforge_host_fail_command_buffer(queue, 1);
   id<MTLBuffer> buffer = shared_buffer(8);
@@ -388,7 +388,7 @@ void a_failed_command_buffer_has_an_error() {
   CHECK(static_cast<const uint8_t*>([buffer contents])[0] == 0);
 }
 
-void captures_are_off_unless_asked_for() {
+CASE(captures_are_off_unless_asked_for) {
   unsetenv("MTL_CAPTURE_ENABLED");
   MTLCaptureManager* manager = [MTLCaptureManager sharedCaptureManager];
   MTLCaptureDescriptor* descriptor = [[MTLCaptureDescriptor new] autorelease];
@@ -405,31 +405,5 @@ void captures_are_off_unless_asked_for() {
 }
 
 }  // namespace
-
-#define SCENARIO(name) {#name, name}
-
-std::vector<Case> behaviour_scenarios() {
-  return {
-      SCENARIO(the_device_is_a_mac),
-      SCENARIO(fill_and_copy),
-      SCENARIO(a_command_buffer_retains_what_it_uses),
-      SCENARIO(an_abandoned_command_buffer_gives_back),
-      SCENARIO(handlers_in_order),
-      SCENARIO(commit_and_continue_changes_the_root),
-      SCENARIO(an_event_notifies_and_orders),
-      SCENARIO(a_listener_with_a_queue_is_called_there),
-      SCENARIO(heaps_count),
-      SCENARIO(memory_of_the_program_is_used_in_place),
-      SCENARIO(one_name_in_two_libraries),
-      SCENARIO(a_kernel_sees_the_grid),
-      SCENARIO(bytes_of_length_0_bind_nothing),
-      SCENARIO(an_argument_buffer_holds_addresses),
-      SCENARIO(functions_of_a_library),
-      SCENARIO(a_library_that_does_not_compile_is_an_error_with_the_line),
-      SCENARIO(macros_of_the_options_reach_the_source),
-      SCENARIO(a_failed_command_buffer_has_an_error),
-      SCENARIO(captures_are_off_unless_asked_for),
-  };
-}
 
 }  // namespace mpsforge::objc::test

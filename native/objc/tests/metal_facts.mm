@@ -18,7 +18,7 @@ static_assert(sizeof(simd_ulong4) == 32 && alignof(simd_ulong4) == 16);
 static_assert(sizeof(simd_uint3) == 16 && alignof(simd_uint3) == 16);
 static_assert(alignof(simd_uint2) == 8 && alignof(simd_float4) == 16);
 
-void a_heap_is_private_unless_told() {
+CASE(a_heap_is_private_unless_told) {
   MTLHeapDescriptor* descriptor = [[MTLHeapDescriptor new] autorelease];
   CHECK(descriptor.storageMode == MTLStorageModePrivate);
   CHECK(descriptor.resourceOptions == MTLResourceStorageModePrivate);
@@ -26,19 +26,19 @@ void a_heap_is_private_unless_told() {
   CHECK(copy.storageMode == MTLStorageModePrivate);
 }
 
-void a_managed_heap() {
+DIES(a_managed_heap, "a heap is shared or private") {
   MTLHeapDescriptor* descriptor = [[MTLHeapDescriptor new] autorelease];
   descriptor.size = 4096;
   descriptor.storageMode = MTLStorageModeManaged;
   [device() newHeapWithDescriptor:descriptor];
 }
 
-void a_shared_event_is_of_no_device() {
+CASE(a_shared_event_is_of_no_device) {
   CHECK([device() newSharedEvent].device == nil);
   CHECK([device() newEvent].device == device());
 }
 
-void an_event_is_set_back() {
+CASE(an_event_is_set_back) {
   id<MTLSharedEvent> event = [device() newSharedEvent];
   event.signaledValue = 5;
   event.signaledValue = 5;
@@ -50,7 +50,7 @@ void an_event_is_set_back() {
   CHECK([event waitUntilSignaledValue:3 timeoutMS:20000] && event.signaledValue == 3);
 }
 
-void the_root_is_one_object() {
+CASE(the_root_is_one_object) {
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
   id<MTLCommandBuffer> first = commands.rootCommandBuffer;
   CHECK(first && commands.rootCommandBuffer == first && commands.commandBuffer == first);
@@ -61,19 +61,19 @@ void the_root_is_one_object() {
 }
 
 // Aligned to a page of this machine, which is no page of a Mac.
-void memory_of_a_quarter_page() {
+DIES(memory_of_a_quarter_page, "are not whole pages") {
   void* memory = std::aligned_alloc(vm_page_size, vm_page_size);
   [device() newBufferWithBytesNoCopy:memory length:4096 options:MTLResourceStorageModeShared deallocator:nil];
 }
 
-void a_unary_kernel_is_a_multiary_one() {
+CASE(a_unary_kernel_is_a_multiary_one) {
   CHECK([MPSNDArrayUnaryKernel superclass] == [MPSNDArrayMultiaryKernel class]);
   CHECK([MPSNDArrayMultiaryKernel superclass] == [MPSNDArrayMultiaryBase class]);
 }
 
 // Apple's words on permuteWithDimensionOrder: each number is the place that the dimension goes to. Only an order that
 // is not its own inverse shows it.
-void dimensions_are_permuted() {
+CASE(dimensions_are_permuted) {
   const NSUInteger sizes[] = {2, 3, 5}, order[] = {1, 2, 0};
   MPSNDArrayDescriptor* descriptor = [MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeFloat32
                                                                    dimensionCount:3
@@ -83,14 +83,14 @@ void dimensions_are_permuted() {
         [descriptor lengthOfDimension:2] == 3);
 }
 
-void a_place_named_twice() {
+DIES(a_place_named_twice, "place 1 is named twice") {
   const NSUInteger sizes[] = {2, 3}, order[] = {1, 1};
   [[MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeFloat32 dimensionCount:2
                                  dimensionSizes:sizes] permuteWithDimensionOrder:order];
 }
 
 // PyTorch asks so which macOS it is on, and so whether MPSGraph has an operation.
-void an_old_macos_lacks_what_is_newer() {
+CASE(an_old_macos_lacks_what_is_newer, "MPSFORGE_METAL_MACOS=13.3") {
   Class graph = NSClassFromString(@"MPSGraph");
   CHECK([graph instancesRespondToSelector:@selector(cumulativeSumWithTensor:axis:name:)]);
   CHECK(![graph instancesRespondToSelector:@selector(conjugateWithTensor:name:)]);
@@ -100,7 +100,7 @@ void an_old_macos_lacks_what_is_newer() {
   CHECK([[[MTLCompileOptions new] autorelease] copy] != nil);  // which have a mathMode all the same
 }
 
-void a_newer_macos_has_it() {
+CASE(a_newer_macos_has_it, "MPSFORGE_METAL_MACOS=15.0") {
   Class graph = NSClassFromString(@"MPSGraph");
   CHECK([graph instancesRespondToSelector:@selector(conjugateWithTensor:name:)]);
   CHECK([graph instancesRespondToSelector:@selector(reciprocalSquareRootWithTensor:name:)]);
@@ -109,34 +109,15 @@ void a_newer_macos_has_it() {
   CHECK([MTLCompileOptions instancesRespondToSelector:@selector(setMathMode:)]);
 }
 
-void a_newer_method_is_sent() { [[MTLCompileOptions new] setMathMode:MTLMathModeSafe]; }
+DIES(a_newer_method_is_sent, "-[MTLCompileOptions setMathMode:]: unrecognized selector", "MPSFORGE_METAL_MACOS=14.4") {
+  [[MTLCompileOptions new] setMathMode:MTLMathModeSafe];
+}
 
-void a_newer_class_is_used() { [MPSGraphFFTDescriptor descriptor]; }
+DIES(a_newer_class_is_used, "Apple's API has it since macOS 14.0, and MPSFORGE_METAL_MACOS is 13.3",
+     "MPSFORGE_METAL_MACOS=13.3") {
+  [MPSGraphFFTDescriptor descriptor];
+}
 
 }  // namespace
-
-#define SCENARIO(name) {#name, name}
-
-std::vector<Case> fact_scenarios() {
-  return {
-      SCENARIO(a_heap_is_private_unless_told),
-      {"a_managed_heap", a_managed_heap, "a heap is shared or private"},
-      SCENARIO(a_shared_event_is_of_no_device),
-      SCENARIO(an_event_is_set_back),
-      SCENARIO(the_root_is_one_object),
-      {"memory_of_a_quarter_page", memory_of_a_quarter_page, "are not whole pages"},
-      SCENARIO(a_unary_kernel_is_a_multiary_one),
-      SCENARIO(dimensions_are_permuted),
-      {"an_old_macos_lacks_what_is_newer", an_old_macos_lacks_what_is_newer, nullptr, Case::kAlways,
-       "MPSFORGE_METAL_MACOS=13.3"},
-      {"a_newer_macos_has_it", a_newer_macos_has_it, nullptr, Case::kAlways, "MPSFORGE_METAL_MACOS=15.0"},
-      {"a_newer_method_is_sent", a_newer_method_is_sent, "-[MTLCompileOptions setMathMode:]: unrecognized selector",
-       Case::kAlways, "MPSFORGE_METAL_MACOS=14.4"},
-      {"a_newer_class_is_used", a_newer_class_is_used,
-       "Apple's API has it since macOS 14.0, and MPSFORGE_METAL_MACOS is 13.3", Case::kAlways,
-       "MPSFORGE_METAL_MACOS=13.3"},
-      {"a_place_named_twice", a_place_named_twice, "place 1 is named twice"},
-  };
-}
 
 }  // namespace mpsforge::objc::test

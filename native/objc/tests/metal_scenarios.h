@@ -6,23 +6,29 @@
 #import <MetalPerformanceShaders/MPSCommandBuffer.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "harness.h"
 
 namespace mpsforge::objc::test {
 
-// metal_behaviour.mm, metal_facts.mm, metal_misuse.mm, metal_threads.mm
-std::vector<Case> behaviour_scenarios();
-std::vector<Case> fact_scenarios();
-std::vector<Case> misuse_scenarios();
-std::vector<Case> thread_scenarios();
+inline id<MTLDevice> device() {
+  static id<MTLDevice> const made = MTLCreateSystemDefaultDevice();
+  return made;
+}
 
-id<MTLDevice> device();
-id<MTLBuffer> shared_buffer(NSUInteger length);
+inline id<MTLBuffer> shared_buffer(NSUInteger length) {
+  return [device() newBufferWithLength:length options:MTLResourceStorageModeShared];
+}
 
 // Fills the buffer's range on a command buffer of the queue, which is committed; +0.
-id<MTLCommandBuffer> fill(id<MTLCommandQueue> queue, id<MTLBuffer> buffer, NSRange range, uint8_t value);
+inline id<MTLCommandBuffer> fill(id<MTLCommandQueue> queue, id<MTLBuffer> buffer, NSRange range, uint8_t value) {
+  id<MTLCommandBuffer> commands = [queue commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [commands blitCommandEncoder];
+  [encoder fillBuffer:buffer range:range value:value];
+  [encoder endEncoding];
+  [commands commit];
+  return commands;
+}
 
 }  // namespace mpsforge::objc::test
 

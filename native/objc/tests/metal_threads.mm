@@ -31,7 +31,7 @@ void check_no_findings() {
   if (mpsforge_host_findings(&found, 1) > 0) check(false, found.message, __FILE__, __LINE__);
 }
 
-void a_queue_a_thread() {
+CASE(a_queue_a_thread) {
   on_threads(8, [](int number) {
     id<MTLCommandQueue> queue = [device() newCommandQueue];
     id<MTLBuffer> buffer = shared_buffer(64);
@@ -47,7 +47,7 @@ void a_queue_a_thread() {
   check_no_findings();
 }
 
-void one_queue_for_all() {
+CASE(one_queue_for_all) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   on_threads(8, [queue](int number) {
     id<MTLBuffer> buffer = shared_buffer(64);
@@ -63,7 +63,7 @@ void one_queue_for_all() {
 }
 
 // What the committing thread wrote before is there for the handler, and what the handler wrote for who waits for it.
-void handlers_come_after_the_commit() {
+CASE(handlers_come_after_the_commit) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   on_threads(4, [queue](int) {
     for (int i = 0; i < 50; ++i) {
@@ -87,7 +87,7 @@ void handlers_come_after_the_commit() {
 }
 
 // A serial queue orders the threads that share a command buffer, as PyTorch does it.
-void one_command_buffer_on_a_serial_queue() {
+CASE(one_command_buffer_on_a_serial_queue) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   dispatch_queue_t serial = dispatch_queue_create("stream", nullptr);
   MPSCommandBuffer* commands = [[MPSCommandBuffer commandBufferFromCommandQueue:queue] retain];
@@ -108,7 +108,7 @@ void one_command_buffer_on_a_serial_queue() {
 }
 
 // Two threads use one command buffer, a second apart: no rule of Metal is broken in this run, and nothing orders them.
-void one_command_buffer_on_two_threads() {
+DIES(one_command_buffer_on_two_threads, "data race", nullptr, Case::kThreadSanitizer) {
   id<MTLCommandBuffer> commands = [[[device() newCommandQueue] commandBuffer] retain];
   on_threads(2, [commands](int number) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200 * number));
@@ -118,7 +118,7 @@ void one_command_buffer_on_two_threads() {
 }
 
 // A handler writes what another thread reads, and nothing waits for the handler.
-void handler_races_reader() {
+DIES(handler_races_reader, "data race", nullptr, Case::kThreadSanitizer) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   int* const number = new int(0);
   id<MTLCommandBuffer> commands = [queue commandBuffer];
@@ -131,16 +131,5 @@ void handler_races_reader() {
 }
 
 }  // namespace
-
-std::vector<Case> thread_scenarios() {
-  return {
-      {"a_queue_a_thread", a_queue_a_thread},
-      {"one_queue_for_all", one_queue_for_all},
-      {"handlers_come_after_the_commit", handlers_come_after_the_commit},
-      {"one_command_buffer_on_a_serial_queue", one_command_buffer_on_a_serial_queue},
-      {"one_command_buffer_on_two_threads", one_command_buffer_on_two_threads, "data race", Case::kThreadSanitizer},
-      {"handler_races_reader", handler_races_reader, "data race", Case::kThreadSanitizer},
-  };
-}
 
 }  // namespace mpsforge::objc::test

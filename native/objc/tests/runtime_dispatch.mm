@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime_cases.h"
+#include "harness.h"
 
 using namespace mpsforge::objc::test;
 
@@ -20,7 +20,7 @@ void each_of(int threads, void (^work)(int index)) {
   for (std::thread& thread : all) thread.join();
 }
 
-void one_at_a_time() {
+CASE(one_at_a_time) {
   dispatch_queue_t queue = dispatch_queue_create("serial", DISPATCH_QUEUE_SERIAL);
   __block int count = 0;
   __block bool inside = false;
@@ -39,7 +39,7 @@ void one_at_a_time() {
 }
 
 // Queues of one target take turns with each other, and a block knows its own queue and the target.
-void one_target() {
+CASE(one_target) {
   dispatch_queue_t target = dispatch_queue_create("target", nullptr);
   dispatch_queue_t queues[] = {dispatch_queue_create_with_target("one", nullptr, target),
                                dispatch_queue_create_with_target("other", nullptr, target)};
@@ -70,7 +70,7 @@ void one_target() {
   dispatch_release(target);
 }
 
-void in_order() {
+CASE(in_order) {
   dispatch_queue_t queue = dispatch_queue_create("in order", nullptr);
   __block std::vector<int> seen;
   for (int i = 0; i < 100; ++i) {
@@ -86,7 +86,7 @@ void in_order() {
 }
 
 // What was put in runs before the queue ends, and blocks may put in more.
-void released_with_work() {
+CASE(released_with_work) {
   dispatch_queue_t queue = dispatch_queue_create("released", nullptr);
   dispatch_semaphore_t done = dispatch_semaphore_create(0);
   __block int count = 0;
@@ -106,7 +106,7 @@ char first_key;
 char second_key;
 std::atomic<int> destructed{0};
 
-void contexts() {
+CASE(contexts) {
   dispatch_queue_t outer = dispatch_queue_create("outer", nullptr);
   dispatch_queue_t inner = dispatch_queue_create("inner", nullptr);
   static int value = 5;
@@ -132,7 +132,7 @@ void contexts() {
   dispatch_release(inner);
 }
 
-void once() {
+CASE(once) {
   static dispatch_once_t predicate;
   __block int ran = 0;
   __block int plain = 0;
@@ -147,7 +147,7 @@ void once() {
   CHECK(ran == 1);
 }
 
-void semaphores() {
+CASE(semaphores) {
   dispatch_semaphore_t semaphore = dispatch_semaphore_create(0);
   CHECK(dispatch_semaphore_wait(semaphore, DISPATCH_TIME_NOW) != 0);
   CHECK(dispatch_semaphore_wait(semaphore, dispatch_time(DISPATCH_TIME_NOW, 2 * NSEC_PER_MSEC)) != 0);
@@ -162,7 +162,7 @@ void semaphores() {
   dispatch_release(semaphore);
 }
 
-void groups() {
+CASE(groups) {
   dispatch_group_t group = dispatch_group_create();
   dispatch_queue_t first = dispatch_queue_create("first", nullptr);
   dispatch_queue_t second = dispatch_queue_create("second", nullptr);
@@ -196,7 +196,7 @@ void groups() {
   dispatch_release(group);
 }
 
-void data() {
+CASE(data) {
   const char bytes[] = "data";
   dispatch_data_t copied = dispatch_data_create(bytes, 4, nullptr, DISPATCH_DATA_DESTRUCTOR_DEFAULT);
   dispatch_data_t borrowed = dispatch_data_create(bytes, 4, dispatch_get_main_queue(),
@@ -222,7 +222,7 @@ void data() {
   dispatch_release(queue);
 }
 
-void own_queue() {
+DIES(own_queue, "dispatch_sync called on queue already owned by current thread") {
   dispatch_queue_t queue = dispatch_queue_create("own", nullptr);
   dispatch_sync(queue, ^{
     dispatch_sync(queue, ^{
@@ -230,7 +230,7 @@ void own_queue() {
   });
 }
 
-void two_queues_across() {
+DIES(two_queues_across, "dispatch_sync did not end: deadlock: thread ", "MPSFORGE_METAL_WATCHDOG_MS=300") {
   dispatch_queue_t first = dispatch_queue_create("first", nullptr);
   dispatch_queue_t second = dispatch_queue_create("second", nullptr);
   static std::atomic<int> in{0};
@@ -243,47 +243,26 @@ void two_queues_across() {
   });
 }
 
-void main_queue() {
+DIES(main_queue, "dispatch_async to the main queue: no run loop serves it") {
   dispatch_async(dispatch_get_main_queue(), ^{
                  });
 }
-void no_queue() {
+DIES(no_queue, "dispatch_sync: the object is NULL") {
   dispatch_sync(static_cast<dispatch_queue_t>(nullptr), ^{
                 });
 }
-void left_too_often() { dispatch_group_leave(dispatch_group_create()); }
-void semaphore_in_use() {
+DIES(left_too_often, "unbalanced call to dispatch_group_leave()") { dispatch_group_leave(dispatch_group_create()); }
+DIES(semaphore_in_use, "ends while in use") {
   dispatch_semaphore_t semaphore = dispatch_semaphore_create(1);
   dispatch_semaphore_wait(semaphore, DISPATCH_TIME_FOREVER);
   dispatch_release(semaphore);
 }
-void not_on_queue() { dispatch_assert_queue(dispatch_queue_create("elsewhere", nullptr)); }
-void barrier() {
+DIES(not_on_queue, "block was expected to execute on queue [elsewhere (0x") {
+  dispatch_assert_queue(dispatch_queue_create("elsewhere", nullptr));
+}
+DIES(barrier, "dispatch_barrier_sync on the concurrent queue concurrent is not implemented") {
   dispatch_barrier_sync(dispatch_queue_create("concurrent", DISPATCH_QUEUE_CONCURRENT), ^{
                         });
 }
 
 }  // namespace
-
-std::vector<Case> mpsforge::objc::test::dispatch_cases() {
-  return {
-      {"one_at_a_time", one_at_a_time},
-      {"one_target", one_target},
-      {"in_order", in_order},
-      {"released_with_work", released_with_work},
-      {"contexts", contexts},
-      {"once", once},
-      {"semaphores", semaphores},
-      {"groups", groups},
-      {"data", data},
-      {"own_queue", own_queue, "dispatch_sync called on queue already owned by current thread"},
-      {"two_queues_across", two_queues_across, "dispatch_sync did not end: deadlock: thread ", Case::kAlways,
-       "MPSFORGE_METAL_WATCHDOG_MS=300"},
-      {"main_queue", main_queue, "dispatch_async to the main queue: no run loop serves it"},
-      {"no_queue", no_queue, "dispatch_sync: the object is NULL"},
-      {"left_too_often", left_too_often, "unbalanced call to dispatch_group_leave()"},
-      {"semaphore_in_use", semaphore_in_use, "ends while in use"},
-      {"not_on_queue", not_on_queue, "block was expected to execute on queue [elsewhere (0x"},
-      {"barrier", barrier, "dispatch_barrier_sync on the concurrent queue concurrent is not implemented"},
-  };
-}

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime_cases.h"
+#include "harness.h"
 
 using namespace mpsforge::objc::test;
 
@@ -27,7 +27,7 @@ struct Guard {
 };
 int Guard::ended = 0;
 
-void catch_by_class() {
+CASE(catch_by_class) {
   int way = 0;
   @try {
     Guard guard;
@@ -50,7 +50,7 @@ void catch_by_class() {
   CHECK(way == 4);
 }
 
-void finally_and_again() {
+CASE(finally_and_again) {
   int finished = 0;
   int caught = 0;
   @try {
@@ -109,7 +109,7 @@ int which(void (*thrower)()) {
   return 0;
 }
 
-void both_languages() {
+CASE(both_languages) {
   CHECK(which(raise_special) == 1);
   CHECK(which([] { throw std::logic_error("x"); }) == 2);
   CHECK(which(raise_cxx) == 3);
@@ -119,7 +119,7 @@ void both_languages() {
   CHECK(which([] {}) == 0);
 }
 
-void kept_and_thrown_again() {
+CASE(kept_and_thrown_again) {
   for (void (*thrower)() : {raise_special, raise_cxx}) {
     std::exception_ptr kept;
     try {
@@ -145,7 +145,7 @@ void kept_and_thrown_again() {
 }
 
 // What PyTorch does with blocks that throw.
-void through_a_queue() {
+CASE(through_a_queue) {
   dispatch_queue_t queue = dispatch_queue_create("throws", nullptr);
   __block std::exception_ptr kept;
   dispatch_sync(queue, ^{
@@ -165,7 +165,7 @@ void through_a_queue() {
   CHECK(false);
 }
 
-void synchronized() {
+CASE(synchronized) {
   NSObject* lock = [[[NSObject alloc] init] autorelease];
   int count = 0;
   std::vector<std::thread> threads;
@@ -187,26 +187,14 @@ void synchronized() {
   CHECK(count == 2000);
 }
 
-void uncaught() { [NSException raise:NSGenericException format:@"nobody minds %@", @[ @1 ]]; }
-void uncaught_object() { @throw @"text"; }
-void out_of_queue() {
+DIES(uncaught, "uncaught exception 'NSGenericException', reason: 'nobody minds (") {
+  [NSException raise:NSGenericException format:@"nobody minds %@", @[ @1 ]];
+}
+DIES(uncaught_object, "uncaught exception 'NSConstantString'") { @throw @"text"; }
+DIES(out_of_queue, "uncaught exception 'Special', reason: 'number 7'") {
   dispatch_sync(dispatch_queue_create("leaves", nullptr), ^{
     raise_special();
   });
 }
 
 }  // namespace
-
-std::vector<Case> mpsforge::objc::test::exception_cases() {
-  return {
-      {"catch_by_class", catch_by_class},
-      {"finally_and_again", finally_and_again},
-      {"both_languages", both_languages},
-      {"kept_and_thrown_again", kept_and_thrown_again},
-      {"through_a_queue", through_a_queue},
-      {"synchronized", synchronized},
-      {"uncaught", uncaught, "uncaught exception 'NSGenericException', reason: 'nobody minds ("},
-      {"uncaught_object", uncaught_object, "uncaught exception 'NSConstantString'"},
-      {"out_of_queue", out_of_queue, "uncaught exception 'Special', reason: 'number 7'"},
-  };
-}

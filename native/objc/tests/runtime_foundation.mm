@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime_cases.h"
+#include "harness.h"
 
 using namespace mpsforge::objc::test;
 
@@ -25,7 +25,7 @@ namespace {
 
 bool is(NSString* string, const char* text) { return std::strcmp([string UTF8String], text) == 0; }
 
-void strings() {
+CASE(strings) {
   CHECK(is(@"", "") && [@"" length] == 0);
   CHECK(is(([NSString stringWithFormat:@"%d|%5.2f|%s|%@|%lu|%c|%%|%04d|%-4d|%x|%lld|%p", -3, 2.5, "c", @"o", 7ul, 'z',
                                        5, 6, 255, 1ll << 40, nullptr]),
@@ -57,7 +57,7 @@ void strings() {
            "xy"));
 }
 
-void numbers() {
+CASE(numbers) {
   CHECK([@1 isEqual:@1.0] && [@1 hash] == [@1.0 hash] && ![@1 isEqual:@"1"]);
   CHECK([@(-1) compare:@(~0ul)] == NSOrderedAscending && [@(~0ul) compare:@(~0ul)] == NSOrderedSame);
   CHECK([@(-1) unsignedLongLongValue] == ~0ull && [@(~0ul) unsignedLongValue] == ~0ul);
@@ -78,7 +78,7 @@ void numbers() {
   }
 }
 
-void arrays() {
+CASE(arrays) {
   NSArray* array = @[ @3, @1, @2 ];
   CHECK([array count] == 3 && [array[1] intValue] == 1 && [[array lastObject] intValue] == 2);
   CHECK(is([[array valueForKey:@"description"] componentsJoinedByString:@","], "3,1,2"));
@@ -115,7 +115,7 @@ void arrays() {
 }
 
 // Against a plain model: random insertions, replacements and removals.
-void random_arrays() {
+CASE(random_arrays) {
   std::mt19937 random(2);
   NSMutableArray<NSNumber*>* array = [NSMutableArray array];
   std::vector<int> model;
@@ -140,7 +140,7 @@ void random_arrays() {
   for (size_t i = 0; i < model.size(); ++i) CHECK([array[i] intValue] == model[i]);
 }
 
-void dictionaries() {
+CASE(dictionaries) {
   NSDictionary* dictionary = @{@"one" : @1, @"two" : @2};
   CHECK([dictionary count] == 2 && [dictionary[@"two"] intValue] == 2 && dictionary[@"three"] == nil);
   CHECK([[dictionary allKeys] isEqual:(@[ @"one", @"two" ])]);
@@ -169,7 +169,7 @@ void dictionaries() {
   CHECK([set count] == 2 && [set containsObject:@2] && [set isEqual:[NSSet setWithArray:@[ @2, @1 ]]]);
 }
 
-void data_and_errors() {
+CASE(data_and_errors) {
   const char bytes[] = "abc";
   NSData* data = [NSData dataWithBytes:bytes length:3];
   CHECK([data length] == 3 && std::memcmp([data bytes], "abc", 3) == 0 && [data bytes] != bytes);
@@ -191,7 +191,7 @@ void data_and_errors() {
   CHECK([NSNull null] == [NSNull null]);
 }
 
-void versions() {
+CASE(versions, "MPSFORGE_METAL_MACOS=14.4") {
   NSProcessInfo* info = [[NSProcessInfo new] autorelease];
   CHECK([info isOperatingSystemAtLeastVersion:{14, 4, 0}] && ![info isOperatingSystemAtLeastVersion:{14, 5, 0}]);
   CHECK(![info isOperatingSystemAtLeastVersion:{15, 0, 0}] && [info isOperatingSystemAtLeastVersion:{13, 9, 0}]);
@@ -201,7 +201,7 @@ void versions() {
   CHECK(available(__builtin_available(macOS 13, iOS 16, *)) && !available(__builtin_available(macOS 15.0, *)));
 }
 
-void system_libraries() {
+CASE(system_libraries) {
   CHECK(vm_page_size == 16384 && round_page(1) == 16384);
   static const char bytes[] = "library";
   mpsforge_host_add_section("__TEXT", "metal_bfloat", bytes, sizeof bytes);
@@ -226,7 +226,7 @@ void system_libraries() {
 }
 
 // As PyTorch asks for the number of the GPU's cores.
-void gpu_cores() {
+CASE(gpu_cores) {
   io_iterator_t iterator = 0;
   CHECK(IOServiceGetMatchingServices(kIOMainPortDefault, IOServiceMatching("AGXAccelerator"), &iterator) ==
         KERN_SUCCESS);
@@ -240,51 +240,33 @@ void gpu_cores() {
   IOObjectRelease(iterator);
 }
 
-void index_beyond_end() { (void)@[ @1 ][1]; }
-void nil_in_array() { [[NSMutableArray array] addObject:(id)nil]; }
-void nil_as_key() { [[NSMutableDictionary dictionary] setObject:@1 forKey:(id)nil]; }
-void changed_while_enumerated() {
+DIES(index_beyond_end, "-[NSArray objectAtIndex:]: 1 is beyond the end, 1") { (void)@[ @1 ][1]; }
+DIES(nil_in_array, "-[NSMutableArray insertObject:atIndex:]: object is nil") {
+  [[NSMutableArray array] addObject:(id)nil];
+}
+DIES(nil_as_key, "-[NSMutableDictionary setObject:forKey:]: key is nil") {
+  [[NSMutableDictionary dictionary] setObject:@1 forKey:(id)nil];
+}
+DIES(changed_while_enumerated, "was changed while it was enumerated") {
   NSMutableArray* array = [NSMutableArray arrayWithArray:@[ @1, @2 ]];
   for (id object in array) [array addObject:object];
 }
-void unknown_conversion() {
+DIES(unknown_conversion, "the conversion %y, which is not known") {
   NSString* format = @"%y";
   [NSString stringWithFormat:format, 1];
 }
-void unavailable() { (void)__builtin_available(iOS 14.0, *); }
-void locked_again() {
+DIES(unavailable, "without a version of macOS") { (void)__builtin_available(iOS 14.0, *); }
+DIES(locked_again, "is locked again by its owner") {
   os_unfair_lock lock = OS_UNFAIR_LOCK_INIT;
   os_unfair_lock_lock(&lock);
   os_unfair_lock_lock(&lock);
 }
-void shown_log() {
+DIES(shown_log, "default:default shown text 3", "MPSFORGE_OS_LOG=1") {
   os_log(OS_LOG_DEFAULT, "shown %{public}s %d", "text", 3);
   std::abort();
 }
-void wrong_version() { [[NSProcessInfo processInfo] operatingSystemVersion]; }
+DIES(wrong_version, "MPSFORGE_METAL_MACOS=x is not a version", "MPSFORGE_METAL_MACOS=x") {
+  [[NSProcessInfo processInfo] operatingSystemVersion];
+}
 
 }  // namespace
-
-std::vector<Case> mpsforge::objc::test::foundation_cases() {
-  return {
-      {"strings", strings},
-      {"numbers", numbers},
-      {"arrays", arrays},
-      {"random_arrays", random_arrays},
-      {"dictionaries", dictionaries},
-      {"data_and_errors", data_and_errors},
-      {"versions", versions, nullptr, Case::kAlways, "MPSFORGE_METAL_MACOS=14.4"},
-      {"system_libraries", system_libraries},
-      {"gpu_cores", gpu_cores},
-      {"index_beyond_end", index_beyond_end, "-[NSArray objectAtIndex:]: 1 is beyond the end, 1"},
-      {"nil_in_array", nil_in_array, "-[NSMutableArray insertObject:atIndex:]: object is nil"},
-      {"nil_as_key", nil_as_key, "-[NSMutableDictionary setObject:forKey:]: key is nil"},
-      {"changed_while_enumerated", changed_while_enumerated, "was changed while it was enumerated"},
-      {"unknown_conversion", unknown_conversion, "the conversion %y, which is not known"},
-      {"unavailable", unavailable, "without a version of macOS"},
-      {"locked_again", locked_again, "is locked again by its owner"},
-      {"shown_log", shown_log, "default:default shown text 3", Case::kAlways, "MPSFORGE_OS_LOG=1"},
-      {"wrong_version", wrong_version, "MPSFORGE_METAL_MACOS=x is not a version", Case::kAlways,
-       "MPSFORGE_METAL_MACOS=x"},
-  };
-}

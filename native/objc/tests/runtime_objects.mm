@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime_cases.h"
+#include "harness.h"
 
 using namespace mpsforge::objc::test;
 
@@ -118,7 +118,7 @@ std::atomic<int> Counted::alive{0};
 
 namespace {
 
-void classes() {
+CASE(classes) {
   CHECK(loaded == 1);
   Derived* object = [[Derived alloc] init];
   CHECK(initialized == 1);
@@ -146,7 +146,7 @@ void classes() {
   [object release];
 }
 
-void variables() {
+CASE(variables) {
   CHECK(Counted::alive == 0);
   Derived* object = [Derived new];
   CHECK(Counted::alive == 1 && object->counted_.text.size() > 16 && *object->owned_ == 7);
@@ -159,7 +159,7 @@ void variables() {
   CHECK(Counted::alive == 0 && destroyed == 1);
 }
 
-void messages_to_nil() {
+CASE(messages_to_nil) {
   Base* nobody = nil;
   CHECK([nobody answer] == 0);
   CHECK([nobody real] == 0.0);
@@ -169,7 +169,7 @@ void messages_to_nil() {
   [nobody release];
 }
 
-void reference_counts() {
+CASE(reference_counts) {
   destroyed = 0;
   Base* object = [[Base alloc] init];
   CHECK([object retainCount] == 1);
@@ -191,13 +191,13 @@ void reference_counts() {
   CHECK([@"constant" retainCount] == NSUIntegerMax && [[@"constant" retain] autorelease] != nil);
 }
 
-void pool_of_a_thread() {
+CASE(pool_of_a_thread) {
   destroyed = 0;
   std::thread([] { [[[Base alloc] init] autorelease]; }).join();
   CHECK(destroyed == 1);
 }
 
-void properties() {
+CASE(properties) {
   Base* object = [[[Base alloc] init] autorelease];
   NSObject* kept = [[NSObject alloc] init];
   object.kept = kept;
@@ -216,7 +216,7 @@ void properties() {
   [kept release];
 }
 
-void initialize_is_awaited() {
+CASE(initialize_is_awaited) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([] {
@@ -233,7 +233,7 @@ int (^make_adder(int by))(int) {
   } copy] autorelease];
 }
 
-void blocks() {
+CASE(blocks) {
   CHECK(make_adder(3)(4) == 7);
   destroyed = 0;
   Base* object = [[Base alloc] init];
@@ -267,7 +267,7 @@ void blocks() {
 }
 
 // The runtime's lock is another thread's at most of these forks, and not in the child.
-void child_of_a_fork_uses_the_runtime() {
+CASE(child_of_a_fork_uses_the_runtime, nullptr, Case::kPlain) {
   std::atomic<bool> stop{false};
   std::thread other([&] {
     while (!stop) NSClassFromString(@"Base");
@@ -285,43 +285,22 @@ void child_of_a_fork_uses_the_runtime() {
   other.join();
 }
 
-void unknown_selector() { [(id)[Base new] shout]; }
-void unknown_class_selector() { [(id)[Base class] shout]; }
-void released_too_often() {
+DIES(unknown_selector, "-[Base shout]: unrecognized selector sent to instance 0x") { [(id)[Base new] shout]; }
+DIES(unknown_class_selector, "+[Base shout]: unrecognized selector sent to class 0x") { [(id)[Base class] shout]; }
+DIES(released_too_often, "-[NSObject release]: message sent to deallocated instance 0x", nullptr, Case::kPlain) {
   NSObject* object = [[NSObject alloc] init];
   [object release];
   [object release];
 }
-void used_after_release() {
+ALSO(zombie_released_too_often, released_too_often, "-[NSObject release]: message sent to deallocated instance 0x",
+     "MPSFORGE_OBJC_ZOMBIES=1");
+DIES(used_after_release, "-[Base answer]: message sent to deallocated instance 0x", nullptr, Case::kPlain) {
   Base* object = [[Base alloc] init];
   [object release];
   [object answer];
 }
-void unknown_key() { [[Base new] valueForKey:@"number"]; }
+ALSO(zombie_used_after_release, used_after_release, "-[Base answer]: message sent to deallocated instance 0x",
+     "MPSFORGE_OBJC_ZOMBIES=1");
+DIES(unknown_key, "no method named number returns an object") { [[Base new] valueForKey:@"number"]; }
 
 }  // namespace
-
-std::vector<Case> mpsforge::objc::test::object_cases() {
-  return {
-      {"classes", classes},
-      {"variables", variables},
-      {"messages_to_nil", messages_to_nil},
-      {"reference_counts", reference_counts},
-      {"pool_of_a_thread", pool_of_a_thread},
-      {"properties", properties},
-      {"initialize_is_awaited", initialize_is_awaited},
-      {"blocks", blocks},
-      {"child_of_a_fork_uses_the_runtime", child_of_a_fork_uses_the_runtime, nullptr, Case::kPlain},
-      {"unknown_selector", unknown_selector, "-[Base shout]: unrecognized selector sent to instance 0x"},
-      {"unknown_class_selector", unknown_class_selector, "+[Base shout]: unrecognized selector sent to class 0x"},
-      {"released_too_often", released_too_often, "-[NSObject release]: message sent to deallocated instance 0x",
-       Case::kPlain},
-      {"zombie_released_too_often", released_too_often, "-[NSObject release]: message sent to deallocated instance 0x",
-       Case::kAlways, "MPSFORGE_OBJC_ZOMBIES=1"},
-      {"used_after_release", used_after_release, "-[Base answer]: message sent to deallocated instance 0x",
-       Case::kPlain},
-      {"zombie_used_after_release", used_after_release, "-[Base answer]: message sent to deallocated instance 0x",
-       Case::kAlways, "MPSFORGE_OBJC_ZOMBIES=1"},
-      {"unknown_key", unknown_key, "no method named number returns an object"},
-  };
-}

@@ -5,12 +5,12 @@
 #include <mpsforge/host.h>
 
 #include <atomic>
-#include <cstdlib>
+#include <initializer_list>
 #include <mutex>
 #include <thread>
 
 #include "../engine.h"
-#include "runtime_cases.h"
+#include "harness.h"
 
 using namespace mpsforge::objc::test;
 using mpsforge::objc::api;
@@ -58,10 +58,13 @@ void unordered(First first, Second second) {
 
 int shared_value = 0;
 
+constexpr const char* kRace = "ThreadSanitizer: data race";
+constexpr const char* kRecord = "MPSFORGE_METAL_ON_VIOLATION=record";
+
 // --- must be reported
 
 // Messages, retains, releases, pools, engine calls and other queues between two accesses order nothing.
-void sends_do_not_order() {
+DIES(sends_do_not_order, kRace, nullptr, Case::kThreadSanitizer) {
   Holder* holder = [[Holder alloc] init];
   dispatch_queue_t first = dispatch_queue_create("first", nullptr);
   dispatch_queue_t second = dispatch_queue_create("second", nullptr);
@@ -87,7 +90,7 @@ void sends_do_not_order() {
 }
 
 // Blocks of two queues, each on its own thread of the engine.
-void two_queues_do_not_order() {
+DIES(two_queues_do_not_order, kRace, nullptr, Case::kThreadSanitizer) {
   dispatch_queue_t first = dispatch_queue_create("first", nullptr);
   dispatch_queue_t second = dispatch_queue_create("second", nullptr);
   static std::atomic<int> ran{0};
@@ -102,17 +105,17 @@ void two_queues_do_not_order() {
   while (ran.load(std::memory_order_relaxed) < 8) std::this_thread::yield();
 }
 
-void loose_property() {
+DIES(loose_property, kRace, nullptr, Case::kThreadSanitizer) {
   Holder* holder = [[Holder alloc] init];
   unordered([&] { holder.loose = @"a"; }, [&] { holder.loose = @"b"; });
 }
 
-void array_of_two_threads() {
+DIES(array_of_two_threads, kRace, nullptr, Case::kThreadSanitizer) {
   NSMutableArray* array = [NSMutableArray arrayWithCapacity:8];
   unordered([&] { [array addObject:@1]; }, [&] { [array addObject:@2]; });
 }
 
-void first_uses_do_not_order() {
+DIES(first_uses_do_not_order, kRace, nullptr, Case::kThreadSanitizer) {
   unordered(
       [&] {
         shared_value = 1;
@@ -125,7 +128,7 @@ void first_uses_do_not_order() {
       });
 }
 
-void different_locks() {
+DIES(different_locks, kRace, nullptr, Case::kThreadSanitizer) {
   NSObject* first = [NSObject new];
   NSObject* second = [NSObject new];
   unordered(
@@ -143,7 +146,7 @@ void different_locks() {
 
 // --- must not be reported
 
-void queue_orders() {
+CASE(queue_orders) {
   dispatch_queue_t queue = dispatch_queue_create("orders", nullptr);
   unordered(
       [&] {
@@ -171,7 +174,7 @@ void queue_orders() {
 }
 
 // The last release happens after all others, and so does dealloc.
-void releases_order_the_end() {
+CASE(releases_order_the_end) {
   Holder* holder = [[Holder alloc] init];
   [holder retain];
   unordered(
@@ -183,7 +186,7 @@ void releases_order_the_end() {
   CHECK(last_read == 5);
 }
 
-void blocks_order_their_end() {
+CASE(blocks_order_their_end) {
   struct Written {
     int value = 0;
     ~Written() { last_read = value; }
@@ -201,12 +204,12 @@ void blocks_order_their_end() {
       [=] { Block_release(other); });
 }
 
-void atomic_property() {
+CASE(atomic_property) {
   Holder* holder = [[Holder alloc] init];
   unordered([&] { holder.text = @"a"; }, [&] { CHECK([holder.text isEqual:@"a"]); });
 }
 
-void same_lock() {
+CASE(same_lock) {
   NSObject* lock = [NSObject new];
   unordered(
       [&] {
@@ -222,7 +225,7 @@ void same_lock() {
 }
 
 // A device that is closed while ThreadSanitizer watches: its threads end while they look away.
-void closed_device() {
+CASE(closed_device) {
   dispatch_queue_t queue = dispatch_queue_create("closed", nullptr);
   dispatch_async(queue, ^{
     shared_value = 1;
@@ -271,10 +274,10 @@ std::mutex mutex;
 std::mutex other_mutex;
 void use(std::mutex& which) { std::lock_guard<std::mutex> lock(which); }
 
-void checker_knows_mutexes() {
+CASE(checker_knows_mutexes, kRecord) {
   CHECK(races([] { use(mutex); }, [] { use(mutex); }) == 0);
 }
-void checker_knows_locks() {
+CASE(checker_knows_locks, kRecord) {
   static NSObject* const lock = [NSObject new];
   CHECK(races(
             [] {
@@ -286,12 +289,12 @@ void checker_knows_locks() {
               }
             }) == 0);
 }
-void checker_knows_semaphores() {
+CASE(checker_knows_semaphores, kRecord) {
   static dispatch_semaphore_t const semaphore = dispatch_semaphore_create(0);
   CHECK(races([] { dispatch_semaphore_signal(semaphore); },
               [] { dispatch_semaphore_wait(semaphore, DISPATCH_TIME_FOREVER); }) == 0);
 }
-void checker_knows_queues() {
+CASE(checker_knows_queues, kRecord) {
   static dispatch_queue_t const queue = dispatch_queue_create("q", nullptr);
   CHECK(races(
             [] {
@@ -303,37 +306,11 @@ void checker_knows_queues() {
                             });
             }) == 0);
 }
-void checker_without_edge() {
+CASE(checker_without_edge, kRecord) {
   CHECK(races([] {}, [] {}) == 1);
 }
-void checker_with_other_mutex() {
+CASE(checker_with_other_mutex, kRecord) {
   CHECK(races([] { use(mutex); }, [] { use(other_mutex); }) == 1);
 }
 
 }  // namespace
-
-std::vector<Case> mpsforge::objc::test::order_cases() {
-  const char* race = "ThreadSanitizer: data race";
-  const auto sanitized = Case::kThreadSanitizer;
-  const char* record = "MPSFORGE_METAL_ON_VIOLATION=record";
-  return {
-      {"sends_do_not_order", sends_do_not_order, race, sanitized},
-      {"two_queues_do_not_order", two_queues_do_not_order, race, sanitized},
-      {"loose_property", loose_property, race, sanitized},
-      {"array_of_two_threads", array_of_two_threads, race, sanitized},
-      {"first_uses_do_not_order", first_uses_do_not_order, race, sanitized},
-      {"different_locks", different_locks, race, sanitized},
-      {"queue_orders", queue_orders},
-      {"releases_order_the_end", releases_order_the_end},
-      {"blocks_order_their_end", blocks_order_their_end},
-      {"atomic_property", atomic_property},
-      {"same_lock", same_lock},
-      {"closed_device", closed_device},
-      {"checker_knows_mutexes", checker_knows_mutexes, nullptr, Case::kAlways, record},
-      {"checker_knows_locks", checker_knows_locks, nullptr, Case::kAlways, record},
-      {"checker_knows_semaphores", checker_knows_semaphores, nullptr, Case::kAlways, record},
-      {"checker_knows_queues", checker_knows_queues, nullptr, Case::kAlways, record},
-      {"checker_without_edge", checker_without_edge, nullptr, Case::kAlways, record},
-      {"checker_with_other_mutex", checker_with_other_mutex, nullptr, Case::kAlways, record},
-  };
-}

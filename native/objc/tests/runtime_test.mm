@@ -1,7 +1,7 @@
 // Tests of runtime, Foundation and dispatch. Usage: runtime_test [SCENARIO...]
 #import <Foundation/Foundation.h>
 
-#include "runtime_cases.h"
+#include "harness.h"
 
 using namespace mpsforge::objc::test;
 
@@ -23,18 +23,8 @@ struct AtExit {
   dispatch_queue_t queue = nullptr;
 } at_exit;
 
+CASE(dispatch_at_exit) { at_exit.queue = dispatch_queue_create("at exit", nullptr); }
+
 }  // namespace
 
-namespace mpsforge::objc::test {
-
-void dispatch_at_exit() { at_exit.queue = dispatch_queue_create("at exit", nullptr); }
-
-}  // namespace mpsforge::objc::test
-
-int main(int argc, char** argv) {
-  std::vector<Case> all = {{"dispatch_at_exit", dispatch_at_exit}};
-  for (const auto& more : {object_cases(), exception_cases(), foundation_cases(), dispatch_cases(), order_cases()}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return run_cases(all, argc, argv);
-}
+int main(int argc, char** argv) { return run_cases(argc, argv); }

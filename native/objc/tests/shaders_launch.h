@@ -2,23 +2,13 @@
 #ifndef MPSFORGE_NATIVE_OBJC_TESTS_SHADERS_LAUNCH_H
 #define MPSFORGE_NATIVE_OBJC_TESTS_SHADERS_LAUNCH_H
 
-#import <Metal/Metal.h>
 #include <dispatch/dispatch.h>
 
 #include <cstring>
 
-#include "harness.h"
+#include "metal_scenarios.h"
 
 namespace mpsforge::objc::test {
-
-inline id<MTLDevice> device() {
-  static id<MTLDevice> const made = MTLCreateSystemDefaultDevice();
-  return made;
-}
-
-inline id<MTLBuffer> shared_buffer(NSUInteger length) {
-  return [device() newBufferWithLength:length options:MTLResourceStorageModeShared];
-}
 
 inline id<MTLLibrary> library_of(const char* section) {
   dispatch_data_t data = dispatch_data_create(section, std::strlen(section), dispatch_get_main_queue(),
