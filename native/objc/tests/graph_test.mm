@@ -1,14 +1,10 @@
 // MPSGraph, MPSNDArray and their kernels on the engine. The evaluator here knows four operations, so that the test
-// needs no libtorch; native/torch tests the real one. Usage: graph_test [SCENARIO]
+// needs no libtorch; native/torch tests the real one. Usage: graph_test [SCENARIO ...]
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 #include <mpsforge/host.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -20,18 +16,12 @@
 #include "../graph/evaluator_hook.h"
 #include "../graph/infer_rules.h"
 #include "../graph/recorder.h"
+#include "metal_scenarios.h"
 
 using namespace mpsforge::graph;
-
-#define CHECK(...) check(__VA_ARGS__, #__VA_ARGS__, __LINE__)
+using namespace mpsforge::objc::test;
 
 namespace {
-
-void check(bool holds, const char* condition, int line) {
-  if (holds) return;
-  std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, line, condition);
-  _exit(3);
-}
 
 using Numbers = std::vector<float>;
 
@@ -93,11 +83,6 @@ class SmallEvaluator : public Evaluator {
   }
 };
 
-id<MTLDevice> device() {
-  static id<MTLDevice> const made = MTLCreateSystemDefaultDevice();
-  return made;
-}
-
 id<MTLBuffer> buffer_of(const Numbers& numbers) {
   return [device() newBufferWithBytes:numbers.data()
                                length:numbers.size() * sizeof(float)
@@ -139,7 +124,7 @@ struct Doubling {
   }
 };
 
-void runs() {
+CASE(runs) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   const Doubling doubling(@[ @2, @3 ]);
   CHECK([doubling.result.shape isEqual:(@[ @2, @3 ])] && doubling.result.dataType == MPSDataTypeFloat32);
@@ -159,7 +144,7 @@ void runs() {
 }
 
 // A graph whose command buffer nobody commits goes with it: what the encode made of it is the command buffer's.
-void goes_with_a_dropped_command_buffer() {
+CASE(goes_with_a_dropped_command_buffer) {
   std::weak_ptr<const Node> node;
   @autoreleasepool {
     id<MTLCommandQueue> queue = [[device() newCommandQueue] autorelease];
@@ -174,14 +159,13 @@ void goes_with_a_dropped_command_buffer() {
 }
 
 // The layer itself uses nothing that an old macOS does not have.
-void runs_on_macos_13() {
-  setenv("MPSFORGE_METAL_MACOS", "13.0", 1);
+CASE(runs_on_macos_13, "MPSFORGE_METAL_MACOS=13.0") {
   runs();
   CHECK(![MPSNDArray instancesRespondToSelector:@selector(initWithBuffer:offset:descriptor:)]);
 }
 
 // Views as PyTorch makes them: of a transposed matrix, and of every other column.
-void views() {
+CASE(views) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> from = buffer_of({1, 2, 3, 4, 5, 6}), to = buffer_of({9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9});
   MPSNDArray* matrix = [array_of(from, @[ @6 ]) arrayViewWithShape:@[ @2, @3 ] strides:@[ @3, @1 ]];
@@ -208,7 +192,7 @@ void views() {
 }
 
 // Also a buffer seen through a transposed descriptor, as nn.Linear's weight is.
-void matrices() {
+CASE(matrices) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> left = buffer_of({1, 2, 3, 4}), right = buffer_of({5, 6, 7, 8}), to = buffer_of(Numbers(4));
   MPSNDArrayMatrixMultiplication* kernel = [[MPSNDArrayMatrixMultiplication alloc] initWithDevice:device()
@@ -235,7 +219,7 @@ void matrices() {
 }
 
 // The graph may go before the GPU has run it.
-void outlives_its_graph() {
+CASE(outlives_its_graph) {
   id<MTLCommandQueue> queue = [device() newCommandQueue];
   id<MTLBuffer> from = buffer_of({1, 2}), to = buffer_of(Numbers(2));
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue];
@@ -249,7 +233,7 @@ void outlives_its_graph() {
   CHECK((numbers_of(to) == Numbers{-2, -4}));
 }
 
-void copied_descriptor() {
+CASE(copied_descriptor) {
   MPSGraphPooling2DOpDescriptor* descriptor = [[MPSGraphPooling2DOpDescriptor new] autorelease];
   descriptor.kernelWidth = 3;
   descriptor.includeZeroPadToAverage = YES;
@@ -260,7 +244,7 @@ void copied_descriptor() {
 }
 
 // Threads that share one graph, each with a queue and buffers of its own.
-void shared_graph() {
+CASE(shared_graph) {
   const Doubling doubling(@[ @4 ]);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -299,29 +283,30 @@ void race_of_two_queues(id<MTLBuffer> one, NSUInteger first, NSUInteger second) 
   mpsforge_host_close();
 }
 
+constexpr const char* kRecord = "MPSFORGE_METAL_ON_VIOLATION=record";
+
 // Beside what the scenario leaves behind.
-size_t races() {
+void check_races(size_t wanted) {
   std::vector<mpsforge_host_finding> findings(mpsforge_host_findings(nullptr, 0));
   mpsforge_host_findings(findings.data(), findings.size());
   size_t count = 0;
-  for (const mpsforge_host_finding& finding : findings) {
-    std::fprintf(stderr, "found: %s\n", finding.message);
-    if (finding.kind == MPSFORGE_METAL_RACE) ++count;
-  }
-  return count;
+  for (const mpsforge_host_finding& finding : findings) count += finding.kind == MPSFORGE_METAL_RACE;
+  if (count == wanted) return;
+  for (const mpsforge_host_finding& finding : findings) std::fprintf(stderr, "found: %s\n", finding.message);
+  CHECK(count == wanted);
 }
 
-void separate_ranges() {
+CASE(separate_ranges, kRecord) {
   race_of_two_queues(buffer_of(Numbers(4)), 0, 8);
-  CHECK(races() == 0);
+  check_races(0);
 }
 
-void overlapping_ranges() {
+CASE(overlapping_ranges, kRecord) {
   race_of_two_queues(buffer_of(Numbers(4)), 0, 4);
-  CHECK(races() == 1);
+  check_races(1);
 }
 
-void unknown_operation() {
+DIES(unknown_operation, "MPSGraph operation tanh is not implemented") {
   MPSGraph* graph = [[MPSGraph new] autorelease];
   MPSGraphTensor* input = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
   try {
@@ -332,7 +317,7 @@ void unknown_operation() {
   }
 }
 
-void other_types() {
+DIES(other_types, "operands of different types, Float32[2] and Int32[2]") {
   MPSGraph* graph = [[MPSGraph new] autorelease];
   MPSGraphTensor* one = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
   MPSGraphTensor* other = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeInt32 name:nil];
@@ -353,11 +338,15 @@ void encode_with(MPSShape* shape, MPSDataType type, size_t length) {
   doubling.encode(commands, from, data_of(buffer_of(Numbers(4)), @[ @4 ]));
 }
 
-void wrong_shape() { encode_with(@[ @5 ], MPSDataTypeFloat32, 5); }
-void wrong_type() { encode_with(@[ @4 ], MPSDataTypeInt32, 4); }
-void small_buffer() { encode_with(@[ @4 ], MPSDataTypeFloat32, 3); }
+DIES(wrong_shape, "a placeholder of type Float32[4] has data of type Float32[5]") {
+  encode_with(@[ @5 ], MPSDataTypeFloat32, 5);
+}
+DIES(wrong_type, "a placeholder of type Float32[4] has data of type Int32[4]") {
+  encode_with(@[ @4 ], MPSDataTypeInt32, 4);
+}
+DIES(small_buffer, "16 bytes in a buffer of 12") { encode_with(@[ @4 ], MPSDataTypeFloat32, 3); }
 
-void wrong_target_type() {
+DIES(wrong_target_type, "a target tensor of type Float32[4] has data of type Int64[4]") {
   const Doubling doubling(@[ @4 ]);
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
   MPSGraphTensorData* to = [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer_of(Numbers(8))
@@ -366,7 +355,7 @@ void wrong_target_type() {
   doubling.encode(commands, data_of(buffer_of(Numbers(4)), @[ @4 ]), to);
 }
 
-void not_fed() {
+DIES(not_fed, "is not fed") {
   const Doubling doubling(@[ @4 ]);
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
   [doubling.graph encodeToCommandBuffer:commands
@@ -379,71 +368,11 @@ void not_fed() {
 }
 
 // Wrong-order calls reach the engine.
-void open_encoder() {
+DIES(open_encoder, "A command encoder is already encoding to this command buffer") {
   const Doubling doubling(@[ @4 ]);
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:[device() newCommandQueue]];
   [commands computeCommandEncoder];
   doubling.encode(commands, data_of(buffer_of(Numbers(4)), @[ @4 ]), data_of(buffer_of(Numbers(4)), @[ @4 ]));
-}
-
-struct Scenario {
-  const char* name;
-  void (*function)();
-  const char* dies_with;  // nullptr: it ends well
-  const char* setting;    // of MPSFORGE_METAL_ON_VIOLATION, or nullptr
-};
-
-const Scenario kScenarios[] = {
-    {"runs", runs, nullptr, nullptr},
-    {"views", views, nullptr, nullptr},
-    {"matrices", matrices, nullptr, nullptr},
-    {"goes_with_a_dropped_command_buffer", goes_with_a_dropped_command_buffer, nullptr, nullptr},
-    {"runs_on_macos_13", runs_on_macos_13, nullptr, nullptr},
-    {"outlives_its_graph", outlives_its_graph, nullptr, nullptr},
-    {"copied_descriptor", copied_descriptor, nullptr, nullptr},
-    {"shared_graph", shared_graph, nullptr, nullptr},
-    {"separate_ranges", separate_ranges, nullptr, "record"},
-    {"overlapping_ranges", overlapping_ranges, nullptr, "record"},
-    {"unknown_operation", unknown_operation, "MPSGraph operation tanh is not implemented", nullptr},
-    {"other_types", other_types, "operands of different types, Float32[2] and Int32[2]", nullptr},
-    {"wrong_shape", wrong_shape, "a placeholder of type Float32[4] has data of type Float32[5]", nullptr},
-    {"wrong_type", wrong_type, "a placeholder of type Float32[4] has data of type Int32[4]", nullptr},
-    {"wrong_target_type", wrong_target_type, "a target tensor of type Float32[4] has data of type Int64[4]", nullptr},
-    {"small_buffer", small_buffer, "16 bytes in a buffer of 12", nullptr},
-    {"not_fed", not_fed, "is not fed", nullptr},
-    {"open_encoder", open_encoder, "A command encoder is already encoding to this command buffer", nullptr},
-};
-
-// Each in a process of its own, since a device is for ever and some end in an abort.
-bool run(const Scenario& scenario) {
-  int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) return false;
-  std::fflush(stdout);  // else the child prints it, too
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(pipe_ends[1], STDERR_FILENO);
-    close(pipe_ends[0]);
-    alarm(60);
-    if (scenario.setting) setenv("MPSFORGE_METAL_ON_VIOLATION", scenario.setting, 1);
-    @autoreleasepool {
-      scenario.function();
-    }
-    _exit(0);
-  }
-  close(pipe_ends[1]);
-  std::string said;
-  char part[4096];
-  for (ssize_t n = 0; (n = read(pipe_ends[0], part, sizeof part)) > 0;) said.append(part, static_cast<size_t>(n));
-  close(pipe_ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  const bool aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-  const bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  const bool right = scenario.dies_with ? aborted && said.find(scenario.dies_with) != std::string::npos
-                                        : ended && said.find("ThreadSanitizer") == std::string::npos;
-  std::printf("%s %s\n", right ? "ok  " : "FAIL", scenario.name);
-  if (!right) std::printf("status %d\n%s\n", status, said.c_str());
-  return right;
 }
 
 }  // namespace
@@ -451,12 +380,5 @@ bool run(const Scenario& scenario) {
 int main(int argc, char** argv) {
   static const SmallEvaluator evaluator;
   set_evaluator(&evaluator);
-  int failures = 0, count = 0;
-  for (const Scenario& scenario : kScenarios) {
-    if (argc > 1 && std::strcmp(argv[1], scenario.name) != 0) continue;
-    ++count;
-    if (!run(scenario)) ++failures;
-  }
-  std::printf("%d scenarios, %d failures\n", count, failures);
-  return count > 0 && failures == 0 ? 0 : 1;
+  return run_cases(argc, argv);
 }
