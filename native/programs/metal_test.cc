@@ -2,9 +2,8 @@
 // command buffer keeps, times, the observer. One scenario a function. Prints how many ran; exit status 1 if one failed.
 #include "../metal/metal.h"
 
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -13,18 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios.h"
+
 namespace {
 
+using mpsforge::expect;
+
 const mpsforge_metal_api& metal = *mpsforge_metal_software();
-
-const char* scenario = "";
-bool failed = false;
-
-void expect(bool holds, const char* what) {
-  if (holds) return;
-  failed = true;
-  std::printf("FAIL %s: %s\n", scenario, what);
-}
 
 // A device that records violations, a queue, and a command buffer with a compute encoder.
 struct World {
@@ -89,7 +83,7 @@ void look(mpsforge_metal_call* call) {
   ++seen->calls;
 }
 
-void a_kernel_sees_its_grid_and_context() {
+SCENARIO(a_kernel_sees_its_grid_and_context) {
   World world;
   Seen seen;
   world.add("look", look, &seen);
@@ -108,7 +102,7 @@ void a_kernel_sees_its_grid_and_context() {
   metal.buffer_release(memory);
 }
 
-void groups_are_1_to_1024_threads() {
+SCENARIO(groups_are_1_to_1024_threads) {
   World world;
   Seen seen;
   world.add("look", look, &seen);
@@ -127,7 +121,7 @@ void groups_are_1_to_1024_threads() {
   expect(seen.calls == 1, "what was refused does not run");
 }
 
-void bytes_are_4096_at_most() {
+SCENARIO(bytes_are_4096_at_most) {
   World world;
   world.open();
   const std::vector<uint8_t> bytes(4097);
@@ -166,14 +160,14 @@ std::pair<uint8_t, bool> write_by_address(uint32_t usage, uint64_t beyond) {
   return {byte, world.found("address outside of the buffers that the encoder binds or uses")};
 }
 
-void addresses_reach_the_buffers_that_are_used() {
+SCENARIO(addresses_reach_the_buffers_that_are_used) {
   expect(write_by_address(MPSFORGE_METAL_READ | MPSFORGE_METAL_WRITE, 12) == std::make_pair(uint8_t{9}, false), "used");
   expect(write_by_address(0, 12) == std::make_pair(uint8_t{0}, true), "not used");
   expect(write_by_address(MPSFORGE_METAL_READ, 12) == std::make_pair(uint8_t{0}, true), "used for reads alone");
   expect(write_by_address(MPSFORGE_METAL_WRITE, 13) == std::make_pair(uint8_t{0}, true), "over the end");
 }
 
-void a_race_by_address_is_a_race() {
+SCENARIO(a_race_by_address_is_a_race) {
   World world;
   world.add("follow", follow);
   mpsforge_metal_buffer* table = metal.buffer_create(world.device, 8, MPSFORGE_METAL_SHARED, "table");
@@ -194,7 +188,7 @@ void a_race_by_address_is_a_race() {
   metal.buffer_release(data);
 }
 
-void a_buffer_over_memory_is_that_memory() {
+SCENARIO(a_buffer_over_memory_is_that_memory) {
   World world;
   uint8_t memory[32];
   std::memset(memory, 1, sizeof memory);
@@ -237,7 +231,7 @@ std::string logged() {
 
 char work[] = "w", handler[] = "h", after[] = "a", encoded[] = "e";
 
-void a_command_buffer_keeps_until_it_has_ended() {
+SCENARIO(a_command_buffer_keeps_until_it_has_ended) {
   World world;
   world.open();
   expect(metal.keep(world.buffer, work, log_context, 0) == 1, "kept");
@@ -254,7 +248,7 @@ void a_command_buffer_keeps_until_it_has_ended() {
   expect(statistics.handlers == 1, "what is given back is no handler");
 }
 
-void an_encoder_keeps_for_its_root() {
+SCENARIO(an_encoder_keeps_for_its_root) {
   World world;
   world.queue = metal.queue_create(world.device, "q");
   world.buffer = metal.mps_command_buffer(world.queue);
@@ -275,7 +269,7 @@ void an_encoder_keeps_for_its_root() {
   expect(text == "ew" || text == "we", "each root gives back what it kept");
 }
 
-void an_ended_encoder_keeps_no_buffers() {
+SCENARIO(an_ended_encoder_keeps_no_buffers) {
   World world;
   world.open();
   world.add("look", look);
@@ -291,7 +285,7 @@ void an_ended_encoder_keeps_no_buffers() {
   expect(statistics.checker_ranges == 0, "after its end, though nothing has released it");
 }
 
-void times_are_in_order() {
+SCENARIO(times_are_in_order) {
   World world;
   world.open();
   mpsforge_metal_times times;
@@ -339,7 +333,7 @@ size_t handed(const std::multiset<std::pair<const void*, std::thread::id>>& from
   return objects.size();
 }
 
-void an_observer_sees_the_edges() {
+SCENARIO(an_observer_sees_the_edges) {
   {
     World world;
     const mpsforge_metal_observer observer{thread_begins, release, acquire};
@@ -366,37 +360,6 @@ void an_observer_sees_the_edges() {
   logged();
 }
 
-struct Scenario {
-  const char* name;
-  void (*run)();
-};
-
-#define SCENARIO(name) {#name, name}
-
-constexpr Scenario kScenarios[] = {
-    SCENARIO(a_kernel_sees_its_grid_and_context),
-    SCENARIO(groups_are_1_to_1024_threads),
-    SCENARIO(bytes_are_4096_at_most),
-    SCENARIO(addresses_reach_the_buffers_that_are_used),
-    SCENARIO(a_race_by_address_is_a_race),
-    SCENARIO(a_buffer_over_memory_is_that_memory),
-    SCENARIO(a_command_buffer_keeps_until_it_has_ended),
-    SCENARIO(an_encoder_keeps_for_its_root),
-    SCENARIO(an_ended_encoder_keeps_no_buffers),
-    SCENARIO(times_are_in_order),
-    SCENARIO(an_observer_sees_the_edges),
-};
-
 }  // namespace
 
-int main() {
-  int bad = 0;
-  for (const auto& [name, run] : kScenarios) {
-    scenario = name;
-    failed = false;
-    run();
-    bad += failed;
-  }
-  std::printf("%zu scenarios ran, %d failed\n", sizeof kScenarios / sizeof *kScenarios, bad);
-  return bad == 0 ? 0 : 1;
-}
+int main() { return mpsforge::run_scenarios(); }

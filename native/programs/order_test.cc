@@ -2,39 +2,27 @@
 // oracle. Prints how many scenarios ran; exit status 1 if one failed.
 //
 // Usage: order_test [SEED]
-//        order_test measure [ACCESSES]   prints time and memory of random accesses (default: 10 million)
 #include "../metal/order.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <bitset>
-#include <chrono>
-#include <cinttypes>
-#include <cstdio>
+#include <cstdint>
 #include <cstdlib>
-#include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "order_random.h"
+#include "scenarios.h"
 
 namespace {
 
 using namespace mpsforge::metal;
 namespace order_random = mpsforge::order_random;
+using mpsforge::expect;
+using mpsforge::failed;
 
-// The scenario that runs, for the messages of expect.
-const char* scenario = "";
-bool failed = false;
 uint64_t first_seed = 1;
-
-void expect(bool holds, const std::string& what) {
-  if (holds) return;
-  failed = true;
-  std::printf("FAIL %s: %s\n", scenario, what.c_str());
-}
 
 void expect_equal(const std::string& found, const std::string& wanted, const char* what) {
   expect(found == wanted, std::string(what) + " is \"" + found + "\", not \"" + wanted + "\"");
@@ -77,7 +65,7 @@ struct Pair {
 
 // --- races and order
 
-void two_writes_without_order_race() {
+SCENARIO(two_writes_without_order_race) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   pair.by_b(5, 10, kWrite);
@@ -92,7 +80,7 @@ void two_writes_without_order_race() {
   expect(race.first_writes && race.second_writes, "both write");
 }
 
-void write_then_read_without_order_race() {
+SCENARIO(write_then_read_without_order_race) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   pair.by_b(0, 10, kRead);
@@ -101,7 +89,7 @@ void write_then_read_without_order_race() {
          "the first writes, the second reads");
 }
 
-void read_then_write_without_order_race() {
+SCENARIO(read_then_write_without_order_race) {
   Pair pair;
   pair.by_a(0, 10, kRead);
   pair.by_b(0, 10, kWrite);
@@ -110,14 +98,14 @@ void read_then_write_without_order_race() {
          "the first reads, the second writes");
 }
 
-void two_reads_never_race() {
+SCENARIO(two_reads_never_race) {
   Pair pair;
   pair.by_a(0, 10, kRead);
   pair.by_b(0, 10, kRead);
   expect_equal(pair.order.count(), 0, "the number of races");
 }
 
-void neighbouring_ranges_do_not_race() {
+SCENARIO(neighbouring_ranges_do_not_race) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   pair.by_b(10, 10, kWrite);
@@ -125,7 +113,7 @@ void neighbouring_ranges_do_not_race() {
   expect_equal(pair.order.count(), 0, "the number of races");
 }
 
-void release_and_acquire_order() {
+SCENARIO(release_and_acquire_order) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   pair.a_before_b();
@@ -133,7 +121,7 @@ void release_and_acquire_order() {
   expect_equal(pair.order.count(), 0, "the number of races");
 }
 
-void order_passes_through_a_third_actor() {
+SCENARIO(order_passes_through_a_third_actor) {
   Pair pair;
   const Actor c = pair.order.add({});
   pair.by_a(0, 10, kWrite);
@@ -143,7 +131,7 @@ void order_passes_through_a_third_actor() {
   expect_equal(pair.order.count(), 0, "the number of races");
 }
 
-void what_follows_a_release_is_not_part_of_it() {
+SCENARIO(what_follows_a_release_is_not_part_of_it) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   const Clock released = pair.order.release(pair.a);
@@ -155,7 +143,7 @@ void what_follows_a_release_is_not_part_of_it() {
   expect_equal(pair.order.count(), 1, "the number of races after the release");
 }
 
-void order_has_one_direction() {
+SCENARIO(order_has_one_direction) {
   Pair pair;
   pair.by_b(0, 10, kWrite);
   pair.a_before_b();
@@ -163,7 +151,7 @@ void order_has_one_direction() {
   expect_equal(pair.order.count(), 1, "the number of races");
 }
 
-void a_write_races_with_each_reader_since_the_last_write() {
+SCENARIO(a_write_races_with_each_reader_since_the_last_write) {
   Pair pair;
   const Actor c = pair.order.add({});
   const Actor d = pair.order.add({});
@@ -175,7 +163,7 @@ void a_write_races_with_each_reader_since_the_last_write() {
   expect_equal(pair.order.count(), 2, "the number of races");
 }
 
-void a_write_in_order_hides_what_it_came_after() {
+SCENARIO(a_write_in_order_hides_what_it_came_after) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   pair.a_before_b();
@@ -185,7 +173,7 @@ void a_write_in_order_hides_what_it_came_after() {
   expect_equal(pair.order.count(), 0, "the number of races");
 }
 
-void an_actor_starts_with_what_its_start_knows() {
+SCENARIO(an_actor_starts_with_what_its_start_knows) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   const Actor c = pair.order.add(pair.order.release(pair.a));
@@ -196,7 +184,7 @@ void an_actor_starts_with_what_its_start_knows() {
   expect_equal(pair.order.count(), 1, "the number of races of the one that does not");
 }
 
-void forget_takes_what_was_acquired_and_keeps_what_was_done() {
+SCENARIO(forget_takes_what_was_acquired_and_keeps_what_was_done) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   pair.a_before_b();
@@ -208,7 +196,7 @@ void forget_takes_what_was_acquired_and_keeps_what_was_done() {
   expect_equal(pair.order.count(), 1, "the number of races with the forgotten");
 }
 
-void what_lies_outside_the_buffer_is_left_out() {
+SCENARIO(what_lies_outside_the_buffer_is_left_out) {
   Pair pair;
   pair.by_a(90, 1000, kWrite);
   pair.by_b(100, 1, kWrite);
@@ -225,7 +213,7 @@ void what_lies_outside_the_buffer_is_left_out() {
 
 // --- reports
 
-void one_race_covers_the_segments_of_one_earlier_access() {
+SCENARIO(one_race_covers_the_segments_of_one_earlier_access) {
   Pair pair;
   pair.by_a(0, 100, kWrite);
   pair.by_a(40, 10, kRead);  // splits the range
@@ -235,7 +223,7 @@ void one_race_covers_the_segments_of_one_earlier_access() {
          "the race covers all that was read");
 }
 
-void each_pair_of_places_is_reported_once() {
+SCENARIO(each_pair_of_places_is_reported_once) {
   Pair pair;
   for (int i = 0; i < 10; ++i) {
     pair.by_a(0, 10, kWrite);
@@ -251,7 +239,7 @@ void each_pair_of_places_is_reported_once() {
   expect_equal(pair.order.count(), 3, "the number of races with another buffer");
 }
 
-void at_most_a_thousand_races_are_kept() {
+SCENARIO(at_most_a_thousand_races_are_kept) {
   Pair pair;
   uint64_t called = 0;
   pair.order.on_race([](void* context, const Race&) { ++*static_cast<uint64_t*>(context); }, &called);
@@ -265,7 +253,7 @@ void at_most_a_thousand_races_are_kept() {
   expect(pair.order.count() > 1000, "count goes on");
 }
 
-void a_race_tells_the_newest_notes_of_its_range() {
+SCENARIO(a_race_tells_the_newest_notes_of_its_range) {
   Pair pair;
   for (int i = 1; i <= 6; ++i) pair.order.note(*pair.buffer, 0, 50, "note " + std::to_string(i));
   pair.order.note(*pair.buffer, 20, 1, "freed by main");
@@ -277,14 +265,14 @@ void a_race_tells_the_newest_notes_of_its_range() {
   expect_equal(pair.order.races()[0].history, "note 4; note 5; note 6; freed by main", "the history");
 }
 
-void a_race_without_notes_has_no_history() {
+SCENARIO(a_race_without_notes_has_no_history) {
   Pair pair;
   pair.by_a(0, 50, kWrite);
   pair.by_b(10, 30, kWrite);
   expect(!pair.order.races().empty() && pair.order.races()[0].history.empty(), "the history is empty");
 }
 
-void a_race_outlives_its_buffer() {
+SCENARIO(a_race_outlives_its_buffer) {
   Pair pair;
   pair.by_a(0, 50, kWrite);
   pair.by_b(10, 30, kWrite);
@@ -293,7 +281,7 @@ void a_race_outlives_its_buffer() {
   expect_equal(pair.order.ranges(), 0, "the number of ranges");
 }
 
-void intern_gives_one_address_per_content() {
+SCENARIO(intern_gives_one_address_per_content) {
   Order order;
   const char* first = order.intern(std::string("dispatch ") + "add");
   for (int i = 0; i < 1000; ++i) order.intern(std::to_string(i));
@@ -303,7 +291,7 @@ void intern_gives_one_address_per_content() {
 
 // --- memory
 
-void ranges_merge_when_neighbours_become_equal() {
+SCENARIO(ranges_merge_when_neighbours_become_equal) {
   Pair pair;
   const uint64_t fresh = pair.order.ranges();
   for (size_t i = 0; i < 100; i += 2) pair.by_a(i, 1, kWrite);
@@ -319,7 +307,7 @@ void ranges_merge_when_neighbours_become_equal() {
   expect_equal(pair.order.ranges(), fresh, "the number of ranges with the gap filled");
 }
 
-void memory_does_not_grow_with_history() {
+SCENARIO(memory_does_not_grow_with_history) {
   Order order;
   std::mt19937_64 random(1);
   std::vector<Actor> actors;
@@ -346,7 +334,7 @@ void memory_does_not_grow_with_history() {
 }
 
 // A thread is added, works, is removed and known to its creator, 100,000 times; eight live at a time.
-void joined_threads_stay_bounded() {
+SCENARIO(joined_threads_stay_bounded) {
   Pair pair;
   std::vector<Actor> threads;
   const auto end_first = [&] {
@@ -371,7 +359,7 @@ void joined_threads_stay_bounded() {
 }
 
 // As above, but nobody ever waits for a thread, so all their reads could still race.
-void threads_nobody_waits_for_stay_bounded() {
+SCENARIO(threads_nobody_waits_for_stay_bounded) {
   Pair pair;
   for (int i = 0; i < 100'000; ++i) {
     const Actor thread = pair.order.add({});
@@ -385,7 +373,7 @@ void threads_nobody_waits_for_stay_bounded() {
 }
 
 // Enough ended threads for the checker to look which numbers are free, too few for it to forget any.
-void ended_threads_count_as_long_as_somebody_does_not_know_them() {
+SCENARIO(ended_threads_count_as_long_as_somebody_does_not_know_them) {
   Pair pair;
   const auto buffer = pair.order.buffer("of many", 200);
   pair.order.access(pair.a, *buffer, 199, 1, kWrite, pair.site_a);
@@ -406,7 +394,7 @@ void ended_threads_count_as_long_as_somebody_does_not_know_them() {
   expect_equal(pair.order.count(), 10 * 51, "the number of races of ten that know nobody");
 }
 
-void a_number_is_not_given_out_while_its_accesses_count() {
+SCENARIO(a_number_is_not_given_out_while_its_accesses_count) {
   Pair pair;
   const Actor thread = pair.order.add({});
   pair.order.access(thread, *pair.buffer, 0, 10, kWrite, on_thread("cpu_write", "ended"));
@@ -416,7 +404,7 @@ void a_number_is_not_given_out_while_its_accesses_count() {
   expect_equal(pair.order.count(), 1, "the number of races with the ended thread");
 }
 
-void an_old_clock_does_not_know_the_next_owner_of_a_number() {
+SCENARIO(an_old_clock_does_not_know_the_next_owner_of_a_number) {
   Pair pair;
   const Actor thread = pair.order.add({});
   pair.order.access(thread, *pair.buffer, 0, 10, kWrite, on_thread("cpu_write", "ended"));
@@ -431,7 +419,7 @@ void an_old_clock_does_not_know_the_next_owner_of_a_number() {
   expect_equal(pair.order.count(), 1, "the number of races of one that knows the ended thread only");
 }
 
-void floor_is_what_every_actor_knows() {
+SCENARIO(floor_is_what_every_actor_knows) {
   Pair pair;
   pair.by_a(0, 10, kWrite);
   const auto knows = [&](Actor actor) { return actor < pair.order.floor().size() && pair.order.floor()[actor] > 0; };
@@ -448,7 +436,7 @@ void floor_is_what_every_actor_knows() {
 
 // --- signals
 
-void a_wait_gets_the_first_signal_that_reached_its_value() {
+SCENARIO(a_wait_gets_the_first_signal_that_reached_its_value) {
   Signals signals;
   signals.signal(2, {1, 0});
   signals.signal(5, {1, 7});
@@ -461,7 +449,7 @@ void a_wait_gets_the_first_signal_that_reached_its_value() {
   expect(!signals.reached(6), "value 6 was not reached");
 }
 
-void what_is_set_back_waits_for_a_new_signal() {
+SCENARIO(what_is_set_back_waits_for_a_new_signal) {
   Signals signals;
   signals.signal(2, {1, 0});
   signals.signal(5, {1, 7});
@@ -473,14 +461,14 @@ void what_is_set_back_waits_for_a_new_signal() {
   expect(signals.reached(4) && *signals.reached(4) == Clock({8, 8}), "value 4 was reached by the new signal 4");
 }
 
-void trim_keeps_few_signals_exactly() {
+SCENARIO(trim_keeps_few_signals_exactly) {
   Signals signals;
   for (uint64_t value = 1; value <= 60; ++value) signals.signal(value, {value});
   signals.trim({1000});
   expect_equal(signals.size(), 60, "the number of signals");
 }
 
-void trim_forgets_what_everybody_knows() {
+SCENARIO(trim_forgets_what_everybody_knows) {
   Signals signals;
   for (uint64_t value = 1; value <= 100; ++value) signals.signal(value, {value});
   signals.trim({90});
@@ -489,7 +477,7 @@ void trim_forgets_what_everybody_knows() {
   expect(signals.reached(95) && *signals.reached(95) == Clock({95}), "value 95 is exact");
 }
 
-void trim_bounds_signals_that_nobody_knows() {
+SCENARIO(trim_bounds_signals_that_nobody_knows) {
   Signals signals;
   // Two signallers by turns that know nothing of each other.
   const uint64_t last = 1'000'000;
@@ -522,7 +510,7 @@ void random_programs(uint64_t programs, order_random::Shape (*shape)(uint64_t i)
              std::to_string(programs) + " are racy");
 }
 
-void random_programs_agree_with_the_oracle() {
+SCENARIO(random_programs_agree_with_the_oracle) {
   random_programs(40'000, [](uint64_t i) {
     const unsigned locked = i % 2 ? 100 : 50;
     return order_random::Shape{10 + i % 30, 1 + i % 3, 12, 2 + i % 4, 20, locked, i % 5 == 0, false};
@@ -530,70 +518,14 @@ void random_programs_agree_with_the_oracle() {
 }
 
 // Long enough for removed actors to be collected, more than once.
-void random_programs_with_many_threads_agree_with_the_oracle() {
+SCENARIO(random_programs_with_many_threads_agree_with_the_oracle) {
   random_programs(60,
                   [](uint64_t i) { return order_random::Shape{3000, 3, 24, 6, 250, i % 2 ? 100u : 99u, false, true}; });
 }
-
-struct Scenario {
-  const char* name;
-  void (*run)();
-};
-
-#define SCENARIO(function) {#function, function}
-
-const Scenario kScenarios[] = {
-    SCENARIO(two_writes_without_order_race),
-    SCENARIO(write_then_read_without_order_race),
-    SCENARIO(read_then_write_without_order_race),
-    SCENARIO(two_reads_never_race),
-    SCENARIO(neighbouring_ranges_do_not_race),
-    SCENARIO(release_and_acquire_order),
-    SCENARIO(order_passes_through_a_third_actor),
-    SCENARIO(what_follows_a_release_is_not_part_of_it),
-    SCENARIO(order_has_one_direction),
-    SCENARIO(a_write_races_with_each_reader_since_the_last_write),
-    SCENARIO(a_write_in_order_hides_what_it_came_after),
-    SCENARIO(an_actor_starts_with_what_its_start_knows),
-    SCENARIO(forget_takes_what_was_acquired_and_keeps_what_was_done),
-    SCENARIO(what_lies_outside_the_buffer_is_left_out),
-    SCENARIO(one_race_covers_the_segments_of_one_earlier_access),
-    SCENARIO(each_pair_of_places_is_reported_once),
-    SCENARIO(at_most_a_thousand_races_are_kept),
-    SCENARIO(a_race_tells_the_newest_notes_of_its_range),
-    SCENARIO(a_race_without_notes_has_no_history),
-    SCENARIO(a_race_outlives_its_buffer),
-    SCENARIO(intern_gives_one_address_per_content),
-    SCENARIO(ranges_merge_when_neighbours_become_equal),
-    SCENARIO(memory_does_not_grow_with_history),
-    SCENARIO(joined_threads_stay_bounded),
-    SCENARIO(threads_nobody_waits_for_stay_bounded),
-    SCENARIO(ended_threads_count_as_long_as_somebody_does_not_know_them),
-    SCENARIO(a_number_is_not_given_out_while_its_accesses_count),
-    SCENARIO(an_old_clock_does_not_know_the_next_owner_of_a_number),
-    SCENARIO(floor_is_what_every_actor_knows),
-    SCENARIO(a_wait_gets_the_first_signal_that_reached_its_value),
-    SCENARIO(what_is_set_back_waits_for_a_new_signal),
-    SCENARIO(trim_keeps_few_signals_exactly),
-    SCENARIO(trim_forgets_what_everybody_knows),
-    SCENARIO(trim_bounds_signals_that_nobody_knows),
-    SCENARIO(random_programs_agree_with_the_oracle),
-    SCENARIO(random_programs_with_many_threads_agree_with_the_oracle),
-};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc > 1) first_seed = std::strtoull(argv[1], nullptr, 10);
-  int ran = 0;
-  int bad = 0;
-  for (const auto& [name, run] : kScenarios) {
-    scenario = name;
-    failed = false;
-    run();
-    ++ran;
-    bad += failed;
-  }
-  std::printf("%d scenarios ran, %d failed\n", ran, bad);
-  return bad == 0 ? 0 : 1;
+  return mpsforge::run_scenarios();
 }

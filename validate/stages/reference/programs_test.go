@@ -186,12 +186,12 @@ func TestOrderCheckerAgreesWithItsOracle(t *testing.T) {
 		t.Skip("SKIP in the short form: millions of histories are compared; go test -run '^TestOrderCheckerAgreesWithItsOracle$' ./validate/stages/reference")
 	}
 	runPlainAndSanitized(t, "metal/order.h", "metal/shadow.h", "metal/order.cc", "metal/shadow.cc", "metal/signals.cc",
-		"programs/order_test.cc", "programs/order_random.h", "programs/order_random.cc")
+		"programs/scenarios.h", "programs/order_test.cc", "programs/order_random.h", "programs/order_random.cc")
 }
 
 // What the software Metal has for the Objective-C classes over it, which no script can call.
 func TestMetalServesItsObjectiveCClasses(t *testing.T) {
-	runPlainAndSanitized(t, "schedule/", "metal/", "programs/metal_test.cc")
+	runPlainAndSanitized(t, "schedule/", "metal/", "programs/scenarios.h", "programs/metal_test.cc")
 }
 
 // runPlainAndSanitized builds native sources into a program, with AddressSanitizer as well, and demands that it ends with 0.
