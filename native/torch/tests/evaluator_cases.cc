@@ -108,6 +108,20 @@ void expect_error(const std::string& name, const std::string& text, const std::f
   }
 }
 
+Attributes pooling(std::vector<int64_t> kernel, std::vector<int64_t> strides, std::vector<int64_t> padding,
+                   int64_t ceil, int64_t include_padding) {
+  return {{"kernel", std::move(kernel)},
+          {"strides", std::move(strides)},
+          {"dilations", std::vector<int64_t>{1, 1}},
+          {"padding", std::move(padding)},
+          {"style", int64_t{0}},
+          {"layout", int64_t{0}},
+          {"indices_mode", int64_t{2}},
+          {"indices", static_cast<int64_t>(DataType::Int32)},
+          {"ceil", ceil},
+          {"include_padding", include_padding}};
+}
+
 at::Tensor wide(const at::Tensor& tensor) { return tensor.is_floating_point() ? tensor.to(at::kDouble) : tensor; }
 
 }  // namespace mpsforge::hostmps::tests

@@ -37,6 +37,10 @@ void expect(const std::string& name, const std::string& operation, const std::ve
             Attributes attributes, const std::vector<at::Tensor>& expected);
 void expect_error(const std::string& name, const std::string& text, const std::function<void()>& function);
 
+// Of NCHW, without dilation; the padding is that before and behind the rows, then that of the columns.
+Attributes pooling(std::vector<int64_t> kernel, std::vector<int64_t> strides, std::vector<int64_t> padding,
+                   int64_t ceil = 0, int64_t include_padding = 0);
+
 // The reference of half types is computed in Float64.
 at::Tensor wide(const at::Tensor& tensor);
 

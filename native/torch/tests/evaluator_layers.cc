@@ -176,28 +176,17 @@ void lstm_against_libtorch() {
 
 // What is rounded up or padded counts as part of the kernel only where padding does.
 void averages_by_hand() {
-  const auto pool = [](int64_t ceil, int64_t include, std::vector<int64_t> padding) {
-    return Attributes{{"kernel", std::vector<int64_t>{1, 2}},
-                      {"strides", std::vector<int64_t>{1, 2}},
-                      {"dilations", std::vector<int64_t>{1, 1}},
-                      {"padding", std::move(padding)},
-                      {"style", int64_t{0}},
-                      {"layout", int64_t{0}},
-                      {"indices_mode", int64_t{2}},
-                      {"indices", static_cast<int64_t>(DataType::Int32)},
-                      {"ceil", ceil},
-                      {"include_padding", include}};
+  const auto pool = [](int64_t ceil, int64_t include, int64_t right) {
+    return pooling({1, 2}, {1, 2}, {0, 0, 0, right}, ceil, include);
   };
   const at::Tensor images = row({2, 4, 6});
-  expect("rounded up", "avgPooling2D", {images}, pool(1, 0, {0, 0, 0, 0}), {row({3, 6})});
-  expect("rounded up, padding counts", "avgPooling2D", {images}, pool(1, 1, {0, 0, 0, 0}), {row({3, 3})});
-  expect("padded on one side", "avgPooling2D", {images}, pool(0, 0, {0, 0, 0, 1}), {row({3, 6})});
-  expect("padded on one side, padding counts", "avgPooling2D", {images}, pool(0, 1, {0, 0, 0, 1}), {row({3, 3})});
-  expect("two planes without a batch", "avgPooling2D", {at::arange(12, at::kFloat).reshape({2, 2, 3})},
-         pool(0, 0, {0, 0, 0, 1}),
+  expect("rounded up", "avgPooling2D", {images}, pool(1, 0, 0), {row({3, 6})});
+  expect("rounded up, padding counts", "avgPooling2D", {images}, pool(1, 1, 0), {row({3, 3})});
+  expect("padded on one side", "avgPooling2D", {images}, pool(0, 0, 1), {row({3, 6})});
+  expect("padded on one side, padding counts", "avgPooling2D", {images}, pool(0, 1, 1), {row({3, 3})});
+  expect("two planes without a batch", "avgPooling2D", {at::arange(12, at::kFloat).reshape({2, 2, 3})}, pool(0, 0, 1),
          {at::tensor({0.5, 2.0, 3.5, 5.0, 6.5, 8.0, 9.5, 11.0}).to(at::kFloat).reshape({2, 2, 2})});
-  expect("gradient of the padded", "avgPooling2DGradient", {row({2, 4}), images}, pool(0, 0, {0, 0, 0, 1}),
-         {row({1, 1, 4})});
+  expect("gradient of the padded", "avgPooling2DGradient", {row({2, 4}), images}, pool(0, 0, 1), {row({1, 1, 4})});
 }
 
 // As PyTorch's tril takes them.
@@ -208,21 +197,11 @@ void truth_values_by_hand() {
 
 // Padding that differs by side is what no element is below, for whole numbers too.
 void maxima_by_hand() {
-  const Attributes pool = {{"kernel", std::vector<int64_t>{1, 2}},
-                           {"strides", std::vector<int64_t>{1, 2}},
-                           {"dilations", std::vector<int64_t>{1, 1}},
-                           {"padding", std::vector<int64_t>{0, 0, 0, 1}},
-                           {"style", int64_t{0}},
-                           {"layout", int64_t{0}},
-                           {"indices_mode", int64_t{2}},
-                           {"indices", static_cast<int64_t>(DataType::Int32)},
-                           {"ceil", int64_t{0}},
-                           {"include_padding", int64_t{0}}};
+  const Attributes pool = pooling({1, 2}, {1, 2}, {0, 0, 0, 1});
   for (const auto type : {at::kFloat, at::kLong, at::kInt}) {
     expect("maximum beside padding", "maxPooling2D", {row({-2, -4, -6}).to(type)}, pool, {row({-2, -6}).to(type)});
   }
-  Attributes left = pool;
-  left.set("padding", std::vector<int64_t>{0, 0, 1, 0});
+  const Attributes left = pooling({1, 2}, {1, 2}, {0, 0, 1, 0});
   const at::Tensor none = at::zeros({1, 1, 1, 3}, at::kByte);
   expect("a zero beside padding", "maxPooling2DReturnIndices", {none}, left,
          {none.slice(-1, 0, 2), at::tensor({0, 1}).to(at::kInt).reshape({1, 1, 1, 2})});
@@ -279,16 +258,7 @@ void memory_of_other_sizes() {
   }
   expect_error("more places than there are", "its memory [2, 6, 4, 5]",
                [&] { evaluate("convolution", {x, w}, about(2), {at::zeros({2, 6, 4, 5})}); });
-  const Attributes pool = {{"kernel", std::vector<int64_t>{2, 2}},
-                           {"strides", std::vector<int64_t>{2, 2}},
-                           {"dilations", std::vector<int64_t>{1, 1}},
-                           {"padding", std::vector<int64_t>{0, 4, 0, 0}},
-                           {"style", int64_t{0}},
-                           {"layout", int64_t{0}},
-                           {"indices_mode", int64_t{2}},
-                           {"indices", static_cast<int64_t>(DataType::Int32)},
-                           {"ceil", int64_t{0}},
-                           {"include_padding", int64_t{0}}};
+  const Attributes pool = pooling({2, 2}, {2, 2}, {0, 4, 0, 0});
   const auto [values, places] = at::max_pool2d_with_indices(x, {2, 2});  // of four rows, where padding adds two
   expect("fewer windows", "maxPooling2DReturnIndices", {x}, pool, {values, places.to(at::kInt)});
   const at::Tensor gv = at::randn(values.sizes());

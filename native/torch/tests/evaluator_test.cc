@@ -252,16 +252,7 @@ void convolutions() {
            {at::conv2d(wide(x), wide(d), {}, {1, 2}, std::vector<int64_t>{1, 0}, {1, 1}, 4).to(type)});
     expect("depthwise, as PyTorch passes the weights", "depthwiseConvolution", {x, d.transpose(0, 1)}, depth,
            {at::conv2d(wide(x), wide(d), {}, {1, 2}, std::vector<int64_t>{1, 0}, {1, 1}, 4).to(type)});
-    const Attributes pool = {{"kernel", std::vector<int64_t>{3, 2}},
-                             {"strides", std::vector<int64_t>{2, 2}},
-                             {"dilations", std::vector<int64_t>{1, 1}},
-                             {"padding", std::vector<int64_t>{1, 1, 0, 0}},
-                             {"style", int64_t{0}},
-                             {"layout", int64_t{0}},
-                             {"indices_mode", int64_t{2}},
-                             {"indices", static_cast<int64_t>(DataType::Int32)},
-                             {"ceil", int64_t{0}},
-                             {"include_padding", int64_t{0}}};
+    const Attributes pool = pooling({3, 2}, {2, 2}, {1, 1, 0, 0});
     const auto [values, indices] = at::max_pool2d_with_indices(wide(x), {3, 2}, {2, 2}, {1, 0});
     expect("max pooling", "maxPooling2DReturnIndices", {x}, pool, {values.to(type), indices.to(at::kInt)});
     expect("average pooling", "avgPooling2D", {x}, pool,
