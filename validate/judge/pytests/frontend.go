@@ -8,6 +8,8 @@ func frontEndTests() []Test {
 		return row(frontSection, name, about, of("hand-over", "python-streams"), stock, []int{2, 4, 8}, []int{4}, 20, 5, change...)
 	}
 	old := lacking("2.6.0")
+	changed := test("shader-changed", "a shader compiled again with other source", process.StockMay)
+	changed.threads, changed.quick, changed.iterations, changed.quickIterations = []int{1}, []int{1}, 200, 50
 	return []Test{
 		test("dlpack", "tensors passed on round a ring of threads by DLPack, and to NumPy's arrays and back", process.StockMay, old),
 		test("load", "one file loaded by all threads with map_location, and files that each has saved", process.StockMay),
@@ -16,6 +18,7 @@ func frontEndTests() []Test {
 		test("storages", "UntypedStorage: made, copied, cloned, pickled, passed on, and written by all threads", process.StockMay),
 		test("shaders", "shaders of the program: compiled by all threads, with tensors and numbers as arguments, over grids of one to three sizes",
 			process.StockMay),
+		changed,
 		test("accelerator", "torch.accelerator, torch.Stream and torch.Event, as a program for any device has them", process.StockFails, old,
 			fails("^hung")), // in events
 	}

@@ -73,6 +73,17 @@ class Copies(ParallelTest):
         self.counts.facts["uploads ahead of the download"] = ahead
         self.assertGreater(ahead, 0, "uploads of something else that returned before the download was done")
 
+    def test_upload_around_download(self):
+        """An upload that does not block takes what a download has yet to write in the middle of its source."""
+        self.need_mps()
+        for iteration in range(self.settings.iterations):
+            host, source = torch.zeros(8), torch.full((4,), iteration + 1.0, device="mps")
+            self.busy()
+            host[2:6].copy_(source, non_blocking=True)
+            uploaded = host.to("mps", non_blocking=True)
+            self.compare(uploaded.cpu(), torch.nn.functional.pad(torch.full((4,), iteration + 1.0), (2, 2)), f"iteration {iteration}")
+            self.counts.add(expected=1, operations=1)
+
     def test_dropped_copies(self):
         """Threads drop what a non-blocking copy writes on the CPU, at once."""
         source = torch.full((512,), -1.0, device=self.settings.device)

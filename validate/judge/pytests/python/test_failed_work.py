@@ -151,3 +151,25 @@ class FailedWork(ParallelTest):
 
         self.together(work, operations=1)
         self.together(later, operations=1)
+
+    def test_failed_work_unheard(self):
+        """A thread that begins after work has failed, which nobody has raised yet, raises it."""
+        tensor, results = torch.ones(64, device="mps"), []
+        torch.mps.synchronize()
+
+        def fails(_):
+            results.append(self.failing_sum(tensor))
+            event = torch.mps.Event()
+            event.record()
+            while not event.query():  # raises nothing
+                pass
+            self.done()
+
+        def hears(i):
+            self.assertRaisesRegex(RuntimeError, "The GPU failed", results[0].cpu)
+            self.compare((tensor + 2).sum().cpu(), torch.tensor(192.0), f"thread {i} afterwards")
+            self.done()
+
+        self.together(fails, operations=1, threads=1)
+        self.counts.add(answers=1)
+        self.together(hears, operations=1)

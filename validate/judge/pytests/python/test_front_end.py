@@ -293,3 +293,16 @@ class FrontEnd(ParallelTest):
                 self.done()
 
         self.together(work)
+
+    def test_shader_changed(self):
+        """A shader that is compiled, dropped and compiled again with other source runs the new source: its library may have the old address."""
+        self.need_mps()
+        compile_shader = self.need_shader_compiler()
+        source = "kernel void fill(device float* out, uint i [[thread_position_in_grid]]) {{ out[i] = {}; }}"
+        for iteration in range(self.settings.iterations):
+            out, number = torch.zeros(8, device="mps"), float(iteration % 2 + 1)  # two sources in turn: the compiler has both soon
+            library = compile_shader(source.format(number))
+            library.fill(out)
+            self.compare(out.cpu(), torch.full((8,), number), f"iteration {iteration}")
+            del library
+            self.counts.add(expected=1, operations=1)

@@ -89,6 +89,21 @@ class Sanitizer(ParallelTest):
                 with torch.mps.stream(other):
                     self.compare(result.cpu(), torch.full((SIZE,), 3.0), "the sum", answer=False)
 
+    def test_sanitizer_waits_of_default(self):
+        """PYTORCH_MPS_SANITIZE=warn,waits: one of the two streams is the default one."""
+        other = torch.mps.Stream()
+        for _ in range(self.settings.iterations):
+            for made, used in ((torch.mps.default_stream(), other), (other, torch.mps.default_stream())):
+                with torch.mps.stream(made):
+                    self.busy()
+                    tensor = torch.full((SIZE,), 2.0, device="mps")
+                results = []
+                with torch.mps.stream(used):
+                    [warning] = self.warnings_of(lambda tensor=tensor, results=results: results.append(tensor + 1))
+                self.assertIn("did not make it wait", str(warning.message))
+                torch.mps.synchronize()
+                self.compare(results[0].cpu(), torch.full((SIZE,), 3.0), "the sum", answer=False)
+
     def test_sanitizer_poison(self):
         """PYTORCH_MPS_SANITIZE=poison"""
 

@@ -438,3 +438,23 @@ class StreamChoice(ParallelTest):
         lock = threading.Lock()
         self.together(work, operations=1)
         self.assertEqual(sorted(streams), list(range(1, self.settings.threads + 1)), "streams of the threads")
+    def test_named_stream_waits(self):
+        """The streams and events that a wait names are those that wait, and not the ones of the thread that calls it."""
+        one, other, own = torch.mps.Stream(), torch.mps.Stream(), torch.mps.Event()
+        waits = {
+            "wait_stream": lambda: (other.wait_stream(one), other.record_event().synchronize()),
+            "wait_event": lambda: (other.wait_event(one.record_event()), other.record_event().synchronize()),
+            "the program's event": lambda: (one.record_event(own), own.synchronize()),
+            "Stream.synchronize": one.synchronize,
+            "torch.accelerator.synchronize": torch.accelerator.synchronize if self.streams_of_accelerator() else torch.mps.synchronize,
+        }
+        for iteration in range(self.settings.iterations):
+            for name, wait in waits.items():
+                target = torch.zeros(SIZE)
+                with torch.mps.stream(one):
+                    source = torch.full((SIZE,), iteration + 1.0, device="mps")
+                    self.busy()
+                    target.copy_(source, non_blocking=True)
+                wait()
+                self.compare(target.clone(), torch.full((SIZE,), iteration + 1.0), f"{name}, iteration {iteration}")
+                self.counts.add(expected=1, operations=1)

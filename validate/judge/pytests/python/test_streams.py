@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+import time
 
 import operations
 import torch
@@ -149,6 +150,23 @@ class Streams(ParallelTest):
                 self.done()
 
         self.together(work)
+
+    def test_elapsed_time(self):
+        """The time between two events is in milliseconds, and no longer than what the CPU measures around them."""
+        self.need_mps()
+        pause = 0.05  # seconds
+        for iteration in range(self.settings.iterations):
+            begin, end = torch.mps.event.Event(enable_timing=True), torch.mps.event.Event(enable_timing=True)
+            started = time.perf_counter()
+            begin.record()
+            begin.synchronize()
+            time.sleep(pause)
+            end.record()
+            end.synchronize()
+            found, most = begin.elapsed_time(end), 1e3 * (time.perf_counter() - started)
+            self.assertTrue(1e3 * pause <= found <= most, f"iteration {iteration}: {found} ms, within {most} ms of the CPU")
+            self.compare(torch.ones(16, device="mps").cpu(), torch.ones(16), f"iteration {iteration}")
+            self.counts.add(expected=1, operations=1)
 
     def test_profiled_stream(self):
         """A stream that begins within torch.mps.profiler.profile() keeps no command buffers later."""

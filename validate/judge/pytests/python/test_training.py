@@ -1,4 +1,4 @@
-"""A training step on each thread: gradients and parameters are compared."""
+"""Training on each thread: gradients and parameters are compared."""
 
 import torch
 from harness import ParallelTest, numbers, settle
@@ -71,3 +71,30 @@ class Training(ParallelTest):
             self.together(work, operations=1)
             for i in range(self.settings.threads):
                 self.compare(found[i].cpu(), torch.full((16,), 2.0 * round), f"thread {i}, round {round}")
+
+    def test_lstm(self):
+        """Each thread trains an LSTM of all by the operator that nn.LSTM calls where PyTorch is built for MPS; the host build's libtorch is not."""
+        device, threads = self.settings.device, range(self.settings.threads)
+        model = settle(torch.nn.LSTM(3, 4, 2))
+        inputs, state = [numbers(70 + i, 5, 2, 3) for i in threads], [torch.zeros(2, 2, 4) for _ in range(2)]
+        weights, state_there = [weight.detach().to(device) for weight in model._flat_weights], [part.to(device) for part in state]
+        found: list[list[torch.Tensor]] = [[] for _ in threads]
+
+        def work(i):
+            for _ in range(self.settings.iterations):
+                leaves = [weight.detach().requires_grad_() for weight in weights]
+                output = torch.ops.aten._lstm_mps(inputs[i].to(device), state_there, leaves, True, 2, 0.0, True, False, False)[0]
+                output.sum().backward()
+                found[i] = [output.detach(), *(leaf.grad for leaf in leaves)]
+                self.done()
+
+        self.need_mps()
+        self.together(work)
+        for i in threads:
+            model.zero_grad()
+            output = model(inputs[i], tuple(state))[0]
+            output.sum().backward()
+            expected = [output.detach(), *(weight.grad for weight in model._flat_weights)]
+            for number, (one, right) in enumerate(zip(found[i], expected, strict=True)):
+                self.compare(one.cpu(), right, f"thread {i}, result {number}", self.tolerance, answer=False)
+        self.counts.add(answers=self.counts.operations)
