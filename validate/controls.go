@@ -98,7 +98,7 @@ func onlyChecks(options *Options, c patches.Control) error {
 		case "runtime":
 			options.Host.Scenarios = append(options.Host.Scenarios, name)
 		case "python":
-			tests = append(tests, regexp.QuoteMeta(name))
+			tests = append(tests, name)
 		default:
 			return fmt.Errorf("%w: %s: %q: checks of the stages runtime and python have controls; write runtime/NAME or python/NAME",
 				patches.ErrControls, c.Name, check)
@@ -107,8 +107,17 @@ func onlyChecks(options *Options, c patches.Control) error {
 			options.Stages = append(options.Stages, stage)
 		}
 	}
-	options.Python.Only, options.Python.Environment = "^("+strings.Join(tests, "|")+")$", c.Environment
+	options.Python.Only, options.Python.Environment = exactly(tests), c.Environment
 	return nil
+}
+
+// exactly is a regular expression for these names and no other.
+func exactly(names []string) string {
+	var quoted []string
+	for _, name := range names {
+		quoted = append(quoted, regexp.QuoteMeta(name))
+	}
+	return "^(" + strings.Join(quoted, "|") + ")$"
 }
 
 // endOf gives how a check ended on the patched sources. One that did not run is an error.

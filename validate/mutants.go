@@ -16,6 +16,7 @@ import (
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/allocator"
+	"mpsforge/validate/judge/pytests"
 	runtimestage "mpsforge/validate/stages/runtime"
 )
 
@@ -79,35 +80,48 @@ func withoutCache(text, cache string) string {
 	return strings.ReplaceAll(text, cache+string(filepath.Separator), "")
 }
 
-// mutantPasses are the runs that judge a mutant, the one that most likely finds it first: the scenarios alone, those first that the
-// patch's trailer or their own row names, then the Python tests, then ThreadSanitizer and the operators. What makes a race of an access begins with
-// ThreadSanitizer.
+// mutantPasses are the runs that judge a mutant, the one that most likely finds it first: the scenarios and the Python tests that are the
+// patch's by its trailer or by their own row, then all scenarios, all Python tests, ThreadSanitizer and the operators. What makes a race
+// of an access begins with ThreadSanitizer.
 func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
-	var named []string
+	var own []string
 	for _, p := range series.Patches {
 		if p.Name == m.Patch {
-			named = scenariosAmong(p.Header.Values("Scenario"))
+			own = scenariosAmong(p.Header.Values("Scenario"))
 		}
 	}
-	scenarios := func(flavour builds.Flavour, stages ...string) func(*Options) {
+	own = append(own, runtimestage.ScenariosOf(m.Patch)...)
+	all := slices.Concat(own, runtimestage.ScenarioNames())
+	tests := pytests.NamesOf(m.Patch)
+	pass := func(flavours []builds.Flavour, scenarios, tests []string, stages ...string) func(*Options) {
 		return func(o *Options) {
-			o.Stages, o.Host.Flavours = stages, []builds.Flavour{flavour}
-			o.Host.Scenarios = slices.Concat(named, runtimestage.ScenariosOf(m.Patch), runtimestage.ScenarioNames())
+			o.Stages, o.Host.Scenarios, o.Host.Flavours, o.Python.Only = stages, scenarios, flavours, ""
+			if len(tests) > 0 {
+				o.Python.Only = exactly(tests)
+			}
 		}
 	}
-	only := func(stage string) func(*Options) {
-		return func(o *Options) { o.Stages, o.Host.Scenarios, o.Host.Flavours = []string{stage}, nil, nil }
+	only := func(stage string) func(*Options) { return pass(nil, nil, nil, stage) }
+	plain, races := []builds.Flavour{builds.Plain}, pass([]builds.Flavour{builds.Thread}, all, nil, "runtime")
+	var passes []func(*Options)
+	if len(own) > 0 {
+		passes = append(passes, pass(plain, own, nil, "checkout", "runtime"))
 	}
-	plain, python, races, operators := scenarios(builds.Plain, "checkout", "runtime"), only("python"), scenarios(builds.Thread, "runtime"), only("operators")
+	if len(tests) > 0 {
+		passes = append(passes, pass(nil, nil, tests, "python"))
+	}
+	passes = append(passes, pass(plain, all, nil, "checkout", "runtime"), only("python"))
 	switch {
 	case m.Path == allocator.Header:
-		return []func(*Options){only("conformance"), plain, python, races, operators}
+		passes = append([]func(*Options){only("conformance")}, append(passes, races)...)
 	case strings.HasPrefix(m.Path, "torch/"): // Python, and what it calls: hardly a scenario comes there
-		return []func(*Options){python, plain, races, operators}
+		passes = []func(*Options){only("python"), pass(plain, all, nil, "checkout", "runtime"), races}
 	case m.MakesRace():
-		return []func(*Options){races, plain, python, operators}
+		passes = append([]func(*Options){races}, passes...)
+	default:
+		passes = append(passes, races)
 	}
-	return []func(*Options){plain, python, races, operators}
+	return append(passes, only("operators"))
 }
 
 // foundBy takes the first failure of a report into the judgement.

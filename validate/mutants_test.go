@@ -58,7 +58,7 @@ func TestWhatFoundAMutant(t *testing.T) {
 }
 
 // The slot allocator's mutants begin with conformance, Python's with the Python tests, a lock that is left out with ThreadSanitizer, all
-// others with the scenarios, those first that the patch's trailer names.
+// others with the scenarios and the Python tests that are the patch's.
 func TestMutantPasses(t *testing.T) {
 	series, err := patches.Load(patches.Embedded(), patches.DefaultBaseline)
 	require.NoError(t, err)
@@ -66,27 +66,34 @@ func TestMutantPasses(t *testing.T) {
 		mutant patches.Mutant
 		stages string
 	}{
-		"slot allocator": {patches.Mutant{Patch: "thread-leases", Path: allocator.Header}, "conformance; checkout,runtime; python; runtime; operators"},
+		"slot allocator": {patches.Mutant{Patch: "thread-leases", Path: allocator.Header}, "conformance; checkout,runtime; python; checkout,runtime; python; runtime; operators"},
 		"Python":         {patches.Mutant{Patch: "python-streams", Path: "torch/mps/streams.py"}, "python; checkout,runtime; runtime; operators"},
 		"a lock": {patches.Mutant{Patch: "graph-and-kernel-cache", Path: "aten/src/ATen/mps/MPSStream.mm", Kind: "lock left out"},
-			"runtime; checkout,runtime; python; operators"},
+			"runtime; checkout,runtime; python; checkout,runtime; python; operators"},
 		"the rest": {patches.Mutant{Patch: "graph-and-kernel-cache", Path: "aten/src/ATen/mps/MPSStream.mm"},
-			"checkout,runtime; python; runtime; operators"},
+			"checkout,runtime; python; checkout,runtime; python; runtime; operators"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stages []string
+			whole := make(map[string]bool)
 			for _, pass := range mutantPasses(series, c.mutant) {
-				options := Options{Host: stage.HostOptions{Scenarios: []string{"of the pass before"}}}
+				options := Options{Host: stage.HostOptions{Scenarios: []string{"of the pass before"}},
+					Python: stage.PythonOptions{Only: "of the pass before"}}
 				pass(&options)
 				stages = append(stages, strings.Join(options.Stages, ","))
-				scenarios := options.Host.Scenarios
-				switch runtime := slices.Contains(options.Stages, "runtime"); {
-				case !runtime && len(scenarios) > 0:
-					t.Errorf("%s: %v", stages, scenarios)
-				case runtime && (len(scenarios) < len(runtimestage.ScenarioNames()) || c.mutant.Patch == "graph-and-kernel-cache" &&
-					scenarios[0] != "cold-start"):
-					t.Errorf("%s: %v", stages, scenarios)
+				scenarios, only := options.Host.Scenarios, options.Python.Only
+				runtime := slices.Contains(options.Stages, "runtime")
+				if runtime == (len(scenarios) == 0) || only != "" && !slices.Equal(options.Stages, []string{"python"}) {
+					t.Errorf("%s: %v, %q", stages, scenarios, only)
 				}
+				if runtime && c.mutant.Patch == "graph-and-kernel-cache" && scenarios[0] != "cold-start" {
+					t.Errorf("%s: begins with %s", stages, scenarios[0])
+				}
+				whole["runtime"] = whole["runtime"] || len(scenarios) >= len(runtimestage.ScenarioNames())
+				whole["python"] = whole["python"] || slices.Contains(options.Stages, "python") && only == ""
+			}
+			if !whole["runtime"] || !whole["python"] {
+				t.Errorf("only a part runs: %v", whole)
 			}
 			if found := strings.Join(stages, "; "); found != c.stages {
 				t.Errorf("%s, expected %s", found, c.stages)

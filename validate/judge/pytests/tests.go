@@ -46,6 +46,17 @@ type Test struct {
 // Patches are those without which the test must fail or cannot run.
 func (t *Test) Patches() []string { return slices.Clone(t.patches) }
 
+// NamesOf are the names of the tests that need the patch.
+func NamesOf(patch string) []string {
+	var names []string
+	for _, t := range Tests() {
+		if t.Section != BenchSection && slices.Contains(t.patches, patch) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
 // Stock is what an unpatched torch does with several threads.
 func (t *Test) Stock() process.Stock { return t.stock }
 
