@@ -185,6 +185,7 @@ func overHostBuild(ctx context.Context, env *stage.Env, scripts string, builder 
 	s := newSubject(env, scripts, name, built.Python, source.Patches)
 	s.environment = append(s.environment, hosts.Environment(builder.Root, builder.Env.Seed%1_000_000_007,
 		len(source.Patches) == len(builder.Env.Series.Patches))...)
+	s.environment = append(s.environment, "MPSFORGE_SERIES_TESTS="+filepath.Join(source.Dir, "test"))
 	if s.wanted.stamp, err = built.Stamp.Text(); err != nil {
 		return nil, err
 	}

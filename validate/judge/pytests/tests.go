@@ -140,6 +140,8 @@ func Tests() []Test {
 			[]int{4, 40}, []int{4}, 8, 4),
 		row(streamSection, "device-functions", "what takes a device takes the one of MPS, and refuses every other", of("python-streams"), process.StockMay,
 			[]int{4}, []int{4}, 8, 4),
+		row(streamSection, "series-tests", "the tests that the series adds to PyTorch", of("python-streams", "interop"), process.StockMay,
+			[]int{1}, []int{1}, 1, 1, extension),
 		row(streamSection, "over-subscription", "more threads than streams: share the default one", of("thread-leases"), process.StockMay,
 			[]int{40}, []int{40}, 4, 2),
 		row(streamSection, "over-subscription-wait", "more threads than streams: wait for one", of("thread-leases", "python-streams"), process.StockMay,

@@ -82,6 +82,9 @@ func checkAsked(asked stage.OperatorOptions, entries []entry) error {
 		if err := checkEntry(name, names(entries)); err != nil {
 			return err
 		}
+		if at := slices.IndexFunc(entries, func(e entry) bool { return e.Name == name }); len(asked.DTypes) == 0 && entries[at].mainType() == "" {
+			return fmt.Errorf("%w: PyTorch's database gives %q none that Metal has; --dtype names one to try", ErrDType, name)
+		}
 	}
 	return checkForms(asked.Forms, names(entries))
 }

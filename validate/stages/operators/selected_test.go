@@ -10,7 +10,8 @@ import (
 	"mpsforge/validate/stage"
 )
 
-var database = []entry{{Name: "unfold", DTypes: []string{"float32", "int64"}}, {Name: "matmul", DTypes: []string{"float16"}}}
+var database = []entry{{Name: "unfold", DTypes: []string{"float32", "int64"}}, {Name: "matmul", DTypes: []string{"float16"}},
+	{Name: "attention"}}
 
 // Names that the database does not have would run nothing, and leave a stage that says nothing of them.
 func TestOptionsThatNameNothingAreRefused(t *testing.T) {
@@ -22,6 +23,7 @@ func TestOptionsThatNameNothingAreRefused(t *testing.T) {
 		"all exist":   {stage.OperatorOptions{Names: []string{"unfold"}, Forms: []string{"basic", "out+group:matmul"}, DTypes: []string{"float16"}}, nil, ""},
 		"an operator": {stage.OperatorOptions{Names: []string{"unfold", "matmol"}}, ErrNoOperator, `"matmol" (did you mean "matmul"?)`},
 		"a type":      {stage.OperatorOptions{Names: []string{"unfold"}, DTypes: []string{"flaot32"}}, ErrDType, `"flaot32" (did you mean "float32"?)`},
+		"no type":     {stage.OperatorOptions{Names: []string{"attention"}}, ErrDType, `"attention" none that Metal has`},
 		"a form": {stage.OperatorOptions{Names: []string{"unfold"}, Forms: []string{"out+strided+bakward"}}, ErrForm,
 			`"bakward" (did you mean "backward"?)`},
 		"a group": {stage.OperatorOptions{Names: []string{"unfold"}, Forms: []string{"group:matmol"}}, ErrNoOperator, `form group:matmol: `},
