@@ -13,8 +13,15 @@ import (
 type Operator struct {
 	Name     string              // with its overload, such as add.out
 	Returns  string              // as the file has it, such as Tensor(a!)
+	Tensors  []Tensor            // the arguments that are tensors, lists of them, or storages, in their order
 	Kernels  map[string][]string // the dispatch keys of each kernel; nil where the entry says nothing of dispatch
 	Delegate string              // the operator whose structured kernel it uses; empty if none
+}
+
+// Tensor is an argument that names memory: a tensor or a storage, optional or a list of them or neither.
+type Tensor struct {
+	Name    string
+	Written bool // as the schema says: Tensor(a!)
 }
 
 // Parse reads the file's text.
@@ -29,12 +36,12 @@ func Parse(text []byte) ([]Operator, error) {
 	}
 	var operators []Operator
 	for _, entry := range entries {
-		name, _, _ := strings.Cut(entry.Func, "(")
+		name, rest, _ := strings.Cut(entry.Func, "(")
 		at := strings.LastIndex(entry.Func, " -> ")
 		if at < 0 {
 			return nil, fmt.Errorf("native_functions.yaml: %q returns nothing: not a schema", entry.Func)
 		}
-		one := Operator{Name: name, Returns: entry.Func[at+len(" -> "):], Delegate: entry.Delegate}
+		one := Operator{Name: name, Returns: entry.Func[at+len(" -> "):], Tensors: tensors(rest), Delegate: entry.Delegate}
 		if entry.Dispatch != nil {
 			one.Kernels = map[string][]string{}
 		}
@@ -46,4 +53,35 @@ func Parse(text []byte) ([]Operator, error) {
 		operators = append(operators, one)
 	}
 	return operators, nil
+}
+
+// tensors reads a schema behind its first bracket, up to the bracket that closes that one.
+func tensors(schema string) (found []Tensor) {
+	depth, begin := 0, 0
+	for i, c := range schema {
+		switch {
+		case c == '(' || c == '[':
+			depth++
+		case depth == 0 && (c == ',' || c == ')'):
+			if one, ok := tensor(schema[begin:i]); ok {
+				found = append(found, one)
+			}
+			if c == ')' {
+				return found
+			}
+			begin = i + 1
+		case c == ')' || c == ']':
+			depth--
+		}
+	}
+	return found
+}
+
+// tensor reads one argument, such as Tensor(a!)[] out, if its type is about memory.
+func tensor(argument string) (Tensor, bool) {
+	argument, _, _ = strings.Cut(argument, "=")
+	argument = strings.TrimSpace(argument)
+	space := max(0, strings.LastIndexByte(argument, ' '))
+	base, annotation, _ := strings.Cut(strings.TrimRight(argument[:space], "?[]0123456789"), "(")
+	return Tensor{Name: strings.TrimSpace(argument[space:]), Written: strings.Contains(annotation, "!")}, base == "Tensor" || base == "Storage"
 }

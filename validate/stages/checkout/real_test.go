@@ -157,7 +157,7 @@ func patchedCopy(t *testing.T, tree string, series *patches.Series, cache string
 		t.Fatalf("%s: %v were left out", tree, source.LeftOut)
 	}
 	dir := t.TempDir()
-	for _, folder := range []string{kernelsFolder, "torch/csrc/mps", runtimeFolder} {
+	for _, folder := range []string{kernelsFolder, "torch/csrc/mps", runtimeFolder, "torchgen", "aten/src/ATen/templates"} {
 		require.NoError(t, os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(source.Dir, folder))))
 	}
 	return dir
