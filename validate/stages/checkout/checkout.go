@@ -1,6 +1,6 @@
 // Package checkout is the stage that asks whether a checkout is the baseline plus exactly this series, whether anything in
-// it uses a stream's command buffer outside of its queue, whether an operator encodes without a guard, whether the guards in generated wrappers name what their
-// schemas do, and whether an exception can leave a function
+// it uses a stream's command buffer outside of its queue, whether an operator encodes without a guard, whether the guards in generated
+// wrappers name what their schemas do, whether a kernel is encoded without its lock, and whether an exception can leave a function
 // that none may leave. It reads the checkout and never changes it; that is package fork's.
 package checkout
 
@@ -46,6 +46,9 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	if err := checkWrappers(ctx, env, report); err != nil {
+		return err
+	}
+	if err := checkEncodeLocks(env.Checkout.Dir(), report); err != nil {
 		return err
 	}
 	stock := func(file string) (string, error) {

@@ -211,7 +211,8 @@ func checkWrappers(ctx context.Context, env *stage.Env, report *reports.Stage) e
 	}
 	report.Count("generated wrappers of operators", int64(read))
 	for i, f := range faults {
-		check := reports.Check{Name: name, Subject: f.key + ", " + f.function, Verdict: reports.Failed, Detail: "the wrapper of " + f.function + " for " + f.key + ": " + f.says}
+		check := reports.Check{Name: name, Subject: f.key + ", " + f.function, Verdict: reports.Failed,
+			Detail: "the wrapper of " + f.function + " for " + f.key + ": " + f.says}
 		if i == mostFaults {
 			check.Subject, check.Detail = "checkout", fmt.Sprintf("and %d more", len(faults)-i)
 		}

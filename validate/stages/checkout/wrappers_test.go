@@ -95,9 +95,10 @@ func TestWrappersAgainstSchemas(t *testing.T) {
 	operators, err := nativefunctions.Parse([]byte(schemas))
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ old, new, want string }{
-		"right":                   {"", "", ""},
-		"no argument for out":     {"{{self}, {out, true}}", "{{self}}", "MPS half.out: argument out is missing in its guard"},
-		"an argument is left out": {"{{input}, {running_mean, training}}", "{{running_mean, training}}", "MPS native_batch_norm: argument input is missing in its guard"},
+		"right":               {"", "", ""},
+		"no argument for out": {"{{self}, {out, true}}", "{{self}}", "MPS half.out: argument out is missing in its guard"},
+		"an argument is left out": {"{{input}, {running_mean, training}}", "{{running_mean, training}}",
+			"MPS native_batch_norm: argument input is missing in its guard"},
 		"a list as read": {"No device check\n  const at::mps::MPSOpGuard mps_op_guard({{tensors}, {extra}, {out, true}});",
 			"No device check\n  const at::mps::MPSOpGuard mps_op_guard({{tensors}, {out}});",
 			"MPS joined.out: argument extra is missing in its guard; MPS joined.out: argument out is only read in its guard, and should be written"},
@@ -106,15 +107,19 @@ func TestWrappersAgainstSchemas(t *testing.T) {
 		"a write too many":     {"({{self}});", "({{self, true}});", "MPS half: argument self is written in its guard, and should be only read"},
 		"the other condition": {"{running_mean, training}", "{running_mean, !training}",
 			"MPS native_batch_norm: argument running_mean is written if !training in its guard, and should be written if training"},
-		"always":            {"{running_mean, training}", "{running_mean, true}", "MPS native_batch_norm: argument running_mean is written in its guard, and should be written if training"},
-		"never":             {"{running_mean, training}", "{running_mean}", "MPS native_batch_norm: argument running_mean is only read in its guard, and should be written if training"},
-		"twice":             {"({{self}});", "({{self}, {self}});", "MPS half: argument self is in its guard twice"},
-		"no tensor":         {"({{self}});", "({{self}, {other}});", "MPS half: argument other is in its guard, and is no tensor of the schema"},
-		"no guard":          {"const at::mps::MPSOpGuard mps_op_guard({{self}});\n", "", "MPS half: it has no guard"},
-		"a temporary":       {"MPSOpGuard mps_op_guard({{self}});", "MPSOpGuard({{self}});", "MPS half: it has no guard"},
-		"behind the kernel": {"const at::mps::MPSOpGuard mps_op_guard({{self}});\nstructured_half_out_functional op;", "structured_half_out_functional op;\nconst at::mps::MPSOpGuard mps_op_guard({{self}});", "MPS half: its guard is not the first that it does"},
-		"a view":            {"// A view gives nothing to the GPU", "const at::mps::MPSOpGuard mps_op_guard({{self}});", "MPS as_view: it is a view that writes nothing, and has a guard"},
-		"not registered":    {`m.impl("half", TORCH_FN(wrapper_MPS_half));`, "", "MPS half: torchgen writes no wrapper for it"},
+		"always": {"{running_mean, training}", "{running_mean, true}",
+			"MPS native_batch_norm: argument running_mean is written in its guard, and should be written if training"},
+		"never": {"{running_mean, training}", "{running_mean}",
+			"MPS native_batch_norm: argument running_mean is only read in its guard, and should be written if training"},
+		"twice":       {"({{self}});", "({{self}, {self}});", "MPS half: argument self is in its guard twice"},
+		"no tensor":   {"({{self}});", "({{self}, {other}});", "MPS half: argument other is in its guard, and is no tensor of the schema"},
+		"no guard":    {"const at::mps::MPSOpGuard mps_op_guard({{self}});\n", "", "MPS half: it has no guard"},
+		"a temporary": {"MPSOpGuard mps_op_guard({{self}});", "MPSOpGuard({{self}});", "MPS half: it has no guard"},
+		"behind the kernel": {"const at::mps::MPSOpGuard mps_op_guard({{self}});\nstructured_half_out_functional op;",
+			"structured_half_out_functional op;\nconst at::mps::MPSOpGuard mps_op_guard({{self}});", "MPS half: its guard is not the first that it does"},
+		"a view": {"// A view gives nothing to the GPU", "const at::mps::MPSOpGuard mps_op_guard({{self}});",
+			"MPS as_view: it is a view that writes nothing, and has a guard"},
+		"not registered": {`m.impl("half", TORCH_FN(wrapper_MPS_half));`, "", "MPS half: torchgen writes no wrapper for it"},
 		"one too many": {`m.impl("half", TORCH_FN(wrapper_MPS_half));`, `m.impl("half", TORCH_FN(wrapper_MPS_half)); m.impl("of_cpu", TORCH_FN(wrapper_MPS_half));`,
 			"MPS of_cpu: torchgen writes a wrapper, and aten/src/ATen/native/native_functions.yaml names no kernel for it"},
 	} {
@@ -160,7 +165,8 @@ func TestWrappersOfRealTrees(t *testing.T) {
 				}
 			}
 			for _, p := range []plant{
-				{file: generatorFile, old: "    for a in f.func.arguments.flat_all:\n        if not a.type.is_tensor_like() and", new: "    for a in f.func.arguments.flat_non_out:\n        if not a.type.is_tensor_like() and"},
+				{file: generatorFile, old: "    for a in f.func.arguments.flat_all:\n        if not a.type.is_tensor_like() and",
+					new: "    for a in f.func.arguments.flat_non_out:\n        if not a.type.is_tensor_like() and"},
 				{file: generatorFile, old: "is_written = a.annotation is not None and a.annotation.is_write\n",
 					new: "is_written = a.annotation is not None and a.annotation.is_write and not a.type.is_list_like()\n"},
 				{file: generatorFile, old: `    "native_batch_norm": {"running_mean": "training", "running_var": "training"},`,
