@@ -1,7 +1,7 @@
 // Package checkout is the stage that asks whether a checkout is the baseline plus exactly this series, whether anything in
 // it uses a stream's command buffer outside of its queue, whether an operator encodes without a guard, whether the guards in generated
-// wrappers name what their schemas do, whether a kernel is encoded without its lock, and whether an exception can leave a function
-// that none may leave. It reads the checkout and never changes it; that is package fork's.
+// wrappers name what their schemas do, whether a kernel is encoded without its lock, whether an object that operators use ends with
+// the process, and whether an exception can leave a function that none may leave. It reads the checkout and never changes it; that is package fork's.
 package checkout
 
 import (
@@ -49,6 +49,9 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 		return err
 	}
 	if err := checkEncodeLocks(env.Checkout.Dir(), report); err != nil {
+		return err
+	}
+	if err := checkStatics(env.Checkout.Dir(), env.Series.Baseline.Name, report); err != nil {
 		return err
 	}
 	stock := func(file string) (string, error) {

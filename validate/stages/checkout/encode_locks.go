@@ -94,11 +94,9 @@ func encodeCalls(file, source string) (calls []encodeCall) {
 			call.kernel = classOf(text[begin:at[0]], variable[1])
 		}
 		// What a block or a lambda holds it takes itself: it may run later than the lines around it.
-		inner := braces
-		for i := len(inner) - 1; i >= 0; i-- {
-			if closures[inner[i].at] || inner[i].name != "" {
-				inner, begin = inner[i:], inner[i].at
-				break
+		for _, b := range braces {
+			if closures[b.at] {
+				begin = max(begin, b.at)
 			}
 		}
 		var held []string

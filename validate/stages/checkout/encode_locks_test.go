@@ -2,11 +2,15 @@ package checkout
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/internal/require"
+	"mpsforge/reports"
 )
 
 // lockedKernels has each form in which kernels are made, locked and encoded.
@@ -46,8 +50,9 @@ Tensor solve(const Tensor& A) {
 func TestEncodeLocks(t *testing.T) {
 	const without = "without lockEncode(SerialEncode::"
 	for name, c := range map[string]struct{ old, new, want string }{
-		"right":          {"", "", ""},
-		"no lock":        {"      auto lock = mps::lockEncode(mps::SerialEncode::NDArrayMatrixMultiplication);\n", "", without + "NDArrayMatrixMultiplication)"},
+		"right": {"", "", ""},
+		"no lock": {"      auto lock = mps::lockEncode(mps::SerialEncode::NDArrayMatrixMultiplication);\n", "",
+			without + "NDArrayMatrixMultiplication)"},
 		"a temporary":    {"auto lock = mps::lockEncode", "mps::lockEncode", without + "NDArrayMatrixMultiplication)"},
 		"unlocked":       {"@[ a ] destinationArray:c];\n      lock.unlock();", "@[ a ] destinationArray:c];", ""},
 		"unlocked first": {"MatrixDecompositionLU);\n", "MatrixDecompositionLU);\n lock.unlock();\n", without + "MatrixDecompositionLU)"},
@@ -58,7 +63,8 @@ func TestEncodeLocks(t *testing.T) {
 			"with the lock of MatrixSolveTriangular, and needs that of MatrixSolveLU"},
 		"in a scope that ended": {"      auto lock = mps::lockEncode(mps::SerialEncode::NDArrayMatrixMultiplication);",
 			"      { auto lock = mps::lockEncode(mps::SerialEncode::NDArrayMatrixMultiplication); }", without + "NDArrayMatrixMultiplication)"},
-		"unlocked twice": {"MatrixDecompositionLU);\n", "MatrixDecompositionLU);\n lock.unlock(); lock.lock(); lock.unlock();\n", without + "MatrixDecompositionLU)"},
+		"unlocked twice": {"MatrixDecompositionLU);\n", "MatrixDecompositionLU);\n lock.unlock(); lock.lock(); lock.unlock();\n",
+			without + "MatrixDecompositionLU)"},
 		"two locks": {"    lock = lockEncode(SerialEncode::MatrixSolveLU);",
 			"    lock = lockEncode(SerialEncode::MatrixSolveLU); auto other = lockEncode(SerialEncode::LayerNorm);", ""},
 		"no variable": {"    [solver encodeToCommandBuffer", "    [cached->kernel<MPSMatrixSolveLU>() encodeToCommandBuffer", "cannot be read"},
@@ -110,7 +116,8 @@ func TestEncodeLocksOfRealTrees(t *testing.T) {
 		}},
 		"v2.9.1": {10, []plant{
 			{linear, "        " + multiply + bias(""), bias(""), "MPSNDArrayMatrixMultiplication is encoded without"},
-			{linear, multiply + bias(", biasNDArray"), multiply + "lock.unlock();\n" + bias(", biasNDArray"), "MPSNDArrayMatrixMultiplication is encoded without"},
+			{linear, multiply + bias(", biasNDArray"), multiply + "lock.unlock();\n" + bias(", biasNDArray"),
+				"MPSNDArrayMatrixMultiplication is encoded without"},
 			{algebra, "        lock = lockEncode(SerialEncode::MatrixSolveLU);",
 				"        lock = lockEncode(SerialEncode::MatrixDecompositionLU);", "needs that of MatrixSolveLU"},
 			{normalization, "const auto lock = mps::lockEncode(mps::SerialEncode::LayerNorm);", "",
@@ -141,5 +148,40 @@ func TestEncodeLocksOfRealTrees(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is found fails the stage at its place; without the patches that the checks are about there is no verdict.
+func TestLocksAndObjectsInTheReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"neither patch": {map[string]string{"Linear.mm": lockedKernels}, []string{"skipped checkout", "skipped checkout"}},
+		"right": {map[string]string{"OperationUtils.h": "enum class SerialEncode { NDArrayIdentity, Count };", "Linear.mm": lockedKernels,
+			"OperationUtils.mm": "static auto& l = *new BundledShaderLibary;"}, []string{"passed checkout", "passed checkout"}},
+		"wrong": {map[string]string{"OperationUtils.h": "enum class SerialEncode { Other, Count };",
+			"Linear.mm":         strings.Replace(lockedKernels, "auto lock = ", "", 1),
+			"OperationUtils.mm": "static auto& l = *new BundledShaderLibary;\nstatic std::mutex m;"},
+			[]string{"failed aten/src/ATen/native/mps/Linear.mm:10", "failed aten/src/ATen/native/mps/OperationUtils.h",
+				"failed aten/src/ATen/native/mps/OperationUtils.mm:2"}},
+		"known": {map[string]string{"Gamma.mm": "static MetalShaderLibrary lib(TEXT);", "OperationUtils.mm": "static auto& l = *new BundledShaderLibary;"},
+			[]string{"skipped checkout", "skipped aten/src/ATen/native/mps/Gamma.mm:1"}},
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, kernelFolders[0]), 0o755))
+		for file, text := range c.files {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, kernelFolders[0], file), []byte(text), 0o644))
+		}
+		report := &reports.Stage{}
+		require.NoError(t, checkEncodeLocks(dir, report))
+		require.NoError(t, checkStatics(dir, "v2.6.0", report))
+		var found []string
+		for _, check := range report.Checks {
+			found = append(found, string(check.Verdict)+" "+check.Subject)
+		}
+		if !slices.Equal(found, c.want) {
+			t.Errorf("%s: %q, want %q", name, found, c.want)
+		}
 	}
 }

@@ -120,7 +120,8 @@ func TestWrappersAgainstSchemas(t *testing.T) {
 		"a view": {"// A view gives nothing to the GPU", "const at::mps::MPSOpGuard mps_op_guard({{self}});",
 			"MPS as_view: it is a view that writes nothing, and has a guard"},
 		"not registered": {`m.impl("half", TORCH_FN(wrapper_MPS_half));`, "", "MPS half: torchgen writes no wrapper for it"},
-		"one too many": {`m.impl("half", TORCH_FN(wrapper_MPS_half));`, `m.impl("half", TORCH_FN(wrapper_MPS_half)); m.impl("of_cpu", TORCH_FN(wrapper_MPS_half));`,
+		"one too many": {`m.impl("half", TORCH_FN(wrapper_MPS_half));`,
+			`m.impl("half", TORCH_FN(wrapper_MPS_half)); m.impl("of_cpu", TORCH_FN(wrapper_MPS_half));`,
 			"MPS of_cpu: torchgen writes a wrapper, and aten/src/ATen/native/native_functions.yaml names no kernel for it"},
 	} {
 		if c.old != "" && strings.Count(wrappers, c.old) != 1 {
