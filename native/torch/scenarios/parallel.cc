@@ -215,16 +215,6 @@ SCENARIO(graphs_in_turn) {
   }
 }
 
-// Shapes whose numbers have the same digits are other shapes, and other graphs.
-SCENARIO(graph_keys) {
-  run.in_parallel([&](int number) {
-    at::Generator generator = run.generator(number);
-    for (const auto& sizes : std::vector<std::vector<int64_t>>{{1, 112}, {11, 12}, {111, 2}}) {
-      compare(run, "log_softmax", {random(sizes, generator)}, [](Inputs in) { return at::log_softmax(in[0], 1); });
-    }
-  });
-}
-
 // A bound that is not a number is one warning, with what is used instead.
 SCENARIO(graph_cache_size_warning) {
   const Warnings warnings;
@@ -289,6 +279,8 @@ SCENARIO(matrix_kernels) {
               [](Inputs in) { return at::linalg_solve_triangular(in[0], in[1], /*upper=*/true); });
       compare(run, "linear", {random({4, 8}, generator), random({6, 8}, generator), random({6}, generator)},
               [](Inputs in) { return at::linear(in[0], in[1], in[2]); });
+      compare(run, "linear without a bias", {random({4, 8}, generator), random({6, 8}, generator)},
+              [](Inputs in) { return at::linear(in[0], in[1]); });
     }
   });
 }

@@ -1,0 +1,45 @@
+// What a graph in the cache is for: inputs that differ in one thing alone need graphs of their own.
+#include "scenarios.h"
+
+namespace mpsforge::hostmps {
+namespace {
+
+using Inputs = const std::vector<at::Tensor>&;
+
+// Runs the same function on mps and on the CPU and compares.
+template <class Function>
+void compare(Run& run, const char* what, const std::vector<at::Tensor>& inputs, Function function) {
+  std::vector<at::Tensor> there;
+  for (const at::Tensor& input : inputs) there.push_back(input.to(at::kMPS));
+  run.expect_close(what, function(there), function(inputs));
+}
+
+SCENARIO(graph_keys) {
+  run.in_parallel([&](int number) {
+    at::Generator generator = run.generator(number);
+    const auto random = [&](at::IntArrayRef sizes) { return at::randn(sizes, generator); };
+    // shapes whose numbers have the same digits, then no shape and that of one number
+    for (const auto& sizes : std::vector<std::vector<int64_t>>{{1, 112}, {11, 12}, {111, 2}, {}, {1}}) {
+      compare(run, "log_softmax", {random(sizes)}, [](Inputs in) { return at::log_softmax(in[0], -1); });
+    }
+    for (const auto type : {at::kFloat, at::kHalf, at::kFloat}) {
+      compare(run, "log_softmax of a type", {random({3, 5}).to(type)},
+              [](Inputs in) { return at::log_softmax(in[0], 1); });
+    }
+    const at::Tensor a = at::complex(random({3, 3}), random({3, 3})), b = at::complex(random({3, 3}), random({3, 3}));
+    compare(run, "mm", {a, b}, [](Inputs in) { return at::mm(in[0], in[1]); });
+    compare(run, "mm, the second conjugated", {a, b}, [](Inputs in) { return at::mm(in[0], in[1].conj()); });
+    compare(run, "mm, the first conjugated", {a, b}, [](Inputs in) { return at::mm(in[0].conj(), in[1]); });
+    compare(run, "mm, both conjugated", {a, b}, [](Inputs in) { return at::mm(in[0].conj(), in[1].conj()); });
+    const at::Tensor guess = at::sigmoid(random({4, 6})), target = at::sigmoid(random({4, 6}));
+    compare(run, "binary_cross_entropy", {guess, target},
+            [](Inputs in) { return at::binary_cross_entropy(in[0], in[1]); });
+    compare(run, "binary_cross_entropy, weighted", {guess, target, at::sigmoid(random({4, 6}))},
+            [](Inputs in) { return at::binary_cross_entropy(in[0], in[1], in[2]); });
+    compare(run, "binary_cross_entropy, again", {guess, target},
+            [](Inputs in) { return at::binary_cross_entropy(in[0], in[1]); });
+  });
+}
+
+}  // namespace
+}  // namespace mpsforge::hostmps
