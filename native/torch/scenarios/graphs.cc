@@ -31,13 +31,6 @@ SCENARIO(graph_keys) {
     compare(run, "mm, the second conjugated", {a, b}, [](Inputs in) { return at::mm(in[0], in[1].conj()); });
     compare(run, "mm, the first conjugated", {a, b}, [](Inputs in) { return at::mm(in[0].conj(), in[1]); });
     compare(run, "mm, both conjugated", {a, b}, [](Inputs in) { return at::mm(in[0].conj(), in[1].conj()); });
-    const at::Tensor guess = at::sigmoid(random({4, 6})), target = at::sigmoid(random({4, 6}));
-    compare(run, "binary_cross_entropy", {guess, target},
-            [](Inputs in) { return at::binary_cross_entropy(in[0], in[1]); });
-    compare(run, "binary_cross_entropy, weighted", {guess, target, at::sigmoid(random({4, 6}))},
-            [](Inputs in) { return at::binary_cross_entropy(in[0], in[1], in[2]); });
-    compare(run, "binary_cross_entropy, again", {guess, target},
-            [](Inputs in) { return at::binary_cross_entropy(in[0], in[1]); });
   });
 }
 
