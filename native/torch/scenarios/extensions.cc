@@ -77,6 +77,46 @@ void copies_between_threads(Run& run, const std::function<void(const at::Tensor&
 // No guard covers the copies.
 SCENARIO(raw_work) { copies_between_threads(run, copy_by_hand); }
 
+// A tensor is freed while a copy that no guard covers still reads it. The thread that gets memory of that size next is
+// inside of a guard that began before the copy, so that only the record of the free tells it.
+#ifdef MPSFORGE_HAS_GUARDS
+SCENARIO(freed_after_raw_work) {
+  at::Tensor from, to;
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::zeros({8}, kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      const int64_t size = 40000 + 8192 * i;  // nothing else that is free is as large
+      if (number == 0) {
+        to = at::zeros({size}, kMPS);
+        from = at::full({size}, 1.0, kMPS);
+      }
+      run.meet();
+      if (number == 0) {
+        const at::mps::MPSOpGuard guard({{own}});
+        run.meet();
+        run.meet();
+        const at::Tensor next = at::empty({size}, kMPS);
+        at::mps::getCurrentMPSStream()->fill(static_cast<id<MTLBuffer>>(next.storage().mutable_data()), 0xFF,
+                                             next.nbytes(), 0);
+      } else {
+        run.meet();
+        if (number == 1) {
+          copy_by_hand(to, from);
+          from = at::Tensor();
+        }
+        run.meet();
+      }
+      run.meet();
+      if (number == 1) run.expect_close("a copy of what was freed", to, at::ones({size}));
+      run.expect_close("its own tensor", own, at::zeros({8}));
+      run.meet();
+    }
+  });
+}
+#else
+SCENARIO(freed_after_raw_work) { run.expect(false, "these sources have no guards"); }
+#endif
+
 // The queue was asked for before an operator of the same extension.
 SCENARIO(late_encoders) {
   copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
@@ -465,6 +505,34 @@ SCENARIO(nested_covered) {
   check();
 }
 
+// A guard of more buffers than a thread has places for those that it locks without a mutex (MPSThreadUses::kHeld).
+// Their next writer waits for the guard's end, and the guard copies them by then.
+SCENARIO(many_buffers) {
+  constexpr size_t kBuffers = 100;
+  std::vector<at::Tensor> all, copies;
+  run.in_parallel([&](int number) {
+    for (size_t i = 0; number == 0 && i < kBuffers; ++i) {
+      all.push_back(at::ones({64}, kMPS));
+      copies.push_back(at::zeros({64}, kMPS));
+    }
+    run.meet();
+    if (number == 0) {
+      const at::ArrayRef<at::Tensor> reads(all), writes(copies);
+      const MPSOpGuard guard({{reads}, {writes, /*writes=*/true}});
+      run.meet();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the writer begins, if nothing stops it
+      for (size_t i = 0; i < kBuffers; ++i) copy_by_hand(copies[i], all[i]);
+    } else {
+      run.meet();
+      for (size_t i = 0; number == 1 && i < kBuffers; ++i) all[i].add_(1.0);
+    }
+  });
+  for (size_t i = 0; i < kBuffers; ++i) {
+    run.expect_close("a copy of before the addition", copies[i], at::ones({64}));
+    run.expect_close("the sum", all[i], at::full({64}, run.threads > 1 ? 2.0 : 1.0));
+  }
+}
+
 // Once all threads have done the work before, each locks at most so many mutexes for it.
 void expect_locks(Run& run, const char* what, uint64_t most, const std::function<void()>& work) {
   for (int i = 0; i < 3; ++i) work();
@@ -521,6 +589,7 @@ SCENARIO(unshared_locks) {
 SCENARIO(sparse_parts) { run.expect(false, "these sources have no guards"); }
 SCENARIO(nested_try) { run.expect(false, "these sources have no guards"); }
 SCENARIO(nested_covered) { run.expect(false, "these sources have no guards"); }
+SCENARIO(many_buffers) { run.expect(false, "these sources have no guards"); }
 SCENARIO(unshared_locks) { run.expect(false, "these sources have no guards"); }
 #endif
 

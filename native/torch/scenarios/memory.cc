@@ -1,0 +1,201 @@
+// Scenarios of what becomes of memory, and of what is noted about it: when its address is used again, when it is
+// allocated in a block on a queue, at the end of threads and in a forked child.
+#include <ATen/detail/MPSHooksInterface.h>
+#include <ATen/mps/MPSAllocatorInterface.h>
+#import <Metal/Metal.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dispatch/dispatch.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "scenarios.h"
+#if __has_include(<ATen/mps/MPSBufferRecord.h>)
+#include <ATen/mps/MPSBufferRecord.h>
+#define MPSFORGE_HAS_RECORDS 1
+#endif
+
+namespace mpsforge::hostmps {
+namespace {
+
+// Holds the allocator's mutex when an allocation has failed, once, for as long as it is told.
+struct HoldsMutex : at::mps::IMpsAllocatorCallback {
+  static inline std::atomic<bool> armed{false}, inside{false}, may_go{false};
+
+  void executeMPSAllocatorCallback(void*, EventType) override {
+    if (!armed.exchange(false)) return;
+    inside = true;
+    while (!may_go) std::this_thread::yield();
+  }
+};
+
+}  // namespace
+}  // namespace mpsforge::hostmps
+
+namespace at::mps {
+REGISTER_MPS_ALLOCATOR_CALLBACK("mpsforge_holds_mutex", mpsforge::hostmps::HoldsMutex)
+}
+
+namespace mpsforge::hostmps {
+namespace {
+
+const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
+
+const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
+
+void start_streams() { c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0)); }
+
+// Weights are freed, with all that is kept of them, and made again, most often where they were. The threads that had
+// read the old ones read the new ones, in turn, so that the later ones find that all only read.
+SCENARIO(weights_renewed) {
+  at::Tensor weight;
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number == 0) {
+        weight = at::Tensor();
+        hooks().emptyCache();
+        weight = at::full({64, 64}, i + 1.0, kMPS);
+      }
+      run.meet();
+      at::Tensor seen;
+      for (int reader = 1; reader < run.threads; ++reader) {
+        for (int n = 0; number == reader && n < 3; ++n) seen = at::add(weight, 1.0);
+        run.meet();
+      }
+      run.expect_close("new weights", number > 0 ? seen : weight, at::full({64, 64}, i + (number > 0 ? 2.0 : 1.0)));
+      run.meet();
+    }
+  });
+}
+
+// The GPU is not done with the tensors that one thread has freed, more than it keeps without use, when another
+// allocates as large ones in a block on its stream's queue, where it can order nothing.
+SCENARIO(memory_in_blocks) {
+  constexpr int kTensors = 6;
+  const id<MTLSharedEvent> event = [MTLCreateSystemDefaultDevice() newSharedEvent];
+  event.signaledValue = 0;  // says that the CPU sets it, which the model of early waits must know
+  run.in_parallel([&](int number) {
+    dispatch_queue_t queue = nullptr;
+    if (number == 1) {
+      at::ones({8}, kMPS);
+      queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());  // comes after what others do before this
+    }
+    run.meet();
+    if (number == 0) {
+      hooks().commitStream();  // no encoder is open then
+      dispatch_sync(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), ^() {
+        [static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer()) encodeWaitForEvent:event value:1];
+      });
+      std::vector<at::Tensor> held;
+      for (int i = 0; i < kTensors; ++i) held.push_back(at::full({2 << 20}, 1.0, kMPS));
+    }
+    run.meet();
+    std::vector<at::Tensor> own;
+    auto* const made = &own;
+    if (number == 1) {
+      dispatch_sync(queue, ^() {
+        for (int i = 0; i < kTensors; ++i) made->push_back(at::full({2 << 20}, 2.0, kMPS));
+      });
+      stream_of_thread().synchronize();  // a guard would come after the wait, which no guard covers
+    }
+    run.meet();
+    if (number == 0) {
+      event.signaledValue = 1;
+      run.expect_close("after the event", at::full({8}, 1.0, kMPS), at::ones({8}));
+    }
+    run.meet();
+    for (const at::Tensor& one : own) run.expect_close("a tensor made in a block", one, at::full({2 << 20}, 2.0));
+  });
+}
+
+// Adds to a tensor when its thread ends.
+struct AddsAtTheEnd {
+  ~AddsAtTheEnd() {
+    if (to.defined()) to.add_(1.0);
+  }
+  at::Tensor to;
+};
+thread_local AddsAtTheEnd adds_at_the_end;
+
+// An operator in the destructor of what the thread had before its stream, which is gone by then.
+SCENARIO(work_at_thread_ends) {
+  start_streams();
+  const at::Tensor sum = at::zeros({8}, kMPS);
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      std::thread one([&] {
+        adds_at_the_end.to = sum;
+        run.expect_close("a sum of its own", at::full({8}, number, kMPS), at::full({8}, number, at::kFloat));
+      });
+      one.join();
+    }
+  });
+  run.expect(mpsforge_hostmps_stream_statistic("live") <= 0, "slots are leased and no thread lives");
+  run.expect_close("sum", sum, at::full({8}, static_cast<double>(run.threads * run.iterations)));
+}
+
+// A forked child frees a tensor, and the parent's allocator was at work: nobody is left who would unlock its mutex.
+SCENARIO(fork_beside_allocation) {
+  at::Tensor value = at::ones({8}, kMPS);
+  run.expect_close("value", value, at::ones({8}));
+  const auto& allocator = *at::mps::getIMPSAllocator();
+  allocator.setHighWatermarkRatio(1e-12);
+  HoldsMutex::inside = HoldsMutex::may_go = false;
+  HoldsMutex::armed = true;
+  std::thread other([] {
+    try {
+      at::empty({1 << 20}, kMPS);
+    } catch (const c10::Error&) {
+    }
+  });
+  while (!HoldsMutex::inside) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    value = at::Tensor();
+    _exit(0);
+  }
+  int status = -1;
+  for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  if (status == -1) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  HoldsMutex::may_go = true;
+  other.join();
+  allocator.setHighWatermarkRatio(1.7);
+  run.expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a forked child that frees a tensor hangs");
+  run.expect_close("after all", at::add(value, 1.0), at::full({8}, 2.0));
+}
+
+#ifdef MPSFORGE_HAS_RECORDS
+// What is noted of a thread's uses is used again by the threads after it.
+SCENARIO(notes_of_threads) {
+  const auto count = [] {
+    int all = 0;
+    for (const at::mps::MPSThreadUses* one = at::mps::MPSThreadUses::all; one != nullptr; one = one->next) ++all;
+    return all;
+  };
+  const auto use_threads = [&] {
+    run.in_parallel([&](int number) {
+      const at::Tensor own = at::full({8}, number, kMPS);
+      run.meet();
+      run.expect_close("a sum", at::add(own, 1.0), at::full({8}, number + 1.0));
+    });
+  };
+  use_threads();
+  const int before = count();
+  for (int i = 0; i < run.iterations; ++i) use_threads();
+  run.expect(count() == before, "threads leave their notes behind");
+}
+#else
+SCENARIO(notes_of_threads) { run.expect(false, "these sources have no ATen/mps/MPSBufferRecord.h"); }
+#endif
+
+}  // namespace
+}  // namespace mpsforge::hostmps
