@@ -159,7 +159,7 @@ SCENARIO(fork_beside_allocation) {
     _exit(0);
   }
   int status = -1;
-  for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; ++i) {
+  for (int i = 0; i < 500 && waitpid(child, &status, WNOHANG) == 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   if (status == -1) {
