@@ -77,8 +77,7 @@ void copies_between_threads(Run& run, const std::function<void(const at::Tensor&
 // No guard covers the copies.
 SCENARIO(raw_work) { copies_between_threads(run, copy_by_hand); }
 
-// A tensor is freed while a copy that no guard covers still reads it. The thread that gets memory of that size next is
-// inside of a guard that began before the copy, so that only the record of the free tells it.
+// A tensor is freed while a copy that no guard covers reads it. A guard that began before gets memory of that size.
 #ifdef MPSFORGE_HAS_GUARDS
 SCENARIO(freed_after_raw_work) {
   at::Tensor from, to;
@@ -506,31 +505,34 @@ SCENARIO(nested_covered) {
 }
 
 // A guard of more buffers than a thread has places for those that it locks without a mutex (MPSThreadUses::kHeld).
-// Their next writer waits for the guard's end, and the guard copies them by then.
-SCENARIO(many_buffers) {
+// Their next writers wait for the guard's end, and the guard copies them by then.
+void many_buffers_once(Run& run) {
   constexpr size_t kBuffers = 100;
   std::vector<at::Tensor> all, copies;
   run.in_parallel([&](int number) {
-    for (size_t i = 0; number == 0 && i < kBuffers; ++i) {
-      all.push_back(at::ones({64}, kMPS));
-      copies.push_back(at::zeros({64}, kMPS));
-    }
+    for (size_t i = 0; number == 0 && i < kBuffers; ++i) all.push_back(at::ones({64}, kMPS));
+    for (size_t i = 0; number == 0 && i < kBuffers; ++i) copies.push_back(at::zeros({64}, kMPS));
     run.meet();
     if (number == 0) {
       const at::ArrayRef<at::Tensor> reads(all), writes(copies);
       const MPSOpGuard guard({{reads}, {writes, /*writes=*/true}});
       run.meet();
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the writer begins, if nothing stops it
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the writers begin, if nothing stops them
       for (size_t i = 0; i < kBuffers; ++i) copy_by_hand(copies[i], all[i]);
-    } else {
-      run.meet();
-      for (size_t i = 0; number == 1 && i < kBuffers; ++i) all[i].add_(1.0);
+      return;
+    }
+    run.meet();
+    const size_t writers = static_cast<size_t>(run.threads) - 1, own = static_cast<size_t>(number) - 1;
+    for (size_t i = kBuffers; i-- > 0;) {  // those without a place first
+      if (i % writers == own) all[i].add_(1.0);
     }
   });
-  for (size_t i = 0; i < kBuffers; ++i) {
-    run.expect_close("a copy of before the addition", copies[i], at::ones({64}));
-    run.expect_close("the sum", all[i], at::full({64}, run.threads > 1 ? 2.0 : 1.0));
-  }
+  run.expect_close("copies of before the addition", at::stack(copies), at::ones({kBuffers, 64}));
+  run.expect_close("sums", at::stack(all), at::full({kBuffers, 64}, run.threads > 1 ? 2.0 : 1.0));
+}
+
+SCENARIO(many_buffers) {
+  for (int i = 0; i < run.iterations; ++i) many_buffers_once(run);
 }
 
 // Once all threads have done the work before, each locks at most so many mutexes for it.

@@ -1,5 +1,5 @@
-// Scenarios of what becomes of memory, and of what is noted about it: when its address is used again, when it is
-// allocated in a block on a queue, at the end of threads and in a forked child.
+// Scenarios of what becomes of memory, and of what is noted about it: when it is allocated in a block on a queue, at
+// the end of threads and in a forked child.
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #import <Metal/Metal.h>
@@ -48,29 +48,6 @@ const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
 
 void start_streams() { c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0)); }
-
-// Weights are freed, with all that is kept of them, and made again, most often where they were. The threads that had
-// read the old ones read the new ones, in turn, so that the later ones find that all only read.
-SCENARIO(weights_renewed) {
-  at::Tensor weight;
-  run.in_parallel([&](int number) {
-    for (int i = 0; i < run.iterations; ++i) {
-      if (number == 0) {
-        weight = at::Tensor();
-        hooks().emptyCache();
-        weight = at::full({64, 64}, i + 1.0, kMPS);
-      }
-      run.meet();
-      at::Tensor seen;
-      for (int reader = 1; reader < run.threads; ++reader) {
-        for (int n = 0; number == reader && n < 3; ++n) seen = at::add(weight, 1.0);
-        run.meet();
-      }
-      run.expect_close("new weights", number > 0 ? seen : weight, at::full({64, 64}, i + (number > 0 ? 2.0 : 1.0)));
-      run.meet();
-    }
-  });
-}
 
 // The GPU is not done with the tensors that one thread has freed, more than it keeps without use, when another
 // allocates as large ones in a block on its stream's queue, where it can order nothing.
