@@ -29,6 +29,7 @@ func fieldTests() []Test {
 		test("strided-first", "a strided view copied to the CPU as a thread's first work", 5, threads(5)),
 		test("host-memory", "memory of the host, written by one thread and read by another", 3),
 		test("host-memory-in-part", "the same, with tensors that overlap in part", 3),
+		test("host-memory-twice", "memory of the host, written by two streams and read by a third", 3, mayDie, threads(1), needs("python-streams")),
 		test("event-first", "an event as a thread's first call", 2),
 		test("foreign-buffer", "a tensor over memory that another library allocated", 3, extension),
 		test("raw-encoding", "an extension that encodes on the thread's stream", 2, extension),

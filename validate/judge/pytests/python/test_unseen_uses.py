@@ -171,6 +171,28 @@ class UnseenUses(ParallelTest):
             for i, tensor in enumerate(copies):
                 self.compare(tensor.cpu(), torch.full((size - start,), i + 1.0), f"thread {i}, iteration {iteration}")
 
+    def test_host_memory_twice(self):
+        """Two streams copy to one memory of the host without waiting: what the later copy wrote stays, and a third stream's copy from there
+        comes after it."""
+        self.need_mps()
+        self.need(torch.mps, "Stream", "stream")
+        size = 1 << 18
+        ones, twos, here = torch.full((size,), 1.0, device="mps"), torch.full((size,), 2.0, device="mps"), torch.zeros(size)
+        first, second, third = (torch.mps.Stream() for _ in range(3))
+        for iteration in range(self.settings.iterations):
+            self.synchronize()
+            with torch.mps.stream(first):
+                self.busy()
+                here.copy_(ones, non_blocking=True)
+            with torch.mps.stream(second):
+                here.copy_(twos, non_blocking=True)
+            with torch.mps.stream(third):
+                back = torch.empty(size, device="mps").copy_(here, non_blocking=True)
+            self.synchronize()
+            self.compare(here.clone(), torch.full((size,), 2.0), f"on the host, iteration {iteration}")
+            self.compare(back.cpu(), torch.full((size,), 2.0), f"copied from there, iteration {iteration}")
+            self.counts.add(expected=1, operations=1)
+
     def test_event_first(self):
         """A thread's first call records an event: on stock's one queue that is after all that any thread has enqueued."""
         self.need_mps()
