@@ -29,6 +29,7 @@ func oneStreamTests() []Test {
 		streams("unknown-streams", "streams that do not exist, and a forked child", "python-streams", 1, 3, 1),
 		streams("forked-inside", "a fork inside of an operator, while its tensor is used", "python-streams", 1, 3, 1),
 		streams("forked-exit", "the exit of a forked child while its parent profiles", "stream-pool", 1, 3, 2),
+		streams("forked-worker", "the exit of a forked worker whose stream's queue another thread is on", "thread-leases", 1, 5, 2, extension),
 		streams("work-ended-elsewhere", "external work that another thread ends", "interop", 4, 10, 3),
 		streams("refusals", "Metal makes no queue, event or buffer", "cpu-copies", 1, 2, 1, extension),
 		streams("refused-lease", "Metal makes no queue for a thread's own stream", "thread-leases", 4, 1, 1, extension),

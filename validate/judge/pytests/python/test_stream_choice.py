@@ -356,6 +356,38 @@ class StreamChoice(ParallelTest):
             self.compare(tensor.add(1).cpu(), torch.full((8,), 2.0), f"iteration {iteration}")
             self.counts.add(expected=1, operations=1)
 
+    def test_forked_worker(self):
+        """A forked child of a worker thread ends by C's exit(), while another thread of the parent is on the queue of the worker's stream:
+        it ends at once, and commits nothing there."""
+        extension = self.need_extension()
+        self.need(torch.mps, "Stream", "stream")
+
+        def work(i: int) -> None:
+            tensor = torch.zeros(8, device="mps")
+            stream = torch.mps.current_stream()
+
+            def hold() -> None:
+                with torch.mps.stream(stream):
+                    extension.hold_queue()
+
+            for iteration in range(self.settings.iterations):
+                tensor.add_(1)  # not committed
+                holder = threading.Thread(target=hold)
+                holder.start()
+                extension.wait_until_held()
+                child = os.fork()
+                if child == 0:
+                    ctypes.CDLL(None).exit(0)
+                try:
+                    self.child_ends(child)
+                finally:
+                    extension.let_go()
+                    holder.join()
+                self.compare(tensor.cpu(), torch.full((8,), iteration + 1.0), f"iteration {iteration}")
+                self.done()
+
+        self.together(work)
+
     def test_work_ended_elsewhere(self):
         """External work that another thread ends has ended: that thread gets an exception, its own can run operators again."""
         self.need(torch.mps, "external_work")
@@ -438,6 +470,7 @@ class StreamChoice(ParallelTest):
         lock = threading.Lock()
         self.together(work, operations=1)
         self.assertEqual(sorted(streams), list(range(1, self.settings.threads + 1)), "streams of the threads")
+
     def test_named_stream_waits(self):
         """The streams and events that a wait names are those that wait, and not the ones of the thread that calls it."""
         one, other, own = torch.mps.Stream(), torch.mps.Stream(), torch.mps.Event()
