@@ -3,6 +3,7 @@
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSStream.h>
+#include <ATen/native/mps/OperationUtils.h>
 #import <Metal/Metal.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -123,6 +124,31 @@ SCENARIO(late_encoders) {
     at::neg(from);
     at::detail::getMPSHooks().commitStream();
     copy_on(queue, to, from);
+  });
+}
+
+// The same by PyTorch's own function for a block, after work that was committed since.
+SCENARIO(late_blocks) {
+  copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
+    at::mps::MPSStream* const stream = at::mps::getCurrentMPSStream();
+    at::neg(from);
+    at::detail::getMPSHooks().commitStream();
+    at::native::mps::dispatch_sync_with_rethrow(stream->queue(), ^{
+      stream->endKernelCoalescing();
+      encode_copy(stream->commandBuffer(), to, from);
+    });
+  });
+}
+
+// A kernel of PyTorch's has left its encoder open when an extension asks for the command buffer.
+SCENARIO(hook_after_kernel) {
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::full({64, 64}, number, kMPS), to = at::zeros({64, 64}, kMPS);
+    for (int i = 0; i < run.iterations; ++i) {
+      const at::Tensor value = at::add(own, i + 1.0);
+      copy_on(static_cast<dispatch_queue_t>(at::detail::getMPSHooks().getDispatchQueue()), to, value);
+      run.expect_close("copy", to, at::full({64, 64}, number + i + 1.0));
+    }
   });
 }
 

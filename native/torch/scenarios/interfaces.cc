@@ -205,6 +205,69 @@ SCENARIO(own_stream) {
   });
 }
 
+// torch::mps::commit() gives the GPU what an extension has encoded, though nobody waits for it.
+SCENARIO(commit_hook) {
+  const auto& hooks = at::detail::getMPSHooks();
+  const id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::full({4}, number, kMPS);
+    const id<MTLSharedEvent> event = [device newSharedEvent];
+    for (int i = 0; i < run.iterations; ++i) {
+      const uint64_t given = static_cast<uint64_t>(i) + 1;
+      const at::Tensor sum = at::add(own, i + 1.0);
+      dispatch_sync(static_cast<dispatch_queue_t>(hooks.getDispatchQueue()), ^{
+        [static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()) encodeSignalEvent:event value:given];
+      });
+      hooks.commitStream();
+      const bool signaled = [event waitUntilSignaledValue:given timeoutMS:10000];
+      run.expect(signaled, "commit() has given nothing to the GPU");
+      run.expect_close("sum", sum, at::full({4}, number + i + 1.0));
+      if (!signaled) break;  // it would wait as long each time
+    }
+    [event release];
+  });
+}
+
+// A number is freed while another thread waits for the stream that has yet to read it: its memory is not given out.
+SCENARIO(number_beside_wait) {
+  auto* const stream = at::mps::getDefaultMPSStream();
+  auto& allocator = *at::mps::getIMPSAllocator();
+  const id<MTLSharedEvent> event = [MTLCreateSystemDefaultDevice() newSharedEvent];
+  event.signaledValue = 0;  // says that the CPU sets it, which the model of early waits must know
+  for (int i = 0; i < run.iterations; ++i) {
+    const uint64_t given = static_cast<uint64_t>(i) + 1;
+    const at::Tensor to = at::zeros({1}, kMPS);
+    to.cpu();  // nothing is left to do
+    float two = 2, three = 3;
+    c10::DataPtr number = allocator.allocScalarBufferWithValue(&two, sizeof(two));
+    void* const memory = number.get();
+    const id<MTLBuffer> target = at::native::mps::getMTLBufferStorage(to);
+    __block id<MTLCommandBuffer> root = nil;
+    dispatch_sync(stream->queue(), ^{
+      [stream->commandBuffer() encodeWaitForEvent:event value:given];
+      const id<MTLBlitCommandEncoder> blit = [stream->commandBuffer() blitCommandEncoder];
+      [blit copyFromBuffer:static_cast<id<MTLBuffer>>(memory)
+               sourceOffset:0
+                   toBuffer:target
+          destinationOffset:0
+                       size:sizeof(two)];
+      [blit endEncoding];
+      root = [[stream->commandBuffer() rootCommandBuffer] retain];
+    });
+    std::thread waiter([&] { stream->synchronize(SyncType::COMMIT_AND_WAIT); });
+    while ([root status] < MTLCommandBufferStatusCommitted) std::this_thread::yield();
+    dispatch_sync_f(stream->queue(), nullptr, [](void*) {});  // the waiter is off the queue then
+    number.clear();
+    const c10::DataPtr other = allocator.allocScalarBufferWithValue(&three, sizeof(three));
+    run.expect(other.get() != memory, "a number's memory is given out while the GPU has yet to read it");
+    event.signaledValue = given;
+    waiter.join();
+    run.expect_close("number", to, at::full({1}, 2.0));
+    [root release];
+  }
+  [event release];
+}
+
 // Mistakes raise, at once or, where a destructor may not, by the thread's next operator, and the thread goes on.
 SCENARIO(misuse) {
   run.in_parallel([&](int number) {
