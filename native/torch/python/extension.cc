@@ -56,7 +56,9 @@ PyMethodDef functions[] = {
      "fail_command_buffer(n): the n-th one that the current stream commits from now on fails."},
     {"refuse", field::refuse, METH_VARARGS,
      "refuse(kind, n): Metal makes none of the next n queues, events or buffers that it is asked for."},
-    {"foreign", field::foreign, METH_O, "foreign(n): n floats on mps in a buffer that is not the allocator's."},
+    {"foreign", field::foreign, METH_VARARGS,
+     "foreign(n, private=False): n floats on mps in a buffer that is not the allocator's; the CPU cannot read a "
+     "private one."},
     {"encode_copy", field::encode_copy, METH_VARARGS, "encode_copy(to, from): on the current stream, by no operator."},
     {"encode_copy_on", field::encode_copy_on, METH_VARARGS,
      "encode_copy_on(to, from, id): the same on the stream of that id, which nothing orders."},

@@ -34,7 +34,7 @@ PyObject* let_go(PyObject* self, PyObject* none);
 PyObject* on_completion(PyObject* self, PyObject* function);
 PyObject* fail_command_buffer(PyObject* self, PyObject* n);
 PyObject* refuse(PyObject* self, PyObject* arguments);
-PyObject* foreign(PyObject* self, PyObject* count);
+PyObject* foreign(PyObject* self, PyObject* arguments);
 PyObject* encode_copy(PyObject* self, PyObject* arguments);
 PyObject* encode_copy_on(PyObject* self, PyObject* arguments);
 PyObject* run_shader(PyObject* self, PyObject* arguments);

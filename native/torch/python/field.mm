@@ -137,12 +137,14 @@ PyObject* refuse(PyObject*, PyObject* arguments) {
   Py_RETURN_NONE;
 }
 
-PyObject* foreign(PyObject*, PyObject* count) {
+PyObject* foreign(PyObject*, PyObject* arguments) {
   HANDLE_TH_ERRORS
-  const long size = PyLong_AsLong(count);
-  if (size == -1 && PyErr_Occurred()) throw python_error();
+  long size = 0;
+  int is_private = 0;
+  if (!PyArg_ParseTuple(arguments, "l|p", &size, &is_private)) throw python_error();
+  const auto options = is_private ? MTLResourceStorageModePrivate : MTLResourceStorageModeShared;
   id<MTLBuffer> buffer = [at::mps::MPSDevice::getInstance()->device() newBufferWithLength:size * sizeof(float)
-                                                                                  options:MTLResourceStorageModeShared];
+                                                                                  options:options];
   const at::Device device(at::kMPS, 0);
   return THPVariable_Wrap(at::for_blob((void*)buffer, {size})
                               .deleter([](void* data) { [(id<MTLBuffer>)data release]; })

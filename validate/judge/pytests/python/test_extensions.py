@@ -21,22 +21,27 @@ class Extensions(ParallelTest):
         self.addCleanup(self.synchronize)
 
     def test_foreign_buffer(self):
-        """Threads write a tensor over a buffer that another library made, as from_blob and DLPack give it, and the main thread reads it."""
-        extension = self.need_extension()
-        tensors = [extension.foreign(SIZE) for _ in range(self.settings.threads)]
+        """Threads and the main thread write tensors over buffers that another library made, as from_blob and DLPack give them, and read
+        what the other wrote: some that the CPU can read, and private ones."""
+        foreign = self.need_extension().foreign
+        for kind, private in {"shared": False, "private": True}.items():
+            tensors = [foreign(SIZE, private) for _ in range(self.settings.threads)]
+            for tensor in tensors:
+                tensor.zero_()
+            for iteration in range(self.settings.iterations):
+                for i, tensor in enumerate(tensors):
+                    what, before = f"{kind}, thread {i}, iteration {iteration}", 2.0 * iteration
 
-        def work(i):
-            self.compare((tensors[i] + 1).cpu(), torch.full((SIZE,), iteration + 1.0), f"thread {i}, iteration {iteration}")
-            self.busy()
-            tensors[i].add_(1)
-            self.done()
+                    def work(_, tensor=tensor, what=what, before=before):
+                        self.compare((tensor + 1).cpu(), torch.full((SIZE,), before + 1), what)
+                        self.busy()
+                        tensor.add_(1)
+                        self.done()
 
-        for tensor in tensors:
-            tensor.zero_()
-        for iteration in range(self.settings.iterations):
-            self.in_turn(work)
-        for i, tensor in enumerate(tensors):
-            self.compare(tensor.cpu(), torch.full((SIZE,), float(self.settings.iterations)), f"tensor {i}", answer=False)
+                    self.together(work, operations=1, threads=1)
+                    self.compare(tensor.cpu(), torch.full((SIZE,), before + 1), f"{what}, by the main thread", answer=False)
+                    self.busy()
+                    tensor.add_(1)
 
     def unseen(self, copy, value):
         """A thread writes a tensor late; the next one copies it in a way that is no operator; the main thread reads the copy,
