@@ -66,8 +66,9 @@ func TestMutantPasses(t *testing.T) {
 		mutant patches.Mutant
 		stages string
 	}{
-		"slot allocator": {patches.Mutant{Patch: "thread-leases", Path: allocator.Header}, "conformance; checkout,runtime; python; checkout,runtime; python; runtime; operators"},
-		"Python":         {patches.Mutant{Patch: "python-streams", Path: "torch/mps/streams.py"}, "python; checkout,runtime; runtime; operators"},
+		"slot allocator": {patches.Mutant{Patch: "thread-leases", Path: allocator.Header},
+			"conformance; checkout,runtime; python; checkout,runtime; python; runtime; operators"},
+		"Python": {patches.Mutant{Patch: "python-streams", Path: "torch/mps/streams.py"}, "python; checkout,runtime; runtime; operators"},
 		"a lock": {patches.Mutant{Patch: "graph-and-kernel-cache", Path: "aten/src/ATen/mps/MPSStream.mm", Kind: "lock left out"},
 			"runtime; checkout,runtime; python; checkout,runtime; python; operators"},
 		"the rest": {patches.Mutant{Patch: "graph-and-kernel-cache", Path: "aten/src/ATen/mps/MPSStream.mm"},
