@@ -473,7 +473,7 @@ class StreamChoice(ParallelTest):
 
     def test_named_stream_waits(self):
         """The streams and events that a wait names are those that wait, and not the ones of the thread that calls it."""
-        one, other, own = torch.mps.Stream(), torch.mps.Stream(), torch.mps.Event()
+        (one, other, third), own = (torch.mps.Stream() for _ in range(3)), torch.mps.Event()
         waits = {
             "wait_stream": lambda: (other.wait_stream(one), other.record_event().synchronize()),
             "wait_event": lambda: (other.wait_event(one.record_event()), other.record_event().synchronize()),
@@ -488,6 +488,7 @@ class StreamChoice(ParallelTest):
                     source = torch.full((SIZE,), iteration + 1.0, device="mps")
                     self.busy()
                     target.copy_(source, non_blocking=True)
-                wait()
+                with torch.mps.stream(third):  # what a thread without a choice does comes after every stream
+                    wait()
                 self.compare(target.clone(), torch.full((SIZE,), iteration + 1.0), f"{name}, iteration {iteration}")
                 self.counts.add(expected=1, operations=1)
