@@ -22,7 +22,7 @@
 namespace mpsforge::hostmps {
 namespace {
 
-// Holds the allocator's mutex when an allocation has failed, once, for as long as it is told.
+// Holds the allocator's mutex when an allocation has failed, once, until it may go on.
 struct HoldsMutex : at::mps::IMpsAllocatorCallback {
   static inline std::atomic<bool> armed{false}, inside{false}, may_go{false};
 
@@ -115,7 +115,7 @@ SCENARIO(work_at_thread_ends) {
   run.expect_close("sum", sum, at::full({8}, static_cast<double>(run.threads * run.iterations)));
 }
 
-// A forked child frees a tensor, and the parent's allocator was at work: nobody is left who would unlock its mutex.
+// A forked child frees a tensor, and the parent's allocator was busy: nobody is left who would unlock its mutex.
 SCENARIO(fork_beside_allocation) {
   at::Tensor value = at::ones({8}, kMPS);
   run.expect_close("value", value, at::ones({8}));
