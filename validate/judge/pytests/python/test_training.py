@@ -83,6 +83,7 @@ class Training(ParallelTest):
         def work(i):
             for _ in range(self.settings.iterations):
                 leaves = [weight.detach().requires_grad_() for weight in weights]
+                self.busy()  # the main thread comes to the results before they are there
                 output = torch.ops.aten._lstm_mps(inputs[i].to(device), state_there, leaves, True, 2, 0.0, True, False, False)[0]
                 output.sum().backward()
                 found[i] = [output.detach(), *(leaf.grad for leaf in leaves)]
