@@ -26,11 +26,13 @@ SCENARIO(graph_keys) {
       compare(run, "log_softmax of a type", {random({3, 5}).to(type)},
               [](Inputs in) { return at::log_softmax(in[0], 1); });
     }
+#if __has_include(<c10/metal/common.h>)  // PyTorch 2.6.0 does not have it, and its mm ignores conjugation
     const at::Tensor a = at::complex(random({3, 3}), random({3, 3})), b = at::complex(random({3, 3}), random({3, 3}));
     compare(run, "mm", {a, b}, [](Inputs in) { return at::mm(in[0], in[1]); });
     compare(run, "mm, the second conjugated", {a, b}, [](Inputs in) { return at::mm(in[0], in[1].conj()); });
     compare(run, "mm, the first conjugated", {a, b}, [](Inputs in) { return at::mm(in[0].conj(), in[1]); });
     compare(run, "mm, both conjugated", {a, b}, [](Inputs in) { return at::mm(in[0].conj(), in[1].conj()); });
+#endif
   });
 }
 
