@@ -91,11 +91,12 @@ class Training(ParallelTest):
 
         self.need_mps()
         self.together(work)
+        read = [[one.cpu() for one in results] for results in found]
         for i in threads:
             model.zero_grad()
             output = model(inputs[i], tuple(state))[0]
             output.sum().backward()
             expected = [output.detach(), *(weight.grad for weight in model._flat_weights)]
-            for number, (one, right) in enumerate(zip(found[i], expected, strict=True)):
-                self.compare(one.cpu(), right, f"thread {i}, result {number}", self.tolerance, answer=False)
+            for number, (one, right) in enumerate(zip(read[i], expected, strict=True)):
+                self.compare(one, right, f"thread {i}, result {number}", self.tolerance, answer=False)
         self.counts.add(answers=self.counts.operations)

@@ -56,6 +56,9 @@ WRITERS = {
     "update the scale": lambda t, n, x: torch._amp_update_scale_(t[0, :1].add_(8), n[0, :1].int(), x[0, :1], 2.0, 0.5, 5),
     "statistics": lambda t, n, x: torch.ops.aten._native_batch_norm_legit(x, x[0], x[1], t[0], t[1], True, 1.0, 1e-5),
 }
+NOT_IN_2_6 = ("unscale", "update the scale")  # PyTorch 2.6 has no kernel of MPS for them
+
+
 
 class Written(ParallelTest):
     def targets(self, device: str):
@@ -67,6 +70,8 @@ class Written(ParallelTest):
         x = torch.arange(16.0).view(SIZE, SIZE).remainder(7)
         on_device = x.to(device)
         for name, write in WRITERS.items():
+            if name in NOT_IN_2_6 and torch.__version__.startswith("2.6."):
+                continue
             expected, targets = self.targets("cpu"), [self.targets(device) for _ in threads]
             self.synchronize()
             write(*expected, x)
