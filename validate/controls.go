@@ -3,7 +3,6 @@ package validate
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"mpsforge/reports"
 	"mpsforge/validate/judge/process"
 	"mpsforge/validate/judge/pytests"
+	"mpsforge/validate/stage"
 	runtimestage "mpsforge/validate/stages/runtime"
 )
 
@@ -107,17 +107,8 @@ func onlyChecks(options *Options, c patches.Control) error {
 			options.Stages = append(options.Stages, stage)
 		}
 	}
-	options.Python.Only, options.Python.Environment = exactly(tests), c.Environment
+	options.Python.Only, options.Python.Environment = stage.Exactly(tests), c.Environment
 	return nil
-}
-
-// exactly is a regular expression for these names and no other.
-func exactly(names []string) string {
-	var quoted []string
-	for _, name := range names {
-		quoted = append(quoted, regexp.QuoteMeta(name))
-	}
-	return "^(" + strings.Join(quoted, "|") + ")$"
 }
 
 // endOf gives how a check ended on the patched sources. One that did not run is an error.

@@ -17,6 +17,7 @@ import (
 	"mpsforge/reports"
 	"mpsforge/validate/judge/allocator"
 	"mpsforge/validate/judge/pytests"
+	"mpsforge/validate/stage"
 	runtimestage "mpsforge/validate/stages/runtime"
 )
 
@@ -97,7 +98,7 @@ func mutantPasses(series *patches.Series, m patches.Mutant) []func(*Options) {
 		return func(o *Options) {
 			o.Stages, o.Host.Scenarios, o.Host.Flavours, o.Python.Only = stages, scenarios, flavours, ""
 			if len(tests) > 0 {
-				o.Python.Only = exactly(tests)
+				o.Python.Only = stage.Exactly(tests)
 			}
 		}
 	}

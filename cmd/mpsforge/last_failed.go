@@ -9,6 +9,7 @@ import (
 
 	"mpsforge/reports"
 	"mpsforge/validate"
+	"mpsforge/validate/stage"
 )
 
 // lastFailed has verify run what failed in the last run: it sets flags, keeps them in c.chosen, and gives the report that they are from.
@@ -78,10 +79,10 @@ func failedFlags(report *reports.Report) map[string]string {
 		return len(failed[name]) > 0 && !slices.ContainsFunc(others, func(other string) bool { return slices.Contains(stages, other) })
 	}
 	if alone("python", "bench", "overlay") && !slices.ContainsFunc(failed["python"], func(name string) bool { return !slices.Contains(tests, name) }) {
-		flags["only"] = exactly(failed["python"])
+		flags["only"] = eachOnce(failed["python"])
 	}
 	if alone("upstream", "overlay") && !slices.ContainsFunc(failed["upstream"], func(name string) bool { return !upstreamTest.MatchString(name) }) {
-		flags["tests"] = exactly(failed["upstream"])
+		flags["tests"] = eachOnce(failed["upstream"])
 	}
 	return flags
 }
@@ -89,13 +90,7 @@ func failedFlags(report *reports.Report) map[string]string {
 // upstreamTest is the name of one of PyTorch's own tests.
 var upstreamTest = regexp.MustCompile(`^\w+:\w+\.\w+$`)
 
-// exactly is a regular expression for these names and no others.
-func exactly(names []string) string {
-	quoted := slices.Clone(names)
-	slices.Sort(quoted)
-	quoted = slices.Compact(quoted)
-	for i, name := range quoted {
-		quoted[i] = regexp.QuoteMeta(name)
-	}
-	return "^(" + strings.Join(quoted, "|") + ")$"
+// eachOnce is a regular expression for these names and no others.
+func eachOnce(names []string) string {
+	return stage.Exactly(slices.Compact(slices.Sorted(slices.Values(names))))
 }

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 
 	"mpsforge/fork"
@@ -176,3 +178,12 @@ func AtOnce() int { return min(2, runtime.NumCPU()) }
 
 // StepName is the name of a stage's step in the event stream.
 func StepName(stage string) string { return "verify " + stage }
+
+// Exactly is a regular expression for these names and no others, as the options that select tests take one.
+func Exactly(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return "^(" + strings.Join(quoted, "|") + ")$"
+}

@@ -5,8 +5,6 @@
 #import <Metal/Metal.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dispatch/dispatch.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -46,8 +44,6 @@ namespace {
 const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
 const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
-
-void start_streams() { c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0)); }
 
 // The GPU is not done with the tensors that one thread has freed, more than it keeps without use, when another
 // allocates as large ones in a block on its stream's queue, where it can order nothing.
@@ -100,7 +96,8 @@ thread_local AddsAtTheEnd adds_at_the_end;
 
 // An operator in the destructor of what the thread had before its stream, which is gone by then.
 SCENARIO(work_at_thread_ends) {
-  start_streams();
+  // threads have streams of their own once there is another
+  c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
   const at::Tensor sum = at::zeros({8}, kMPS);
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
@@ -135,18 +132,11 @@ SCENARIO(fork_beside_allocation) {
     value = at::Tensor();
     _exit(0);
   }
-  int status = -1;
-  for (int i = 0; i < 500 && waitpid(child, &status, WNOHANG) == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  if (status == -1) {
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
-  }
+  const bool ended = ends_well(child, std::chrono::seconds(5));
   HoldsMutex::may_go = true;
   other.join();
   allocator.setHighWatermarkRatio(1.7);
-  run.expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a forked child that frees a tensor hangs");
+  run.expect(ended, "a forked child that frees a tensor hangs");
   run.expect_close("after all", at::add(value, 1.0), at::full({8}, 2.0));
 }
 

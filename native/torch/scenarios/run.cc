@@ -1,5 +1,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <mpsforge/host.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <sstream>
@@ -126,6 +128,19 @@ std::string Run::first_wrong() {
 std::vector<std::string> Run::errors() {
   std::lock_guard<std::mutex> lock(mutex_);
   return errors_;
+}
+
+bool ends_well(pid_t child, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kPause(10);
+  int status = -1;
+  for (auto left = patience; left.count() > 0 && waitpid(child, &status, WNOHANG) == 0; left -= kPause) {
+    std::this_thread::sleep_for(kPause);
+  }
+  if (status == -1) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 }  // namespace mpsforge::hostmps

@@ -7,8 +7,10 @@
 #include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -84,6 +86,9 @@ inline std::optional<c10::Stream> stream_of(int number) {
   if (number % 2 == 0) return std::nullopt;
   return c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
 }
+
+// Waits for a forked child, and kills one that has not ended by then. Whether it ended by itself, with exit code 0.
+bool ends_well(pid_t child, std::chrono::milliseconds patience);
 
 // The calling thread's current one.
 inline c10::Stream stream_of_thread() {

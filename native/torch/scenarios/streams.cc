@@ -7,14 +7,11 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "scenarios.h"
 
@@ -488,12 +485,7 @@ SCENARIO(fork) {
         }
         _exit(code);
       }
-      int status = -1;
-      for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      }
-      if (status == -1) kill(child, SIGKILL);
-      run.expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child got no error that names 'spawn'");
+      run.expect(ends_well(child, std::chrono::seconds(10)), "the child got no error that names 'spawn'");
     }
     run.expect_close("the parent's tensor", at::add(value, 1.0), at::full({8}, number + 1.0));
   });

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import unittest
 
 import unittests
 from harness import ParallelTest
@@ -16,7 +15,7 @@ class Series(ParallelTest):
         if not paths:
             self.skipTest("needs the series' test files, which the sources of a host build of it have")
         for path in paths:
-            tests = unittests.tests_of(unittest.defaultTestLoader.loadTestsFromModule(unittests.load(path)))
+            tests = unittests.tests_in(unittests.load(path))
             for name, test in tests.items():
                 end = unittests.Result()
                 test.run(end)

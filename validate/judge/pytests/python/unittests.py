@@ -20,6 +20,11 @@ def tests_of(suite):
     return found
 
 
+def tests_in(module):
+    """All tests of a module, by name: Class.method."""
+    return tests_of(unittest.defaultTestLoader.loadTestsFromModule(module))
+
+
 def load(path):
     """The module of a test file, as its tests find it: its folder is where modules are looked for."""
     sys.path.insert(0, str(path.parent))

@@ -18,7 +18,6 @@ import pathlib
 import random
 import signal
 import sys
-import unittest
 
 import forked
 import identity
@@ -106,7 +105,7 @@ def main():
         send("identity", **identity.of_torch())
         tests = {}
         if limits.tests:
-            loaded = unittests.tests_of(unittest.defaultTestLoader.loadTestsFromModule(unittests.load(limits.tests.resolve())))
+            loaded = unittests.tests_in(unittests.load(limits.tests.resolve()))
             tests = {f"test {name}": functools.partial(programs.of_test, test) for name, test in loaded.items()}
         everything = {**programs.catalogue(functools.partial(seed_of, limits.seed)), **tests}
         send("programs", names=list(everything))

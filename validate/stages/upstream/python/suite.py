@@ -20,7 +20,6 @@ import os
 import pathlib
 import signal
 import sys
-import unittest
 
 import forked
 import identity
@@ -72,7 +71,7 @@ def main():
             for standin in pointed:
                 importing.enter_context(standin.installed())
             module = unittests.load(path)
-        tests = unittests.tests_of(unittest.defaultTestLoader.loadTestsFromModule(module))
+        tests = unittests.tests_in(module)
         threads = len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 1
         if threads != 1:  # a fork has only the one that called it: locks that others held would stay locked for ever
             sys.exit(f"suite.py: {path} makes threads when it is imported: {threads}; its tests cannot be forked")
