@@ -221,6 +221,18 @@ SCENARIO(external_work) {
   });
 }
 
+// The stream was asked for before an operator of the same extension, and the command buffer after it.
+SCENARIO(late_interop) {
+  copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
+    at::mps::MPSStream* const stream = at::mps::getCurrentMPSStream();
+    at::neg(from);
+    at::detail::getMPSHooks().commitStream();
+    at::mps::runOnStreamQueue(stream, ^{
+      encode_copy(at::mps::getMPSCommandBuffer(), to, from);
+    });
+  });
+}
+
 // What MPSInterop.h says that raises does, on each thread, and leaves the thread usable.
 SCENARIO(interop_rules) {
   using namespace at::mps;
@@ -280,6 +292,7 @@ SCENARIO(errors_kept) {
 }
 #else
 SCENARIO(external_work) { run.expect(false, "these sources have no ATen/mps/MPSInterop.h"); }
+SCENARIO(late_interop) { external_work(run); }
 SCENARIO(interop_rules) { external_work(run); }
 SCENARIO(errors_kept) { external_work(run); }
 #endif

@@ -51,7 +51,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err := checkEncodeLocks(env.Checkout.Dir(), report); err != nil {
 		return err
 	}
-	if err := checkStatics(env.Checkout.Dir(), env.Series.Baseline.Name, report); err != nil {
+	if err := checkStatics(env.Checkout.Dir(), report); err != nil {
 		return err
 	}
 	stock := func(file string) (string, error) {

@@ -27,12 +27,6 @@ var endsUnused = []struct{ file, name, reason string }{
 	{"OperationUtils.mm", "fast_math", "what its lambda gives is a bool"},
 }
 
-// stillEnding are objects that a series leaves to end with the process, although rule 24 says that none does.
-var stillEnding = []struct{ baseline, file, name string }{
-	{"v2.6.0", "Gamma.mm", "lib"},
-	{"v2.6.0", "UnaryKernel.mm", "lib"},
-}
-
 var (
 	staticWord = regexp.MustCompile(`\bstatic\s[^;{}()=]*`)
 	namespaced = regexp.MustCompile(`\b(?:namespace(?:\s+[\w:]+)?|extern)\s*$`)
@@ -131,7 +125,7 @@ func destroyedNever(declaration, rest string) bool {
 }
 
 // checkStatics adds the verdict on a checkout: no object that operators use is destroyed at the end of the process.
-func checkStatics(dir, baseline string, report *reports.Stage) error {
+func checkStatics(dir string, report *reports.Stage) error {
 	const name = "an object that ends with the process"
 	utils, err := os.ReadFile(filepath.Join(dir, shaderUtils))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -146,15 +140,11 @@ func checkStatics(dir, baseline string, report *reports.Stage) error {
 	if _, err := eachSource(dir, kernelFolders, func(file, text string) { objects = append(objects, lastingObjects(file, text)...) }); err != nil {
 		return err
 	}
-	failed, known := 0, 0
+	failed := 0
 	for _, o := range objects {
 		check := reports.Check{Name: name, Subject: fmt.Sprintf("%s:%d", o.file, o.line), Rule: "24", Verdict: reports.Passed}
 		if reason := o.unused(); reason != "" {
 			check.Detail = o.text + ": no fault, as " + reason
-		} else if o.still(baseline) {
-			known++
-			check.Verdict = reports.Skipped
-			check.Detail = o.text + ": the end of the process destroys it, while other threads may still compute; known of the series of " + baseline
 		} else {
 			failed++
 			check.Verdict = reports.Failed
@@ -163,21 +153,11 @@ func checkStatics(dir, baseline string, report *reports.Stage) error {
 		}
 		report.Add(check)
 	}
-	if failed+known == 0 {
+	if failed == 0 {
 		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "24", Verdict: reports.Passed,
 			Detail: "no object of the operators' files that has a destructor ends with the process"})
 	}
 	return nil
-}
-
-// still says whether it is known that the series of a baseline leaves the object.
-func (o lasting) still(baseline string) bool {
-	for _, row := range stillEnding {
-		if row.baseline == baseline && filepath.Base(o.file) == row.file && o.name == row.name {
-			return true
-		}
-	}
-	return false
 }
 
 // unused gives the reason why no thread needs the object when it ends, if there is one.
