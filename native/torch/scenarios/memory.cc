@@ -14,6 +14,7 @@
 #include "scenarios.h"
 #if __has_include(<ATen/mps/MPSBufferRecord.h>)
 #include <ATen/mps/MPSBufferRecord.h>
+#include <ATen/mps/MPSStreamPool.h>
 #define MPSFORGE_HAS_RECORDS 1
 #endif
 
@@ -160,7 +161,27 @@ SCENARIO(notes_of_threads) {
   for (int i = 0; i < run.iterations; ++i) use_threads();
   run.expect(count() == before, "threads leave their notes behind");
 }
+
+// Nobody may ever wait for what an ended thread has left, and who polls an event of it must see it run.
+SCENARIO(ended_threads_commit) {
+  run.in_parallel([&](int number) {
+    for (int i = 0; i < run.iterations; ++i) {
+      at::Tensor value;
+      at::mps::MPSStreamState* stream = nullptr;
+      uint64_t position = 0;
+      std::thread one([&] {
+        value = at::full({8}, number + i, kMPS);
+        stream = at::mps::MPSStreamState::find(stream_of_thread().id());
+        position = stream->enqueued;
+      });
+      one.join();
+      run.expect(stream->committed >= position, "the work of a thread that has ended is not committed");
+      run.expect_close("what it has left", value, at::full({8}, static_cast<double>(number) + i));
+    }
+  });
+}
 #else
+SCENARIO(ended_threads_commit) { run.expect(false, "these sources have no ATen/mps/MPSBufferRecord.h"); }
 SCENARIO(notes_of_threads) { run.expect(false, "these sources have no ATen/mps/MPSBufferRecord.h"); }
 #endif
 

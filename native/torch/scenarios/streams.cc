@@ -142,6 +142,30 @@ SCENARIO(training_main) {
   run.expect(statistic("hand_over_waits") == 0, "a wait for another stream");
 }
 
+// Who asks for a stream may encode there, and others wait for all of its work; but not for what it is given once the
+// asker has gone to another stream.
+SCENARIO(fences_that_ended) {
+  const c10::Stream left = new_stream(), next = new_stream(), other = new_stream();
+  const auto full_on = [](const c10::Stream& stream, double value) {
+    const c10::StreamGuard on_stream(stream);
+    return at::full({8}, value, kMPS);
+  };
+  for (int i = 0; i < run.iterations; ++i) {
+    for (const c10::Stream& stream : {left, next}) {
+      const c10::StreamGuard on_stream(stream);
+      hooks().getDispatchQueue();
+    }
+    full_on(next, 0.0);
+    full_on(other, 0.0);  // after what may have been encoded on the two
+    const at::Tensor later = full_on(left, i);
+    const int64_t before = statistic("hand_over_waits");
+    const at::Tensor own = full_on(other, i + 1.0);
+    run.expect(statistic("hand_over_waits") == before, "a wait for a stream that was left");
+    run.expect_close("on the stream that was left", later, at::full({8}, static_cast<double>(i)));
+    run.expect_close("on the other stream", own, at::full({8}, i + 1.0));
+  }
+}
+
 // A tensor of one stream is freed while another, which was recorded as a user of it, still does.
 SCENARIO(record_stream) {
   const c10::Stream first = new_stream(), second = new_stream();
