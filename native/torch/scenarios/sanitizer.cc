@@ -64,6 +64,12 @@ void unordered(Run& run, int number) {
     run.expect_error("neither a guard nor a fence", "code outside of PyTorch's operators", [&] { bind(theirs); });
     own.add_(1.0);
   }
+  bind(own);  // no other stream uses it
+  {
+    const c10::StreamGuard on_third(explicit_stream());
+    at::add(own, 1.0);
+  }
+  run.expect_error("memory that another stream reads", "memory that other streams use", [&] { bind(own); });
   {
     const MPSOpGuard guard({{own, /*writes=*/true}, {theirs}});
     bind(own);
