@@ -61,6 +61,39 @@ class HandOver(ParallelTest):
         # One result is the sum over all the operations.
         self.counts.add(answers=self.settings.threads * (self.settings.iterations - 1))
 
+    def test_other_memory(self):
+        """A tensor gets other memory, by .data, while another thread's operator waits for its other argument: it uses the old numbers, or the new."""
+        self.need_mps()
+
+        def commit():
+            torch.mps.event.Event().record()
+
+        for iteration in range(self.settings.iterations):
+            changed, awaited = torch.zeros(1000, device="mps"), torch.zeros(1000, device="mps")
+            self.synchronize()
+            begun = threading.Event()
+
+            def work(i, changed=changed, awaited=awaited, begun=begun, iteration=iteration):
+                if i == 0:
+                    for _ in range(40):
+                        awaited.add_(1)
+                        commit()
+                    begun.set()
+                    time.sleep(0.002)
+                    other = torch.full((1000,), 3.0, device="mps")
+                    for _ in range(4):
+                        other = other + 1
+                        commit()
+                    changed.data = other
+                    self.compare(awaited.cpu(), torch.full((1000,), 40.0), f"the other argument, iteration {iteration}")
+                else:
+                    begun.wait(60)
+                    found = (changed + awaited).cpu()
+                    self.compare(found, torch.full((1000,), 47.0 if found[0] > 43 else 40.0), f"the sum, iteration {iteration}")
+                self.done()
+
+            self.together(work, operations=1)
+
     def test_in_place(self):
         """All threads read one tensor; between two rounds the main thread changes it in place."""
         device = self.settings.device

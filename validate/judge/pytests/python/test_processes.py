@@ -86,6 +86,19 @@ def compute(device, case):
         return operation(*[tensor.to(device) for tensor in operation.inputs(case)]).cpu().numpy()
 
 
+UNASKED = """
+import os, sys, torch
+value = torch.full((4,), float(sys.argv[1]), device="mps")
+child = os.fork()
+if child == 0:
+    torch.manual_seed(1)
+    os._exit(0 if torch.mps._is_in_bad_fork() and not getattr(torch.mps, "is_initialized", bool)() else 3)
+status = os.waitpid(child, 0)[1]
+print((value + 1).cpu()[0].item())
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 class Model:
     """The model that each process of the pool makes for itself."""
 
@@ -130,6 +143,15 @@ class Processes(ParallelTest):
             self.done()
 
         self.together(work, operations=1)
+
+    def test_fork_unasked(self):
+        """A forked child knows that its parent used MPS, also if that never asked whether there is MPS, nor seeded it: so a seed does not reach it."""
+        self.need_mps()
+        for iteration in range(self.settings.iterations):
+            ended = self.run_to_its_end(UNASKED, {}, iteration)
+            self.compare(torch.tensor(float(ended.stdout)), torch.tensor(iteration + 1.0), f"iteration {iteration}")
+            self.done()
+        self.counts.add(expected=self.settings.iterations)
 
     def test_fork_functions(self):
         """Children of a fork beside threads that use mps call what may wait for their locks: it raises or returns, and does not hang."""
