@@ -4,6 +4,8 @@ package nativefunctions
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -22,6 +24,18 @@ type Operator struct {
 type Tensor struct {
 	Name    string
 	Written bool // as the schema says: Tensor(a!)
+}
+
+// File is its path in a checkout.
+const File = "aten/src/ATen/native/native_functions.yaml"
+
+// Read gives the operators of the checkout in dir, or of a folder with this file of it.
+func Read(dir string) ([]Operator, error) {
+	text, err := os.ReadFile(filepath.Join(dir, File))
+	if err != nil {
+		return nil, err
+	}
+	return Parse(text)
 }
 
 // Parse reads the file's text.

@@ -21,7 +21,6 @@ const guardType = "MPSOpGuard"
 // Where operators are, and where the functions are that they register themselves for.
 const (
 	generatorFile = "torchgen/dest/register_dispatch_key.py"
-	operatorsFile = "aten/src/ATen/native/native_functions.yaml"
 	kernelsFolder = "aten/src/ATen/native"
 	stubsFile     = "aten/src/ATen/native/DispatchStub.h" // its macros are not expanded, but read as they are: REGISTER_DISPATCH and its like
 )
@@ -135,16 +134,26 @@ func backendFunctions(dir string) (functions []*function, mentioned map[string]i
 	return functions, mentioned, nil
 }
 
+const noGuardsWritten = generatorFile + " of the checkout writes no guards: the patch op-guards is not applied"
+
+// writesGuards says whether the checkout's torchgen writes guards into the wrappers of operators.
+func writesGuards(dir string) (bool, error) {
+	generator, err := os.ReadFile(filepath.Join(dir, generatorFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return strings.Contains(string(generator), guardType), err
+}
+
 // checkGuards adds the verdict on a checkout: every function that encodes is covered by a guard.
 func checkGuards(dir string, report *reports.Stage) error {
 	const name = "work without a guard"
-	generator, err := os.ReadFile(filepath.Join(dir, generatorFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	written, err := writesGuards(dir)
+	if err != nil {
 		return err
 	}
-	if !strings.Contains(string(generator), guardType) {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Skipped, Detail: generatorFile +
-			" of the checkout writes no guards: the patch op-guards is not applied"})
+	if !written {
+		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Skipped, Detail: noGuardsWritten})
 		return nil
 	}
 	g, err := guards(dir)

@@ -8,12 +8,13 @@ import (
 
 	"mpsforge/internal/require"
 	"mpsforge/reports"
+	"mpsforge/validate/judge/nativefunctions"
 )
 
 // A small backend in which every function that asks for a stream is covered.
 var coveredBackend = map[string]string{
 	generatorFile: `return "const at::mps::MPSOpGuard mps_op_guard({});"`,
-	operatorsFile: `
+	nativefunctions.File: `
 - func: twice.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
   dispatch:
     CPU: twice_out

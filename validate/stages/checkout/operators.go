@@ -1,8 +1,6 @@
 package checkout
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,11 +26,7 @@ var (
 
 // waysIn reads native_functions.yaml, by the functions' names. Overloads of operators may share one.
 func waysIn(dir string) (map[string]*wayIn, error) {
-	text, err := os.ReadFile(filepath.Join(dir, operatorsFile))
-	if err != nil {
-		return nil, err
-	}
-	operators, err := nativefunctions.Parse(text)
+	operators, err := nativefunctions.Read(dir)
 	if err != nil {
 		return nil, err
 	}

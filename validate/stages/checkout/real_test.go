@@ -13,6 +13,7 @@ import (
 	"mpsforge/fork/hostbuild/host/hosttest"
 	"mpsforge/internal/require"
 	"mpsforge/patches"
+	"mpsforge/validate/judge/nativefunctions"
 )
 
 // plant is a way round the guards that is put into PyTorch's own text: an operator that is declared otherwise, or lines behind a file's end.
@@ -32,21 +33,21 @@ const (
 var plants = map[string][]plant{
 	"v2.6.0": {
 		{unaryOps, "", "namespace at::native { CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC(planted_out_mps, sin) }", "planted_out_mps"},
-		{operatorsFile, "    MPS: sqrt_out_mps\n", "    CompositeExplicitAutograd: sqrt_out_mps\n", "sqrt_out_mps"},
+		{nativefunctions.File, "    MPS: sqrt_out_mps\n", "    CompositeExplicitAutograd: sqrt_out_mps\n", "sqrt_out_mps"},
 	},
 	"v2.9.1": {
 		// A kernel that a macro makes and registers with its stub.
-		{operatorsFile, "    CPU, CUDA, MPS, MTIA: exp_out\n", "    CompositeExplicitAutograd: exp_out\n", "exp_out"},
+		{nativefunctions.File, "    CPU, CUDA, MPS, MTIA: exp_out\n", "    CompositeExplicitAutograd: exp_out\n", "exp_out"},
 		{planted, "", "void calls_macro_stub(TensorIteratorBase& iter) { erfinv_stub(iter.device_type(), iter); }", "calls_macro_stub"},
 		{unaryKernels, "", "void calls_macro_kernel(at::TensorIteratorBase& iter) { at::native::tanh_kernel_mps(iter); }", "calls_macro_kernel"},
 		{unaryKernels, "", "namespace at::native { REGISTER_UNARY_TI_DISPATCH(nobodys) }", "nobodys_stub"},
 		// trunc, whose macro takes two names.
-		{operatorsFile, "    CPU, CUDA, MPS: trunc_out\n", "    CPU, CUDA, CompositeExplicitAutograd: trunc_out\n", "trunc_out"},
+		{nativefunctions.File, "    CPU, CUDA, MPS: trunc_out\n", "    CPU, CUDA, CompositeExplicitAutograd: trunc_out\n", "trunc_out"},
 		{unaryOps, "", "void calls_trunc(at::TensorIteratorBase& iter) { at::native::mps_trunc_kernel(iter); }", "calls_trunc"},
 		// Structured kernels: one that a macro makes, and index_reduce's, which is the CPU's alone and comes to stubs of MPS.
 		{unaryOps, "", "namespace at::native { CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC(planted_out_mps, sin) }", "planted_out_mps"},
-		{operatorsFile, "    MPS: asinh_out_mps\n", "    CompositeExplicitAutograd: asinh_out_mps\n", "asinh_out_mps"},
-		{operatorsFile, "    CPU: index_reduce_cpu_out\n", "    CompositeExplicitAutogradNonFunctional: index_reduce_cpu_out\n", "index_reduce_cpu_out"},
+		{nativefunctions.File, "    MPS: asinh_out_mps\n", "    CompositeExplicitAutograd: asinh_out_mps\n", "asinh_out_mps"},
+		{nativefunctions.File, "    CPU: index_reduce_cpu_out\n", "    CompositeExplicitAutogradNonFunctional: index_reduce_cpu_out\n", "index_reduce_cpu_out"},
 	},
 }
 

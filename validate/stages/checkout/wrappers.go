@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -89,7 +88,7 @@ func wrapperFaults(operators []nativefunctions.Operator, sources []string) (faul
 	}
 	for key, rest := range wrappers {
 		for function := range rest {
-			faults = append(faults, wrapperFault{key, function, "torchgen writes a wrapper, and " + operatorsFile + " names no kernel for it"})
+			faults = append(faults, wrapperFault{key, function, "torchgen writes a wrapper, and " + nativefunctions.File + " names no kernel for it"})
 		}
 	}
 	slices.SortFunc(faults, func(a, b wrapperFault) int {
@@ -185,12 +184,12 @@ func checkWrappers(ctx context.Context, env *stage.Env, report *reports.Stage) e
 		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Skipped, Detail: why})
 	}
 	dir := env.Checkout.Dir()
-	generator, err := os.ReadFile(filepath.Join(dir, generatorFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	written, err := writesGuards(dir)
+	if err != nil {
 		return err
 	}
-	if !strings.Contains(string(generator), guardType) || !builds.Exists(filepath.Join(dir, "torchgen/gen.py")) {
-		skip(generatorFile + " of the checkout writes no guards: the patch op-guards is not applied")
+	if !written || !builds.Exists(filepath.Join(dir, "torchgen/gen.py")) {
+		skip(noGuardsWritten)
 		return nil
 	}
 	if env.Host.Root == "" && !host.HaveRoot(env.Cache) {
@@ -242,11 +241,7 @@ func generatedFaults(ctx context.Context, root *host.Root, dir, cache string, si
 		}
 		sources = append(sources, string(text))
 	}
-	text, err := os.ReadFile(filepath.Join(dir, operatorsFile))
-	if err != nil {
-		return nil, 0, err
-	}
-	operators, err := nativefunctions.Parse(text)
+	operators, err := nativefunctions.Read(dir)
 	if err != nil {
 		return nil, 0, err
 	}

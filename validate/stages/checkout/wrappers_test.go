@@ -2,8 +2,6 @@ package checkout
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -154,9 +152,7 @@ func TestWrappersOfRealTrees(t *testing.T) {
 			if len(faults) > 0 || read < 700 {
 				t.Fatalf("%d wrappers read; found without any plant: %q", read, told(faults))
 			}
-			text, err := os.ReadFile(filepath.Join(dir, operatorsFile))
-			require.NoError(t, err)
-			operators, err := nativefunctions.Parse(text)
+			operators, err := nativefunctions.Read(dir)
 			require.NoError(t, err)
 			for _, w := range unsaidWrites {
 				if !slices.ContainsFunc(operators, func(o nativefunctions.Operator) bool {

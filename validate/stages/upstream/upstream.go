@@ -67,11 +67,7 @@ var suites = []suiteFile{
 // others are files and folders that the suites import.
 var others = []string{"test/autograd", "test/functorch"}
 
-// PyTorch's operators, and which of them have a kernel for MPS.
-const (
-	operatorsFile = "aten/src/ATen/native/native_functions.yaml"
-	pythonFile    = "torch/backends/mps/__init__.py"
-)
+const pythonFile = "torch/backends/mps/__init__.py"
 
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
 	if env.Python.Device == "cpu" {
@@ -85,7 +81,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 	if err != nil {
 		return err
 	}
-	paths := append([]string{operatorsFile, pythonFile}, others...)
+	paths := append([]string{nativefunctions.File, pythonFile}, others...)
 	for _, file := range suites {
 		paths = append(paths, file.inCheckout())
 	}
@@ -108,11 +104,7 @@ func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error 
 				file.inCheckout(), env.Series.Baseline.Name)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(folder, operatorsFile))
-	if err != nil {
-		return err
-	}
-	operators, err := nativefunctions.Parse(text)
+	operators, err := nativefunctions.Read(folder)
 	if err != nil {
 		return err
 	}
