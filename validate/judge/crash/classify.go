@@ -254,7 +254,7 @@ func (r *crashReport) stackMatches() []Match {
 	}
 	var matches []Match
 	add := func(number int, text string) {
-		match := found(Numbered(number), text)
+		match := found(numbered(number), text)
 		match.Line, match.Thread = r.line, r.thread
 		matches = append(matches, match)
 	}
@@ -356,7 +356,7 @@ func (h *hangFinder) line(number int, line string) {
 	h.graphics = h.graphics || graphicsFrame.MatchString(line)
 	if isQueue := queueWait.MatchString(line); isQueue || gpuWait.MatchString(line) {
 		if h.wait == nil {
-			match := found(Numbered(17), strings.TrimLeft(line, " +!:|"))
+			match := found(numbered(17), strings.TrimLeft(line, " +!:|"))
 			match.Line, match.Thread = number, h.thread
 			h.wait = &match
 			h.queue = h.queue || isQueue

@@ -428,12 +428,15 @@ func holds(text, phrase string) bool {
 	return true
 }
 
-// Numbered gives an entry that the table is known to have.
-func Numbered(number int) *Signature {
-	for _, signature := range signatures {
-		if signature.Number == number {
-			return signature
-		}
+// numbered gives an entry that the table is known to have.
+func numbered(number int) *Signature {
+	return signatures[slices.IndexFunc(signatures, func(s *Signature) bool { return s.Number == number })]
+}
+
+// NumberName is the name of the signature that a finding of the software Metal has, "" for 0: most findings have none.
+func NumberName(number int) string {
+	if number == 0 { // also the number of entries that have only a slug
+		return ""
 	}
-	panic(fmt.Sprintf("validate: no signature %d", number))
+	return numbered(number).Name()
 }

@@ -62,7 +62,7 @@ func Findings(processes []Result) []reports.Finding {
 
 // Report is a finding of the software Metal in the report's words.
 func Report(f script.Finding) reports.Finding {
-	return reports.Finding{Kind: string(f.Kind), Message: f.Message, First: f.First, Second: f.Second, Signature: SignatureName(f.Signature)}
+	return reports.Finding{Kind: string(f.Kind), Message: f.Message, First: f.First, Second: f.Second, Signature: crash.NumberName(f.Signature)}
 }
 
 // OutcomeOf is the outcome of a process in which the software Metal found this first.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/require"
+	"mpsforge/native/script"
 	"mpsforge/reports"
 )
 
@@ -59,5 +60,14 @@ func TestViolationThatEndedTheProcess(t *testing.T) {
 	}
 	if found := (Result{Kind: reports.OutcomeCrashed, Output: words + "Abort trap\n"}).findings(); len(found) != 0 {
 		t.Errorf("%+v", found)
+	}
+}
+
+// Most findings have no signature; those that have one are named as docs/troubleshooting.md names it.
+func TestFindingsAreNamedByTheirSignature(t *testing.T) {
+	for number, want := range map[int]string{0: "", 3: "3 double-commit"} {
+		if got := Report(script.Finding{Kind: "race", Signature: number}).Signature; got != want {
+			t.Errorf("signature %d is named %q, not %q", number, got, want)
+		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"mpsforge/internal/events"
 	"mpsforge/internal/run"
@@ -102,8 +101,8 @@ func (r *Result) Crashed(err error) {
 	var failure *run.Error
 	if errors.As(err, &failure) {
 		r.Problem = fmt.Sprintf("exit code %d", failure.ExitCode)
-		if signal := signalOf(failure.Err); signal != "" {
-			r.Kind, r.Problem = reports.OutcomeCrashed, "died by "+signal
+		if signal := run.Signalled(failure.Err); signal != 0 {
+			r.Kind, r.Problem = reports.OutcomeCrashed, "died by signal "+signal.String()
 		}
 	}
 	for _, sanitizer := range []string{"AddressSanitizer", "ThreadSanitizer"} {
@@ -132,17 +131,6 @@ func beforeStacks(output string) string {
 	return before
 }
 
-func signalOf(err error) string {
-	var exit interface{ Sys() any }
-	if !errors.As(err, &exit) {
-		return ""
-	}
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return "signal " + status.Signal().String()
-	}
-	return ""
-}
-
 func lineWith(text, words string) string {
 	for _, line := range strings.Split(text, "\n") {
 		if strings.Contains(line, words) {
@@ -162,11 +150,4 @@ func (r Result) Keep(dir, name string) (string, error) {
 	}
 	path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".txt")
 	return path, os.WriteFile(path, []byte(r.Output), 0o644)
-}
-
-func SignatureName(number int) string {
-	if signature := crash.Numbered(number); signature != nil {
-		return signature.Name()
-	}
-	return ""
 }

@@ -80,7 +80,7 @@ func (r Counts) problem() (kind reports.Outcome, problem, signature string) {
 	case len(r.Findings) > 0:
 		f := r.Findings[0]
 		return process.OutcomeOf(f), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", len(r.Findings), f.Message, f.First,
-			f.Second), process.SignatureName(f.Signature)
+			f.Second), crash.NumberName(f.Signature)
 	}
 	return "", "", ""
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"mpsforge/internal/run"
 	"mpsforge/native/script"
 	"mpsforge/reports"
+	"mpsforge/validate/judge/crash"
 	"mpsforge/validate/judge/hosts"
 	"mpsforge/validate/judge/process"
 )
@@ -168,7 +168,7 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 		f := r.Findings[0]
 		end.Kind, end.Problem = process.OutcomeOf(f), fmt.Sprintf("findings of the software Metal: %d, the first: %s (%s; %s)", r.FindingCount,
 			f.Message, f.First, f.Second)
-		end.Signature = process.SignatureName(f.Signature)
+		end.Signature = crash.NumberName(f.Signature)
 	case end.Races > 0:
 		end.OnlyRaces = true
 		end.Kind, end.Problem = reports.OutcomeRace, fmt.Sprintf("data races by ThreadSanitizer: %d, the first in %s", end.Races, firstRace(end.Output))
@@ -180,11 +180,8 @@ func (h hostRun) run(ctx context.Context) (process.Result, scenarioResult, error
 
 // notTheSources names a cause of an end that lies neither in the sources nor in what runs them, and what helps; empty for others.
 func (h hostRun) notTheSources(code int, err error) string {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
-			return "it was killed from outside, as a machine does that is out of memory; run it again with less beside it"
-		}
+	if run.Signalled(err) == syscall.SIGKILL {
+		return "it was killed from outside, as a machine does that is out of memory; run it again with less beside it"
 	}
 	if code == 126 || code == 127 || code == 2 && len(h.programs) == 0 {
 		return "the program could not be loaded, or does not know the scenario; delete its build with mpsforge cache clean --days 0 hosts, and run it again"
