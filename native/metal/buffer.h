@@ -1,6 +1,5 @@
 // Memory that commands and the CPU access.
-#ifndef MPSFORGE_NATIVE_METAL_BUFFER_H
-#define MPSFORGE_NATIVE_METAL_BUFFER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -62,5 +61,3 @@ struct mpsforge_metal_buffer : mpsforge::metal::Handle {
   std::string label() const override { return object->label; }
   const std::shared_ptr<mpsforge::metal::Buffer> object;
 };
-
-#endif

@@ -1,7 +1,6 @@
 // The engine's side of the happens-before checker: one lock around it, its reports as findings, and nothing at all
 // where it is off. A clock of a checker that is off is empty.
-#ifndef MPSFORGE_NATIVE_METAL_CHECKER_H
-#define MPSFORGE_NATIVE_METAL_CHECKER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -56,5 +55,3 @@ class Checker {
 };
 
 }  // namespace mpsforge::metal
-
-#endif

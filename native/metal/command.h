@@ -1,6 +1,5 @@
 // What command buffers hold: the commands, and kernels with their arguments.
-#ifndef MPSFORGE_NATIVE_METAL_COMMAND_H
-#define MPSFORGE_NATIVE_METAL_COMMAND_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -99,5 +98,3 @@ struct mpsforge_metal_call {
   void* refuse(mpsforge::metal::Rule rule, const std::string& what, const std::string& detail) const;
   void* access(const mpsforge::metal::Buffer& memory, size_t offset, size_t length, bool write) const;
 };
-
-#endif

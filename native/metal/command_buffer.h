@@ -1,6 +1,5 @@
 // An MTLCommandBuffer: its state machine (docs/dev/spec/metal.md), its commands and its handlers.
-#ifndef MPSFORGE_NATIVE_METAL_COMMAND_BUFFER_H
-#define MPSFORGE_NATIVE_METAL_COMMAND_BUFFER_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -140,5 +139,3 @@ struct mpsforge_metal_command_buffer : mpsforge::metal::Handle {
   std::shared_ptr<mpsforge::metal::CommandBuffer> root;
   std::shared_ptr<mpsforge::metal::CommandBuffer> told;  // whose error the program has a pointer to
 };
-
-#endif

@@ -1,6 +1,5 @@
 // A device: what all its parts share, and its end.
-#ifndef MPSFORGE_NATIVE_METAL_DEVICE_H
-#define MPSFORGE_NATIVE_METAL_DEVICE_H
+#pragma once
 
 #include <atomic>
 #include <chrono>
@@ -160,5 +159,3 @@ class Device : public std::enable_shared_from_this<Device> {
 };
 
 }  // namespace mpsforge::metal
-
-#endif

@@ -1,6 +1,5 @@
 // Blit and compute encoders.
-#ifndef MPSFORGE_NATIVE_METAL_ENCODER_H
-#define MPSFORGE_NATIVE_METAL_ENCODER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -48,5 +47,3 @@ struct mpsforge_metal_encoder : mpsforge::metal::Handle {
   mpsforge::metal::Call ended_;
   mpsforge::metal::Dispatch state_{};
 };
-
-#endif

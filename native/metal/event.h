@@ -1,6 +1,5 @@
 // A shared event: a value that only rises, set by commands or by the CPU.
-#ifndef MPSFORGE_NATIVE_METAL_EVENT_H
-#define MPSFORGE_NATIVE_METAL_EVENT_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -82,5 +81,3 @@ struct mpsforge_metal_event : mpsforge::metal::Handle {
   std::string label() const override { return object->label; }
   const std::shared_ptr<mpsforge::metal::Event> object;
 };
-
-#endif

@@ -1,6 +1,5 @@
 // The rules of Metal that a call can break, with the texts that Metal prints, and the list of what was found.
-#ifndef MPSFORGE_NATIVE_METAL_FINDINGS_H
-#define MPSFORGE_NATIVE_METAL_FINDINGS_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -79,5 +78,3 @@ class Findings {
 };
 
 }  // namespace mpsforge::metal
-
-#endif

@@ -1,7 +1,6 @@
 // The objects behind the C pointers of the backend on Apple's framework. They hold Metal's own objects, called metal,
 // and add what the C ABI asks for beside them. Not run yet, see framework_darwin.m.
-#ifndef MPSFORGE_NATIVE_METAL_FRAMEWORK_DARWIN_H
-#define MPSFORGE_NATIVE_METAL_FRAMEWORK_DARWIN_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 #import <Metal/Metal.h>
@@ -127,5 +126,3 @@ void mpsforge_metal_framework_serial_sync(mpsforge_metal_serial_queue* queue, mp
 void mpsforge_metal_framework_serial_async(mpsforge_metal_serial_queue* queue, mpsforge_metal_function function,
                                            void* context);
 int mpsforge_metal_framework_serial_is_current(mpsforge_metal_serial_queue* queue);
-
-#endif

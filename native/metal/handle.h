@@ -1,6 +1,5 @@
 // The objects behind the C pointers, and the list of those that the program has not released.
-#ifndef MPSFORGE_NATIVE_METAL_HANDLE_H
-#define MPSFORGE_NATIVE_METAL_HANDLE_H
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -48,5 +47,3 @@ class Handles {
 };
 
 }  // namespace mpsforge::metal
-
-#endif

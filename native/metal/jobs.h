@@ -1,6 +1,5 @@
 // A thread of the device's own that calls the program's functions one at a time: completion handlers, event listeners.
-#ifndef MPSFORGE_NATIVE_METAL_JOBS_H
-#define MPSFORGE_NATIVE_METAL_JOBS_H
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -52,5 +51,3 @@ class Jobs {
 };
 
 }  // namespace mpsforge::metal
-
-#endif

@@ -9,8 +9,7 @@
 //  - as in Objective-C, a call on a NULL object does nothing and returns zero, so that a program which goes on after a
 //    recorded violation meets no second fault;
 //  - strings are UTF-8, end with a null byte and are copied; no function throws.
-#ifndef MPSFORGE_NATIVE_METAL_METAL_H
-#define MPSFORGE_NATIVE_METAL_METAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -349,6 +348,4 @@ const mpsforge_metal_api* mpsforge_metal_framework(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // Models of what Apple's kernel classes do not bear when several threads encode them.
-#ifndef MPSFORGE_NATIVE_METAL_MODELS_H
-#define MPSFORGE_NATIVE_METAL_MODELS_H
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -64,5 +63,3 @@ struct mpsforge_metal_mps_kernel : mpsforge::metal::Handle {
                         std::vector<mpsforge::metal::Argument> arguments, uint64_t threads,
                         const mpsforge::metal::ThreadPointer& thread);
 };
-
-#endif

@@ -7,8 +7,7 @@
 //
 // Memory grows with the live ranges of the buffers and the number of actors, not with the number of accesses.
 // Not thread-safe: the device calls it under one lock. Calls nothing of the engine.
-#ifndef MPSFORGE_NATIVE_METAL_ORDER_H
-#define MPSFORGE_NATIVE_METAL_ORDER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -129,5 +128,3 @@ class Signals {
 };
 
 }  // namespace mpsforge::metal
-
-#endif

@@ -1,6 +1,5 @@
 // A command queue: its command buffers in the order of enqueue, and the executor thread that runs them.
-#ifndef MPSFORGE_NATIVE_METAL_QUEUE_H
-#define MPSFORGE_NATIVE_METAL_QUEUE_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -85,5 +84,3 @@ struct mpsforge_metal_queue : mpsforge::metal::Handle {
   std::string label() const override { return *object->name; }
   const std::shared_ptr<mpsforge::metal::Queue> object;
 };
-
-#endif

@@ -1,6 +1,5 @@
 // Numbers from a seed: the same for the same seed and the same count of draws.
-#ifndef MPSFORGE_NATIVE_METAL_RANDOM_H
-#define MPSFORGE_NATIVE_METAL_RANDOM_H
+#pragma once
 
 #include <cstdint>
 
@@ -16,5 +15,3 @@ inline uint64_t draw(uint64_t seed, uint64_t sequence, uint64_t n) {
 }
 
 }  // namespace mpsforge::metal
-
-#endif

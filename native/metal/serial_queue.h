@@ -1,6 +1,5 @@
 // A serial dispatch queue: blocks one after another, on the callers' threads or on its own.
-#ifndef MPSFORGE_NATIVE_METAL_SERIAL_QUEUE_H
-#define MPSFORGE_NATIVE_METAL_SERIAL_QUEUE_H
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -75,5 +74,3 @@ struct mpsforge_metal_serial_queue : mpsforge::metal::Handle {
   std::string label() const override { return object->label; }
   const std::shared_ptr<mpsforge::metal::SerialQueue> object;
 };
-
-#endif

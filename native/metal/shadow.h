@@ -1,8 +1,7 @@
 // What the happens-before checker remembers of one buffer: for each byte the last write, the reads since then, and the
 // newest notes. Kept for ranges, which are split where accesses end and merged again when neighbours become equal, so
 // that memory grows with what is alive and not with what has happened.
-#ifndef MPSFORGE_NATIVE_METAL_SHADOW_H
-#define MPSFORGE_NATIVE_METAL_SHADOW_H
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -146,5 +145,3 @@ class Shadow {
 };
 
 }  // namespace mpsforge::metal
-
-#endif

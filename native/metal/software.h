@@ -1,6 +1,5 @@
 // The two tables that mpsforge_metal_software chooses from.
-#ifndef MPSFORGE_NATIVE_METAL_SOFTWARE_H
-#define MPSFORGE_NATIVE_METAL_SOFTWARE_H
+#pragma once
 
 #include "metal.h"
 
@@ -11,5 +10,3 @@ const mpsforge_metal_api& untraced();
 const mpsforge_metal_api* traced();
 
 }  // namespace mpsforge::metal
-
-#endif

@@ -1,6 +1,5 @@
 // The CPU threads that call a device: their names, and their actors of the happens-before checker.
-#ifndef MPSFORGE_NATIVE_METAL_THREADS_H
-#define MPSFORGE_NATIVE_METAL_THREADS_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -50,5 +49,3 @@ struct Call {
 std::string describe_buffer(uint64_t number, const std::string& queue);
 
 }  // namespace mpsforge::metal
-
-#endif

@@ -1,6 +1,5 @@
 // The file of a trace: lines, each of one thread.
-#ifndef MPSFORGE_NATIVE_METAL_TRACE_FILE_H
-#define MPSFORGE_NATIVE_METAL_TRACE_FILE_H
+#pragma once
 
 #include <mutex>
 
@@ -19,5 +18,3 @@ __attribute__((format(printf, 1, 2))) void line(const char* format, ...);
 __attribute__((format(printf, 1, 2))) void line_locked(const char* format, ...);
 
 }  // namespace mpsforge::metal::trace
-
-#endif

@@ -1,8 +1,7 @@
 // Compiles a shader's source into a shared library with a table of kernels (native/shaders/run.h), as
 // fork/hostbuild/shaders makes one of PyTorch's own. The compiler is a child process with limits on time and memory;
 // its result is kept, by content.
-#ifndef MPSFORGE_NATIVE_MSL_COMPILE_H
-#define MPSFORGE_NATIVE_MSL_COMPILE_H
+#pragma once
 
 #include <string>
 #include <utility>
@@ -34,5 +33,3 @@ using Macros = std::vector<std::pair<std::string, std::string>>;
 Compiled compile(const Toolchain& toolchain, const std::string& source, const Macros& macros);
 
 }  // namespace mpsforge::msl
-
-#endif

@@ -7,8 +7,7 @@
 //  - The word threadgroup is taken out; of a variable in a function, which all threads of a threadgroup share, it
 //    becomes static thread_local: these threads take turns on one thread of the CPU.
 // device and thread are macros of nothing, and constant is one of const. Lines stay what they are.
-#ifndef MPSFORGE_NATIVE_MSL_REWRITE_H
-#define MPSFORGE_NATIVE_MSL_REWRITE_H
+#pragma once
 
 #include <string>
 
@@ -23,5 +22,3 @@ struct Rewritten {
 Rewritten rewrite(const std::string& preprocessed, const std::string& headers);
 
 }  // namespace mpsforge::msl
-
-#endif

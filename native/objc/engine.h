@@ -26,8 +26,7 @@
 //   MPSFORGE_METAL_TRACE           a folder: calls that order or touch memory are written to PID.trace in it
 //                                  (docs/dev/trace.md); default none
 // A value that cannot be read ends the process with its name.
-#ifndef MPSFORGE_NATIVE_OBJC_ENGINE_H
-#define MPSFORGE_NATIVE_OBJC_ENGINE_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -99,5 +98,3 @@ void sanitizer_acquire(const void* object);
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace mpsforge::objc
-
-#endif

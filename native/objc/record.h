@@ -1,7 +1,6 @@
 // What the process does with Metal, a line for each call, so that two builds can be compared call by call. Only with
 // MPSFORGE_METAL_RECORD=1; mpsforge/host.h says what the lines are and how to get them.
-#ifndef MPSFORGE_NATIVE_OBJC_RECORD_H
-#define MPSFORGE_NATIVE_OBJC_RECORD_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -20,5 +19,3 @@ void record(const std::string& line);
 std::string recorded();
 
 }  // namespace mpsforge::objc
-
-#endif

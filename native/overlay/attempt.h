@@ -1,6 +1,5 @@
 // No exception leaves the C interface.
-#ifndef MPSFORGE_OVERLAY_ATTEMPT_H
-#define MPSFORGE_OVERLAY_ATTEMPT_H
+#pragma once
 
 #include <functional>
 #include <string>
@@ -15,5 +14,3 @@ int attempt(const std::function<void()>& call) noexcept;
 const char* keep(std::string text);
 
 }  // namespace mpsforge::overlay
-
-#endif

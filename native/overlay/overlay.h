@@ -3,8 +3,7 @@
 // every Python.
 //
 // Functions that may raise give 0, or what to raise; mpsforge_overlay_error() is then its text, on the same thread.
-#ifndef MPSFORGE_OVERLAY_H
-#define MPSFORGE_OVERLAY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -79,6 +78,4 @@ int mpsforge_overlay_kernel_call(void* kernel, const mpsforge_overlay_argument* 
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

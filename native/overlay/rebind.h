@@ -1,6 +1,5 @@
 // Symbol pointers of the images in this process: rebind_elf.cc on Linux, macho/dyld.cc on macOS.
-#ifndef MPSFORGE_OVERLAY_REBIND_H
-#define MPSFORGE_OVERLAY_REBIND_H
+#pragma once
 
 #include <map>
 #include <memory>
@@ -41,5 +40,3 @@ class Rebinding {
 std::string image_of(const void* address);
 
 }  // namespace mpsforge::overlay
-
-#endif

@@ -1,6 +1,5 @@
 // What attaching did, for the status.
-#ifndef MPSFORGE_OVERLAY_STATE_H
-#define MPSFORGE_OVERLAY_STATE_H
+#pragma once
 
 #include <memory>
 #include <string>
@@ -20,5 +19,3 @@ State& state();
 const void* vtable_of(const void* object);
 
 }  // namespace mpsforge::overlay
-
-#endif

@@ -1,6 +1,5 @@
 // What the checkout's patches have: with those of the part fixes alone threads are safe and take turns.
-#ifndef MPSFORGE_OVERLAY_STREAMS_H
-#define MPSFORGE_OVERLAY_STREAMS_H
+#pragma once
 
 #if __has_include(<ATen/mps/MPSOpGuard.h>)
 #include <ATen/mps/MPSOpGuard.h>
@@ -15,6 +14,4 @@
 #define MPSFORGE_OVERLAY_EXTRAS 1
 #else
 #define MPSFORGE_OVERLAY_EXTRAS 0
-#endif
-
 #endif

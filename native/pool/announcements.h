@@ -1,6 +1,5 @@
 // Who is in a guard, and the birth of the second stream (guard rules 2 and 9).
-#ifndef MPSFORGE_NATIVE_POOL_ANNOUNCEMENTS_H
-#define MPSFORGE_NATIVE_POOL_ANNOUNCEMENTS_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -39,5 +38,3 @@ class Announcements {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // Rule 12: nothing waits with the GIL held.
-#ifndef MPSFORGE_NATIVE_POOL_BLOCKING_H
-#define MPSFORGE_NATIVE_POOL_BLOCKING_H
+#pragma once
 
 #include "pool.h"
 
@@ -23,5 +22,3 @@ class Blocking {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

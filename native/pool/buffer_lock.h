@@ -1,6 +1,5 @@
 // The fair lock of a buffer: many readers or one writer, in the order of arrival (guard rule 3).
-#ifndef MPSFORGE_NATIVE_POOL_BUFFER_LOCK_H
-#define MPSFORGE_NATIVE_POOL_BUFFER_LOCK_H
+#pragma once
 
 #include <cstdint>
 #include <iterator>
@@ -49,5 +48,3 @@ class BufferLock {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // The objects of Apple's frameworks that one thread at a time may use (rule 19).
-#ifndef MPSFORGE_NATIVE_POOL_CACHES_H
-#define MPSFORGE_NATIVE_POOL_CACHES_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -50,5 +49,3 @@ class ObjectCache {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

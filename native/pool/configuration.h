@@ -1,6 +1,5 @@
 // The environment variables of rules 7, 8, 16 and 19, read once and checked.
-#ifndef MPSFORGE_NATIVE_POOL_CONFIGURATION_H
-#define MPSFORGE_NATIVE_POOL_CONFIGURATION_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -24,5 +23,3 @@ struct Configuration {
 Configuration parse_environment(const char* lines, std::vector<std::string>* warnings);
 
 }  // namespace mpsforge::pool
-
-#endif

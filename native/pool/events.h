@@ -1,7 +1,6 @@
 // Events (rule 15). A record commits its stream, so that the stream's position is its value: it only rises, each record
 // has its own, and there is no Metal event to recycle.
-#ifndef MPSFORGE_NATIVE_POOL_EVENTS_H
-#define MPSFORGE_NATIVE_POOL_EVENTS_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -52,5 +51,3 @@ class Event {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // What a function of the pool cannot do. It becomes -1 and a text at the C ABI.
-#ifndef MPSFORGE_NATIVE_POOL_FAILURE_H
-#define MPSFORGE_NATIVE_POOL_FAILURE_H
+#pragma once
 
 #include <stdexcept>
 
@@ -12,5 +11,3 @@ class Failure : public std::runtime_error {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // Work that no guard knows (guard rule 10): raw encoders, blocks on a queue.
-#ifndef MPSFORGE_NATIVE_POOL_FENCES_H
-#define MPSFORGE_NATIVE_POOL_FENCES_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -65,5 +64,3 @@ class Fences {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // Rule 25: what the pool is in a forked child.
-#ifndef MPSFORGE_NATIVE_POOL_FORK_H
-#define MPSFORGE_NATIVE_POOL_FORK_H
+#pragma once
 
 namespace mpsforge::pool {
 
@@ -15,5 +14,3 @@ constexpr const char* forked_child_text =
     "Cannot use MPS in a forked subprocess. To use MPS with multiprocessing, use the 'spawn' start method";
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,7 +1,6 @@
 // The guard of an operator (docs/dev/spec/guard.md): it orders what the operator does with memory after what others
 // have done with it, on other streams and on its own.
-#ifndef MPSFORGE_NATIVE_POOL_GUARD_H
-#define MPSFORGE_NATIVE_POOL_GUARD_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -113,5 +112,3 @@ class Guard {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // The kernels of the pool's operators: int32 arithmetic that wraps.
-#ifndef MPSFORGE_NATIVE_POOL_KERNELS_H
-#define MPSFORGE_NATIVE_POOL_KERNELS_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -24,5 +23,3 @@ const Kernel* find_kernel(const std::string& name);
 void add_kernels(const mpsforge_metal_api& metal, mpsforge_metal_device* device);
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // Who has which worker slot (rules 2, 7, 8).
-#ifndef MPSFORGE_NATIVE_POOL_LEASES_H
-#define MPSFORGE_NATIVE_POOL_LEASES_H
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -48,5 +47,3 @@ class Leases {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // The allocator: blocks of memory with the records of their last uses (rules 16 and 17) and the locks of guards.
-#ifndef MPSFORGE_NATIVE_POOL_MEMORY_H
-#define MPSFORGE_NATIVE_POOL_MEMORY_H
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -93,5 +92,3 @@ class Memory {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -5,8 +5,7 @@
 // Functions that can fail return 0, or -1 with a text in last_error: that is PyTorch's normal exception. Unless said
 // otherwise a function may be called by any thread at any time. Streams are named by number: 0 the default one, then
 // the worker streams (slot + 1), then the 32 explicit ones. No function throws.
-#ifndef MPSFORGE_NATIVE_POOL_POOL_H
-#define MPSFORGE_NATIVE_POOL_POOL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -172,6 +171,4 @@ const mpsforge_pool_api* mpsforge_pool_reference(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

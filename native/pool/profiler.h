@@ -1,6 +1,5 @@
 // The profiler's state (rule 23): shared by all threads, its records counted references.
-#ifndef MPSFORGE_NATIVE_POOL_PROFILER_H
-#define MPSFORGE_NATIVE_POOL_PROFILER_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -41,5 +40,3 @@ class Profiler {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,7 +1,6 @@
 // The reference pool: an independent implementation of docs/dev/spec/pool.md, the plainest that satisfies it, as it is
 // the judge of other implementations. It calls Metal through the configuration's table alone.
-#ifndef MPSFORGE_NATIVE_POOL_REFERENCE_H
-#define MPSFORGE_NATIVE_POOL_REFERENCE_H
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -77,5 +76,3 @@ mpsforge_pool_host* host(mpsforge_pool& pool, size_t elements);
 void copy_to_host(mpsforge_pool_tensor& tensor, const mpsforge_pool_host& host);
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // One stream: a Metal command queue, a serial queue over it, and at most one open command buffer and compute encoder.
-#ifndef MPSFORGE_NATIVE_POOL_STREAM_H
-#define MPSFORGE_NATIVE_POOL_STREAM_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -122,5 +121,3 @@ class Stream {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -1,6 +1,5 @@
 // All streams of a pool, made on first use.
-#ifndef MPSFORGE_NATIVE_POOL_STREAMS_H
-#define MPSFORGE_NATIVE_POOL_STREAMS_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -47,5 +46,3 @@ class Streams {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

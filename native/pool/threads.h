@@ -1,7 +1,6 @@
 // What each thread has of a pool: its lease and the stream that is set for it (rules 1 to 3, 5, 29), and what all
 // threads have compiled (rule 19).
-#ifndef MPSFORGE_NATIVE_POOL_THREADS_H
-#define MPSFORGE_NATIVE_POOL_THREADS_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -73,5 +72,3 @@ class Threads {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

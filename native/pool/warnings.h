@@ -1,6 +1,5 @@
 // The warnings of a pool, for people.
-#ifndef MPSFORGE_NATIVE_POOL_WARNINGS_H
-#define MPSFORGE_NATIVE_POOL_WARNINGS_H
+#pragma once
 
 #include <mutex>
 #include <string>
@@ -33,5 +32,3 @@ class Warnings {
 };
 
 }  // namespace mpsforge::pool
-
-#endif

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "msl/compile.h"
-#include "programs/check.h"
+#include "programs/scenarios.h"
 #include "shaders/run.h"
 
 using namespace mpsforge::shaders;
@@ -72,7 +72,7 @@ std::vector<float> run(const std::string& source, bool races = false) {
   return memory;
 }
 
-void arguments_come_from_the_declaration() {
+SCENARIO(arguments_come_from_the_declaration) {
   const Loaded loaded = load(
       "kernel void f(constant half2& a, device float4* b [[buffer(0)]], device const uchar* c, threadgroup int* d, "
       "ushort2 e [[thread_position_in_threadgroup]]) {}");
@@ -91,7 +91,7 @@ void arguments_come_from_the_declaration() {
   CHECK(kernel.arguments[4].kind == ArgumentKind::Position);
 }
 
-void vectors_and_numbers() {
+SCENARIO(vectors_and_numbers) {
   const auto out =
       run("constant float table[4] = {1, 2, 3, 4};\n"
           "kernel void f(device float* a, constant float& ten, uint i [[thread_position_in_grid]]) {\n"
@@ -106,7 +106,7 @@ void vectors_and_numbers() {
   CHECK(refused.empty());
 }
 
-void threads_share_threadgroup_memory() {
+SCENARIO(threads_share_threadgroup_memory) {
   const auto out = run(
       "kernel void f(device float* a, uint l [[thread_index_in_threadgroup]], uint i [[thread_position_in_grid]]) {\n"
       "  threadgroup float all[32];\n  all[l] = i;\n  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
@@ -116,7 +116,7 @@ void threads_share_threadgroup_memory() {
 }
 
 // The product of a matrix with one that has 2 on its diagonal, and 1 added to each element.
-void simd_groups_multiply_matrices() {
+SCENARIO(simd_groups_multiply_matrices) {
   const auto out = run(
       "kernel void f(device float* a, uint i [[thread_position_in_grid]]) {\n"
       "  if (i >= 32) return;\n"
@@ -130,20 +130,20 @@ void simd_groups_multiply_matrices() {
   CHECK(out[0] == 121 && out[1] == 201 && out[8] == 141 && out[63] == 1);
 }
 
-void atomics_count_all_threads() {
+SCENARIO(atomics_count_all_threads) {
   const auto out =
       run("kernel void f(device atomic_float* a) { atomic_fetch_add_explicit(a, 1, memory_order_relaxed); }");
   CHECK(out[0] == 64.5f && out[1] == 0.5f);
 }
 
-void an_access_outside_is_found_and_ends_the_thread() {
+SCENARIO(an_access_outside_is_found_and_ends_the_thread) {
   const auto out =
       run("kernel void f(device float* a, uint i [[thread_position_in_grid]]) { a[i + 1] = 7; a[i] = 8; }");
   CHECK(refused.size() == 1 && refused[0].thread[0] == 63 && refused[0].offset == 256 && refused[0].access == kWrite);
   CHECK(out[62] == 8 && out[63] == 7);
 }
 
-void a_read_outside_is_found_and_goes_on() {
+SCENARIO(a_read_outside_is_found_and_goes_on) {
   const auto out =
       run("kernel void f(device float* a, uint i [[thread_position_in_grid]]) { a[i] = isnan(a[i + 64]) ? 9 : 8; }");
   CHECK(refused.size() == 64 && refused[0].access == kRead);
@@ -153,7 +153,7 @@ void a_read_outside_is_found_and_goes_on() {
   CHECK(unmapped[0] == 0.5f);
 }
 
-void an_index_beyond_an_array_is_found() {
+SCENARIO(an_index_beyond_an_array_is_found) {
   run("kernel void f(device float* a, uint i [[thread_position_in_grid]]) { float l[4] = {0, 1, 2, 3}; a[i] = l[i / "
       "15]; }");
   CHECK(refused.size() == 4);  // 60 to 63
@@ -168,7 +168,7 @@ bool races(const std::string& body) {
   return !refused.empty();
 }
 
-void races_of_threads_are_found() {
+SCENARIO(races_of_threads_are_found) {
   CHECK(!races("a[i] = i;"));
   CHECK(races("a[l] = i;"));
   CHECK(races("a[i] = a[(i + 1) % 64];"));
@@ -183,7 +183,7 @@ void races_of_threads_are_found() {
   CHECK(races(add + "a[i] = 0;"));
 }
 
-void templates_are_named_by_host_name() {
+SCENARIO(templates_are_named_by_host_name) {
   const Loaded loaded = load(
       "template <typename T> kernel void f(device T* a) { *a = T(1); }\n"
       "#define MAKE(T) template [[host_name(\"f_\" #T)]] kernel void f<T>(device T*);\n"
@@ -192,7 +192,7 @@ void templates_are_named_by_host_name() {
   CHECK(!std::strcmp(loaded.library->kernels[1].name, "f_bfloat") && loaded.library->kernels[1].arguments[0].size == 2);
 }
 
-void errors_have_the_source_s_lines() {
+SCENARIO(errors_have_the_source_s_lines) {
   CHECK(
       compile("kernel void f(device float* a) {\n  *a = b;\n}").error.find("program_source:4:8: error: use of undec") ==
       0);
@@ -201,13 +201,13 @@ void errors_have_the_source_s_lines() {
         std::string::npos);
 }
 
-void a_library_is_compiled_once() {
+SCENARIO(a_library_is_compiled_once) {
   const std::string source = "kernel void once(device float* a) {}";
   CHECK(compile(source).library == compile(source).library);
   CHECK(compile(source).library != compile(source + "\n").library);
 }
 
-void a_library_that_is_used_is_marked() {
+SCENARIO(a_library_that_is_used_is_marked) {
   const std::string source = "kernel void marked(device float* a) {}", library = compile(source).library;
   const std::string folder = library.substr(0, library.rfind('/'));
   const timeval long_ago[2] = {};
@@ -225,18 +225,5 @@ int main(int count, char** args) {
     std::printf("%s\n", problem.c_str());
     return 2;
   }
-  arguments_come_from_the_declaration();
-  vectors_and_numbers();
-  threads_share_threadgroup_memory();
-  simd_groups_multiply_matrices();
-  atomics_count_all_threads();
-  an_access_outside_is_found_and_ends_the_thread();
-  a_read_outside_is_found_and_goes_on();
-  an_index_beyond_an_array_is_found();
-  races_of_threads_are_found();
-  templates_are_named_by_host_name();
-  errors_have_the_source_s_lines();
-  a_library_is_compiled_once();
-  a_library_that_is_used_is_marked();
-  return mpsforge::failures() == 0 ? 0 : 1;
+  return mpsforge::run_scenarios();
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "msl/rewrite.h"
-#include "programs/check.h"
+#include "programs/scenarios.h"
 
 namespace {
 
@@ -16,7 +16,7 @@ bool has(const mpsforge::msl::Rewritten& result, const std::string& text) {
   return result.error.empty() && result.text.find(text) != std::string::npos;
 }
 
-void attributes_become_arguments_of_the_entry() {
+SCENARIO(attributes_become_arguments_of_the_entry) {
   const auto result = rewritten(
       "kernel void f(device float* a [[buffer(N + 1)]], threadgroup int* b [[threadgroup(0)]], constant int& c, "
       "threadgroup float* d, uint3 i [[thread_position_in_grid]]) {}");
@@ -28,12 +28,12 @@ void attributes_become_arguments_of_the_entry() {
   CHECK(!has(result, "[["));
 }
 
-void a_parameter_may_have_its_attribute_s_name() {
+SCENARIO(a_parameter_may_have_its_attribute_s_name) {
   CHECK(has(rewritten("kernel void f(uint thread_position_in_grid [[thread_position_in_grid]]) {}"),
             "uint thread_position_in_grid "));
 }
 
-void a_template_has_an_entry_for_each_instantiation() {
+SCENARIO(a_template_has_an_entry_for_each_instantiation) {
   const std::string f = "template <typename T, int N> kernel void f(device T* a [[buffer(3)]]) { if (a) { } }\n";
   CHECK(!has(rewritten(f), "Registered"));
   CHECK(has(rewritten(f + "template [[host_name(\"f_\" \"x\")]] kernel void f<float, 2>(device float*);"),
@@ -42,7 +42,7 @@ void a_template_has_an_entry_for_each_instantiation() {
             "Registered<&f<half, 2>, ::mpsforge::msl::buffer<(3)>> mpsforge_entry_0(\"g\", "));
 }
 
-void lines_stay() {
+SCENARIO(lines_stay) {
   const std::string source = "kernel\nvoid f(device float* a\n [[buffer(0)]]) {\n}\nint after;";
   const std::string text = rewritten(source).text;
   const size_t start = text.find("# 1 ");
@@ -54,7 +54,7 @@ void lines_stay() {
 
 size_t lines_of(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
-void a_name_on_several_lines_is_on_one_in_its_entry() {
+SCENARIO(a_name_on_several_lines_is_on_one_in_its_entry) {
   const std::string source =
       "template <typename T, int N> kernel void f(device T* a) {}\ntemplate kernel void f<float,\n  2>(device "
       "float*);\n";
@@ -62,38 +62,38 @@ void a_name_on_several_lines_is_on_one_in_its_entry() {
   CHECK(lines_of(rewritten(source).text) == lines_of(source) + 2);
 }
 
-void a_literal_without_end_keeps_its_line() {
+SCENARIO(a_literal_without_end_keeps_its_line) {
   const std::string source = "[[host_name(\"f)]]\n[[host_name(\"f\\\n)]]\n";
   CHECK(lines_of(rewritten(source).text) == lines_of(source) + 2);
 }
 
-void an_entry_stays_where_the_next_word_is_taken_out() {
+SCENARIO(an_entry_stays_where_the_next_word_is_taken_out) {
   const auto result = rewritten("kernel void f() {}kernel void g() {}");
   CHECK(has(result, "Registered<&f>"));
   CHECK(has(result, "Registered<&g>"));
 }
 
-void a_line_may_have_any_number() {
+SCENARIO(a_line_may_have_any_number) {
   CHECK(has(rewritten("# 99999999999999999999 \"program_source\"\nint a;"), "int a;"));
 }
 
-void threadgroup_memory_is_shared() {
+SCENARIO(threadgroup_memory_is_shared) {
   CHECK(has(rewritten("void f() { threadgroup float a[4]; }"), "{ static thread_local float a[4];"));
   CHECK(has(rewritten("void f() { threadgroup float* a = b; }"), "{             float* a = b;"));
   CHECK(has(rewritten("void f(threadgroup float* a) {}"), "void f(            float* a)"));
 }
 
-void comments_and_text_are_no_code() {
+SCENARIO(comments_and_text_are_no_code) {
   CHECK(!has(rewritten("const char* a = \"kernel void f() {}\";"), "Registered"));
   CHECK(has(rewritten("int a = b[c[0]];"), "int a = b[c[0]];"));
 }
 
-void kernels_wait_where_a_barrier_is() {
+SCENARIO(kernels_wait_where_a_barrier_is) {
   CHECK(has(rewritten("kernel void f() { threadgroup_barrier(x); }"), "mpsforge_waits = true"));
   CHECK(has(rewritten("kernel void f() {}"), "mpsforge_waits = false"));
 }
 
-void what_is_refused() {
+SCENARIO(what_is_refused) {
   const auto problem = [](const std::string& source) { return rewritten(source).error; };
   CHECK(problem("void f() {\n  asm(\"nop\");\n}") ==
         "program_source:2:1: error: inline assembly is not part of Metal\n");
@@ -105,18 +105,4 @@ void what_is_refused() {
 
 }  // namespace
 
-int main() {
-  attributes_become_arguments_of_the_entry();
-  a_parameter_may_have_its_attribute_s_name();
-  a_template_has_an_entry_for_each_instantiation();
-  lines_stay();
-  a_name_on_several_lines_is_on_one_in_its_entry();
-  a_literal_without_end_keeps_its_line();
-  an_entry_stays_where_the_next_word_is_taken_out();
-  a_line_may_have_any_number();
-  threadgroup_memory_is_shared();
-  comments_and_text_are_no_code();
-  kernels_wait_where_a_barrier_is();
-  what_is_refused();
-  return mpsforge::failures() == 0 ? 0 : 1;
-}
+int main() { return mpsforge::run_scenarios(); }

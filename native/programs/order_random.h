@@ -1,6 +1,5 @@
 // Random programs of accesses and order edges, run on the happens-before checker and on a brute-force oracle.
-#ifndef MPSFORGE_NATIVE_PROGRAMS_ORDER_RANDOM_H
-#define MPSFORGE_NATIVE_PROGRAMS_ORDER_RANDOM_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -27,5 +26,3 @@ struct Result {
 Result run(uint64_t seed, const Shape& shape);
 
 }  // namespace mpsforge::order_random
-
-#endif

@@ -1,7 +1,6 @@
 // Scenarios of a program that tests one part of native/ by itself. Each is a function; they run one after another, in
 // the order of the file.
-#ifndef MPSFORGE_NATIVE_PROGRAMS_SCENARIOS_H
-#define MPSFORGE_NATIVE_PROGRAMS_SCENARIOS_H
+#pragma once
 
 #include <cstdio>
 #include <string>
@@ -50,9 +49,15 @@ inline int run_scenarios() {
 
 }  // namespace mpsforge
 
+// Prints what does not hold, and goes on.
+#define CHECK(...)                                                                                                 \
+  do {                                                                                                             \
+    if (!(__VA_ARGS__)) {                                                                                          \
+      mpsforge::expect(false, std::string(__FILE__) + ":" + std::to_string(__LINE__) + ": not so: " #__VA_ARGS__); \
+    }                                                                                                              \
+  } while (false)
+
 #define SCENARIO(name)                                                                   \
   static void name();                                                                    \
   [[maybe_unused]] static const bool name##_added = mpsforge::add_scenario(#name, name); \
   static void name()
-
-#endif

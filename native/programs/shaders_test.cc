@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "programs/check.h"
+#include "programs/scenarios.h"
 #include "shaders/run.h"
 
 using namespace mpsforge::shaders;
@@ -51,7 +51,7 @@ void run(void (*one)(Run*, uint32_t), uint32_t groups = 1, bool check_races = fa
   mpsforge_shaders_run(&kernel, &run);
 }
 
-void barrier_shows_what_others_wrote() {
+SCENARIO(barrier_shows_what_others_wrote) {
   run([](Run* run, uint32_t thread) {
     memory[thread] = static_cast<float>(thread);
     mpsforge_shader_group_barrier(run, 1, kDevice | kGroup);
@@ -61,25 +61,25 @@ void barrier_shows_what_others_wrote() {
   CHECK(refused.empty());
 }
 
-void two_barriers_at_once_are_found() {
+SCENARIO(two_barriers_at_once_are_found) {
   run([](Run* run, uint32_t thread) { mpsforge_shader_group_barrier(run, thread < 5 ? 1 : 2, kDevice | kGroup); });
   CHECK(refused.size() == 1 && refused[0].problem == Problem::Divergence);
 }
 
-void end_without_a_barrier_is_found() {
+SCENARIO(end_without_a_barrier_is_found) {
   run([](Run* run, uint32_t thread) {
     if (thread != 3) mpsforge_shader_group_barrier(run, 1, kDevice | kGroup);
   });
   CHECK(refused.size() == 1 && refused[0].problem == Problem::Divergence);
 }
 
-void sum_is_of_the_simd_group() {
+SCENARIO(sum_is_of_the_simd_group) {
   run([](Run* run, uint32_t thread) { results[thread] = mpsforge_shader_simd_sum_f32(run, 1, 1); });
   for (uint32_t i = 0; i < kThreads; ++i) CHECK(results[i] == (i < 64 ? 32 : 6));
 }
 
 // Lanes that went into the branch add up alone, and all of them afterwards.
-void lanes_of_a_branch_are_active_alone() {
+SCENARIO(lanes_of_a_branch_are_active_alone) {
   run([](Run* run, uint32_t thread) {
     float inside = 0;
     if (thread % 4 == 0) inside = mpsforge_shader_simd_sum_f32(run, 1, 1);
@@ -89,7 +89,7 @@ void lanes_of_a_branch_are_active_alone() {
   CHECK(refused.empty());
 }
 
-void shuffle_keeps_what_comes_from_beyond() {
+SCENARIO(shuffle_keeps_what_comes_from_beyond) {
   run([](Run* run, uint32_t thread) {
     auto mine = static_cast<float>(thread);
     mpsforge_shader_simd_shuffle(run, 1, &mine, &results[thread], sizeof mine, 4);
@@ -97,14 +97,14 @@ void shuffle_keeps_what_comes_from_beyond() {
   for (uint32_t i = 0; i < 64; ++i) CHECK(results[i] == static_cast<float>(i % 32 < 28 ? i + 4 : i));
 }
 
-void largest_is_of_the_simd_group() {
+SCENARIO(largest_is_of_the_simd_group) {
   run([](Run* run, uint32_t thread) {
     results[thread] = mpsforge_shader_simd_max_f32(run, 1, -static_cast<float>(thread) - 1);
   });
   for (uint32_t i = 0; i < kThreads; ++i) CHECK(results[i] == -static_cast<float>(i / 32 * 32) - 1);
 }
 
-void take_is_from_the_named_lane() {
+SCENARIO(take_is_from_the_named_lane) {
   run([](Run* run, uint32_t thread) {
     auto mine = static_cast<float>(thread);
     mpsforge_shader_simd_take(run, 1, &mine, &results[thread], sizeof mine, 5);
@@ -113,7 +113,7 @@ void take_is_from_the_named_lane() {
 }
 
 // In parts of 16 lanes, the first 3 of which get the fillings of the last 3.
-void fill_up_takes_fillings_of_the_last_lanes() {
+SCENARIO(fill_up_takes_fillings_of_the_last_lanes) {
   run([](Run* run, uint32_t thread) {
     auto mine = static_cast<float>(thread), filling = mine + 1000;
     mpsforge_shader_simd_fill_up(run, 1, &mine, &filling, &results[thread], sizeof mine, 3, 16);
@@ -124,7 +124,7 @@ void fill_up_takes_fillings_of_the_last_lanes() {
 }
 
 // Twice the unit matrix, times one of whose elements all differ, plus 1.
-void matrices_are_multiplied_over_lanes() {
+SCENARIO(matrices_are_multiplied_over_lanes) {
   run([](Run* run, uint32_t thread) {
     if (thread >= kSimdWidth) return;
     const uint32_t diagonal = mpsforge_shader_matrix_diagonal(run);
@@ -140,7 +140,7 @@ void matrices_are_multiplied_over_lanes() {
   }
 }
 
-void variables_are_checked_and_shared_by_the_group() {
+SCENARIO(variables_are_checked_and_shared_by_the_group) {
   run([](Run* run, uint32_t thread) {
     const auto tile = reinterpret_cast<uint64_t>(mpsforge_shader_variable(run, 3, kThreads * 4));
     CHECK(reinterpret_cast<uint64_t>(mpsforge_shader_variable(run, 4, 4)) >> kTagShift == kOwnMemory - 4);
@@ -156,12 +156,12 @@ void variables_are_checked_and_shared_by_the_group() {
   CHECK(refused.size() == 1 && refused[0].slot == kOwnMemory - 3 && refused[0].offset == uint64_t{4} * kThreads);
 }
 
-void sine_of_whole_numbers_is_zero() {
+SCENARIO(sine_of_whole_numbers_is_zero) {
   for (const float x : {-3.0f, 0.0f, 1.0f, 1000001.0f}) CHECK(mpsforge_shader_sinpi(x) == 0);
   CHECK(mpsforge_shader_sinpi(0.5f) == 1 && mpsforge_shader_sinpi(1.5f) == -1 && mpsforge_shader_sinpi(-0.5f) == -1);
 }
 
-void read_beyond_a_buffer_gives_zeros() {
+SCENARIO(read_beyond_a_buffer_gives_zeros) {
   static uint32_t bytes[2] = {7, 7};
   run([](Run* run, uint32_t thread) {
     run->slots[1].base = uint64_t{1} << kTagShift | reinterpret_cast<uint64_t>(bytes);
@@ -277,7 +277,7 @@ void next_simd_group_reads(const Grid& grid) {
   grid.read(2, (grid.thread + kSimdWidth) % kThreads);
 }
 
-void races_of_threads_are_found() {
+SCENARIO(races_of_threads_are_found) {
   CHECK(!races<threads_write_their_own>());
   CHECK(races<threads_write_one_byte>());
   CHECK(races<groups_write_one_byte>());
@@ -296,7 +296,7 @@ void races_of_threads_are_found() {
   CHECK(races<next_simd_group_reads>());
 }
 
-void a_race_names_both_threads() {
+SCENARIO(a_race_names_both_threads) {
   CHECK(races<groups_write_one_byte>());
   CHECK(refused.size() == 1 && refused[0].slot == 1 && refused[0].offset == 12 && refused[0].access == kWrite);
   CHECK(refused[0].thread[0] == kThreads + 5 && refused[0].other[0] == 5 && refused[0].other_access == kWrite);
@@ -307,21 +307,4 @@ void a_race_names_both_threads() {
 
 }  // namespace
 
-int main() {
-  barrier_shows_what_others_wrote();
-  two_barriers_at_once_are_found();
-  end_without_a_barrier_is_found();
-  sum_is_of_the_simd_group();
-  lanes_of_a_branch_are_active_alone();
-  shuffle_keeps_what_comes_from_beyond();
-  largest_is_of_the_simd_group();
-  take_is_from_the_named_lane();
-  fill_up_takes_fillings_of_the_last_lanes();
-  matrices_are_multiplied_over_lanes();
-  variables_are_checked_and_shared_by_the_group();
-  sine_of_whole_numbers_is_zero();
-  read_beyond_a_buffer_gives_zeros();
-  races_of_threads_are_found();
-  a_race_names_both_threads();
-  return mpsforge::failures() == 0 ? 0 : 1;
-}
+int main() { return mpsforge::run_scenarios(); }

@@ -1,7 +1,6 @@
 // Puts the scheduler's types in the place of the standard ones for whatever is included after this file. All standard
 // headers that the code under test includes must have been included before, or the macros would reach into them.
-#ifndef MPSFORGE_NATIVE_SCHEDULE_INSTRUMENT_H
-#define MPSFORGE_NATIVE_SCHEDULE_INSTRUMENT_H
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -33,5 +32,3 @@
 #define atomic mpsforge_atomic
 #define mutex mpsforge_mutex
 #define condition_variable mpsforge_condition_variable
-
-#endif

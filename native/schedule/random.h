@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_SCHEDULE_RANDOM_H
-#define MPSFORGE_NATIVE_SCHEDULE_RANDOM_H
+#pragma once
 
 #include <cstdint>
 
@@ -20,5 +19,3 @@ static_assert(mix(kGamma) == 0xe220a8397b1dcdafu, "the first number of seed 0, a
 constexpr uint64_t splitmix64(uint64_t& state) { return mix(state += kGamma); }
 
 }  // namespace schedule
-
-#endif

@@ -4,8 +4,7 @@
 // OSDI 2008): schedules with few pre-emptions first, because few suffice for most bugs.
 //
 // What it explores is sequentially consistent; orders that only weak memory allows are ThreadSanitizer's job.
-#ifndef MPSFORGE_NATIVE_SCHEDULE_SCHEDULER_H
-#define MPSFORGE_NATIVE_SCHEDULE_SCHEDULER_H
+#pragma once
 
 #include <atomic>
 #include <condition_variable>
@@ -275,5 +274,3 @@ class mpsforge_condition_variable {
 };
 
 }  // namespace std
-
-#endif

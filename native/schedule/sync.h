@@ -5,8 +5,7 @@
 // Under the scheduler every lock() and every point() is a place where another thread may take over; what lies between
 // two such places is one step. Time does not pass there: a timed wait ends by time only when nothing else can go on.
 // A std::mutex may be used beside these where nothing in this file is called while it is held.
-#ifndef MPSFORGE_NATIVE_SCHEDULE_SYNC_H
-#define MPSFORGE_NATIVE_SCHEDULE_SYNC_H
+#pragma once
 
 #include <chrono>
 #include <condition_variable>
@@ -108,5 +107,3 @@ uint64_t on_stuck(std::function<void()> function);
 void remove_stuck(uint64_t number);
 
 }  // namespace mpsforge::sync
-
-#endif

@@ -1,6 +1,5 @@
 // An input's bytes as choices, for fuzz targets that make calls of them (native/programs/fuzz_metal.cc, fuzz_pool.cc).
-#ifndef MPSFORGE_NATIVE_SCRIPT_CHOICES_H
-#define MPSFORGE_NATIVE_SCRIPT_CHOICES_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -62,5 +61,3 @@ inline void demand(bool holds, const char* what) {
 }
 
 }  // namespace mpsforge::script
-
-#endif

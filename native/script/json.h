@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_SCRIPT_JSON_H
-#define MPSFORGE_NATIVE_SCRIPT_JSON_H
+#pragma once
 
 #include <cstdio>
 #include <string>
@@ -25,5 +24,3 @@ inline std::string quoted(const std::string& text) {
 }
 
 }  // namespace mpsforge
-
-#endif

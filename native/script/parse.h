@@ -1,6 +1,5 @@
 // The script language's form: lines of words, in sections. See script.h for the language.
-#ifndef MPSFORGE_NATIVE_SCRIPT_PARSE_H
-#define MPSFORGE_NATIVE_SCRIPT_PARSE_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -30,5 +29,3 @@ struct Program {
 std::string parse(const std::string& text, Program& program);
 
 }  // namespace mpsforge::script
-
-#endif

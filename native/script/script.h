@@ -28,8 +28,7 @@
 //   fork BLOCK                runs the block in a forked child, whose failures count
 // clang-format on
 // Metal: verbs of metal_verbs.cc. Pool: "pool NAME=VALUE..." in the set-up makes one; verbs of pool_verbs.cc.
-#ifndef MPSFORGE_NATIVE_SCRIPT_SCRIPT_H
-#define MPSFORGE_NATIVE_SCRIPT_SCRIPT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -79,6 +78,4 @@ void mpsforge_script_free(char* result);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // One run of a program: its device, pool, objects and threads.
-#ifndef MPSFORGE_NATIVE_SCRIPT_WORLD_H
-#define MPSFORGE_NATIVE_SCRIPT_WORLD_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -174,5 +173,3 @@ const std::map<std::string, Verb>& metal_verbs();
 const std::map<std::string, Verb>& pool_verbs();
 
 }  // namespace mpsforge::script
-
-#endif

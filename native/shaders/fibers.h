@@ -6,8 +6,7 @@
 //    are let go: they are the active lanes. So lanes that took another branch wait for those that have not come so far.
 //  - All threads that have not ended wait at threadgroup barriers: they are let go. It is a finding if they wait at
 //    different ones, or if others have ended without it.
-#ifndef MPSFORGE_NATIVE_SHADERS_FIBERS_H
-#define MPSFORGE_NATIVE_SHADERS_FIBERS_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -61,5 +60,3 @@ struct Fibers {
 };
 
 }  // namespace mpsforge::shaders
-
-#endif

@@ -7,8 +7,7 @@
 //  - A SIMD group's barrier, for its threads. Values that lanes exchange order nothing. That lanes in other branches
 //    were not at the barrier is not looked at, so that a race of such lanes can be missed.
 //  - Atomic operations do not race with each other, and order nothing else: Metal has but the relaxed ones.
-#ifndef MPSFORGE_NATIVE_SHADERS_RACES_H
-#define MPSFORGE_NATIVE_SHADERS_RACES_H
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -72,5 +71,3 @@ struct Races {
 };
 
 }  // namespace mpsforge::shaders
-
-#endif

@@ -4,8 +4,7 @@
 //
 // A pointer of a kernel is an address in the lower 48 bits, and the number of the slot that it was made from in the
 // upper 16: arithmetic keeps the number, so that an access outside of its buffer is found wherever it leads.
-#ifndef MPSFORGE_NATIVE_SHADERS_RUN_H
-#define MPSFORGE_NATIVE_SHADERS_RUN_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -147,5 +146,3 @@ __attribute__((weak)) const mpsforge::shaders::Table* mpsforge_shaders();
 // Runs all threads of the dispatch that run describes: threads, group, arguments and slots are filled in.
 __attribute__((weak)) void mpsforge_shaders_run(const mpsforge::shaders::Kernel* kernel, mpsforge::shaders::Run* run);
 }
-
-#endif

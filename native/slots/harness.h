@@ -1,8 +1,7 @@
 // Drives a slot allocator from many C++ threads and records what happened, while another reads its statistics. C++
 // threads, because Go's race detector and scheduler see nothing of C++ memory, and because a sanitizer build must run
 // without Go.
-#ifndef MPSFORGE_NATIVE_SLOTS_HARNESS_H
-#define MPSFORGE_NATIVE_SLOTS_HARNESS_H
+#pragma once
 
 #include "slots.h"
 
@@ -56,6 +55,4 @@ int mpsforge_history_run(const mpsforge_slots_api* api, const mpsforge_history_o
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

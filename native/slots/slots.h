@@ -3,8 +3,7 @@
 // All strings are UTF-8 and end with a null byte. No function throws or keeps a pointer that it is given; running
 // out of memory ends the process, except in create. Functions on one mpsforge_slots may be called from any thread at
 // any time, except destroy.
-#ifndef MPSFORGE_NATIVE_SLOTS_H
-#define MPSFORGE_NATIVE_SLOTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -102,6 +101,4 @@ const mpsforge_slots_api* mpsforge_slots_reference(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

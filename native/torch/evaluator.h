@@ -1,6 +1,5 @@
 // Computes recorded MPSGraphs with libtorch's operators on the CPU: plain, correct, slow.
-#ifndef MPSFORGE_VALIDATE_HOSTMPS_EVALUATOR_H
-#define MPSFORGE_VALIDATE_HOSTMPS_EVALUATOR_H
+#pragma once
 
 #include <ATen/ATen.h>
 
@@ -62,5 +61,3 @@ class AtenEvaluator : public graph::Evaluator {
 const AtenEvaluator& aten_evaluator();
 
 }  // namespace mpsforge::hostmps
-
-#endif

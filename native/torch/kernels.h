@@ -1,6 +1,5 @@
 // What the host versions of Metal kernels share: the types that their names hold, and conversions between them.
-#ifndef MPSFORGE_HOSTMPS_KERNELS_H
-#define MPSFORGE_HOSTMPS_KERNELS_H
+#pragma once
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -63,5 +62,3 @@ struct Convert<c10::complex<To>, c10::complex<From>> {
 };
 
 }  // namespace mpsforge::hostmps
-
-#endif

@@ -1,7 +1,6 @@
 // Makes code for this machine of LLVM's code of Metal kernels: fork/hostbuild/shaders runs it on what PyTorch's wheel
 // has. What is not understood is an error, never left as it is.
-#ifndef MPSFORGE_NATIVE_TRANSLATE_TRANSLATE_H
-#define MPSFORGE_NATIVE_TRANSLATE_TRANSLATE_H
+#pragma once
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -36,5 +35,3 @@ bool waits(llvm::StringRef name);
 llvm::Value* metal_function(const MetalCall& call);
 
 }  // namespace mpsforge::translate
-
-#endif

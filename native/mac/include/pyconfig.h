@@ -1,6 +1,5 @@
 // What Python's headers ask of the platform, on macOS: Debian's pyconfig.h knows Linux alone.
-#ifndef MPSFORGE_MAC_PYCONFIG_H
-#define MPSFORGE_MAC_PYCONFIG_H
+#pragma once
 
 #define SIZEOF_INT 4
 #define SIZEOF_LONG 8
@@ -26,5 +25,3 @@
 #define HAVE_BUILTIN_ATOMIC 1
 #define PY_FORMAT_SIZE_T "z"
 #define WITH_DOC_STRINGS 1
-
-#endif

@@ -1,6 +1,5 @@
 // Dispatch objects: counted, each kind with an end of its own.
-#ifndef MPSFORGE_NATIVE_OBJC_DISPATCH_OBJECTS_H
-#define MPSFORGE_NATIVE_OBJC_DISPATCH_OBJECTS_H
+#pragma once
 
 #include <dispatch/dispatch.h>
 
@@ -71,5 +70,3 @@ void call_block(void* block);
 void call_and_release_block(void* block);
 
 }  // namespace mpsforge::objc
-
-#endif

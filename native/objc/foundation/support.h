@@ -1,6 +1,5 @@
 // What the files of this folder share.
-#ifndef MPSFORGE_NATIVE_OBJC_FOUNDATION_SUPPORT_H
-#define MPSFORGE_NATIVE_OBJC_FOUNDATION_SUPPORT_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 
@@ -28,5 +27,3 @@ struct Equal {
 };
 
 }  // namespace mpsforge::objc
-
-#endif

@@ -1,6 +1,5 @@
 // Where an MPSNDArray's numbers are, and what is encoded over them.
-#ifndef MPSFORGE_NATIVE_OBJC_GRAPH_ARRAYS_H
-#define MPSFORGE_NATIVE_OBJC_GRAPH_ARRAYS_H
+#pragma once
 
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
@@ -43,5 +42,3 @@ void encode(mpsforge_metal_mps_kernel* kernel, id<MTLCommandBuffer> command_buff
 - (const mpsforge::graph::Memory&)memory;
 - (MPSNDArray*)viewWithShape:(const mpsforge::graph::Shape&)shape strides:(const mpsforge::graph::Shape&)strides;
 @end
-
-#endif

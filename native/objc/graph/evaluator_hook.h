@@ -1,7 +1,6 @@
 // Who computes recorded graphs. native/torch installs one over libtorch's operators on the CPU; without one, every
 // graph operation raises an error.
-#ifndef MPSFORGE_NATIVE_OBJC_GRAPH_EVALUATOR_HOOK_H
-#define MPSFORGE_NATIVE_OBJC_GRAPH_EVALUATOR_HOOK_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -33,5 +32,3 @@ void set_evaluator(const Evaluator* evaluator);
 const Evaluator* evaluator();  // nullptr if there is none
 
 }  // namespace mpsforge::graph
-
-#endif

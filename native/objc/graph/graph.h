@@ -1,7 +1,6 @@
 // A recorded MPSGraph: nodes and values in plain C++, immutable once made, so that an execution can share them with the
 // threads that go on building and encoding.
-#ifndef MPSFORGE_NATIVE_OBJC_GRAPH_GRAPH_H
-#define MPSFORGE_NATIVE_OBJC_GRAPH_GRAPH_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -111,5 +110,3 @@ inline bool operator==(const Input& one, const Input& other) {
 }
 
 }  // namespace mpsforge::graph
-
-#endif

@@ -1,6 +1,5 @@
 // What the classes of this directory know of each other.
-#ifndef MPSFORGE_NATIVE_OBJC_GRAPH_GRAPH_OBJECTS_H
-#define MPSFORGE_NATIVE_OBJC_GRAPH_GRAPH_OBJECTS_H
+#pragma once
 
 #include "arrays.h"
 #include "recorder.h"
@@ -13,5 +12,3 @@
 @interface MPSGraphTensorData (Memory)
 - (const mpsforge::graph::Memory&)memory;
 @end
-
-#endif

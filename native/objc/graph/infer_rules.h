@@ -1,6 +1,5 @@
 // Rules for the results of operations: who computes an operation names its rule.
-#ifndef MPSFORGE_NATIVE_OBJC_GRAPH_INFER_RULES_H
-#define MPSFORGE_NATIVE_OBJC_GRAPH_INFER_RULES_H
+#pragma once
 
 #include <string>
 
@@ -27,5 +26,3 @@ Rule with_given_shape, convolution, pooling, pooling_indices, pad, resize, resiz
 }  // namespace rules
 
 }  // namespace mpsforge::graph
-
-#endif

@@ -1,6 +1,5 @@
 // How the methods of MPSGraph add a node.
-#ifndef MPSFORGE_NATIVE_OBJC_GRAPH_RECORDER_H
-#define MPSFORGE_NATIVE_OBJC_GRAPH_RECORDER_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
@@ -57,5 +56,3 @@ Attributes with_shape(Attributes attributes, MPSShape* shape);
   -(MPSGraphTensor*)selector : (MPSGraphTensor*)tensor axes : (NSArray<NSNumber*>*)axes name : (NSString*)name { \
     return mpsforge::graph::record(self, operation, {tensor}, mpsforge::graph::with_axes(axes));                 \
   }
-
-#endif

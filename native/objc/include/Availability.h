@@ -3,8 +3,7 @@
 // Which macOS the process finds is said when it runs (MPSFORGE_METAL_MACOS), so __builtin_available asks for it. A
 // statement @available(...) cannot be turned by a header, and clang for Linux makes it true whatever it says: host
 // builds refuse sources that hold one (fork/hostbuild/host/availability.go).
-#ifndef MPSFORGE_AVAILABILITY_H
-#define MPSFORGE_AVAILABILITY_H
+#pragma once
 
 #define __MAC_13_0 130000
 #define __MAC_13_1 130100
@@ -52,5 +51,3 @@ int mpsforge_available(const char* clauses);
 }
 #endif
 #define __builtin_available(...) (mpsforge_available(#__VA_ARGS__) != 0)
-
-#endif

@@ -1,6 +1,3 @@
-#ifndef MPSFORGE_AVAILABILITYMACROS_H
-#define MPSFORGE_AVAILABILITYMACROS_H
+#pragma once
 
 #include <Availability.h>
-
-#endif

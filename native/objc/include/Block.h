@@ -1,6 +1,5 @@
 // The runtime of blocks.
-#ifndef MPSFORGE_BLOCK_H
-#define MPSFORGE_BLOCK_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,5 +14,3 @@ void _Block_release(const void* block);
 
 #define Block_copy(...) ((__typeof(__VA_ARGS__))_Block_copy((const void*)(__VA_ARGS__)))
 #define Block_release(...) _Block_release((const void*)(__VA_ARGS__))
-
-#endif

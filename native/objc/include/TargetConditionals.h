@@ -1,6 +1,5 @@
 // The target that the sources under test see: macOS.
-#ifndef MPSFORGE_TARGETCONDITIONALS_H
-#define MPSFORGE_TARGETCONDITIONALS_H
+#pragma once
 
 #define TARGET_OS_MAC 1
 #define TARGET_OS_OSX 1
@@ -16,5 +15,3 @@
 #define TARGET_CPU_ARM64 0
 #define TARGET_CPU_X86_64 1
 #define TARGET_RT_64_BIT 1
-
-#endif

@@ -190,7 +190,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
   if (storage_of(_options) != MTLStorageModeManaged) {
     fail("-[SoftwareMTLBuffer didModifyRange:] of a buffer whose storage is not managed");
   }
-  (void)range;
 }
 
 - (MTLStorageMode)storageMode {
@@ -222,7 +221,6 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
 }
 
 - (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state {
-  (void)state;
   return MTLPurgeableStateNonVolatile;
 }
 

@@ -45,7 +45,6 @@ BOOL refuse(NSError** error, MTLCaptureError code, NSString* message) {
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  (void)zone;
   MTLCaptureDescriptor* made = [[MTLCaptureDescriptor alloc] init];
   made.captureObject = self.captureObject;
   made.destination = self.destination;
@@ -120,12 +119,10 @@ BOOL refuse(NSError** error, MTLCaptureError code, NSString* message) {
 }
 
 - (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:(id<MTLCommandQueue>)queue {
-  (void)queue;
   return [[SoftwareMTLCaptureScope alloc] init];
 }
 
 - (id<MTLCaptureScope>)newCaptureScopeWithDevice:(id<MTLDevice>)device {
-  (void)device;
   return [[SoftwareMTLCaptureScope alloc] init];
 }
 

@@ -286,7 +286,6 @@ void mpsforge_host_fail_command_buffer(void* queue, uint32_t n) {
 // Groups are for captures, of which there are none.
 - (void)pushDebugGroup:(NSString*)name {
   used_by_one_thread(_used);
-  (void)name;
 }
 
 - (void)popDebugGroup {
@@ -310,7 +309,6 @@ void mpsforge_host_fail_command_buffer(void* queue, uint32_t n) {
 }
 
 + (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)buffer {
-  (void)buffer;
   fail("+[MPSCommandBuffer commandBufferWithCommandBuffer:] is not implemented");
 }
 

@@ -17,7 +17,6 @@
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  (void)zone;
   MTLHeapDescriptor* made = [[MTLHeapDescriptor alloc] init];
   made.size = self.size;
   made.resourceOptions = self.resourceOptions;
@@ -82,7 +81,6 @@
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  (void)zone;
   MTLCompileOptions* made = [[MTLCompileOptions alloc] init];
   made.preprocessorMacros = self.preprocessorMacros;
   made.languageVersion = self.languageVersion;
@@ -97,7 +95,6 @@
 @implementation MTLFunctionConstantValues
 
 - (id)copyWithZone:(NSZone*)zone {
-  (void)zone;
   return [[MTLFunctionConstantValues alloc] init];
 }
 
@@ -112,7 +109,6 @@
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  (void)zone;
   MTLComputePipelineDescriptor* made = [[MTLComputePipelineDescriptor alloc] init];
   made.label = self.label;
   made.computeFunction = self.computeFunction;
@@ -151,7 +147,6 @@
 }
 
 - (instancetype)copyWithZone:(NSZone*)zone device:(id<MTLDevice>)device {
-  (void)zone;
   if ([self class] != [MPSKernel class]) {
     mpsforge::objc::fail("-[%s copyWithZone:device:] is not implemented", [NSStringFromClass([self class]) UTF8String]);
   }

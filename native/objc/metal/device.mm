@@ -236,7 +236,6 @@ void mpsforge_host_refuse(uint32_t kind, uint32_t n) {
 }
 
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error {
-  (void)url;
   if (error) *error = nil;
   return [[SoftwareMTLLibrary alloc] initWithSection:""];
 }

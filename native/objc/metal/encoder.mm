@@ -78,12 +78,10 @@ mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder) {
 // Groups and signposts are for captures, of which there are none.
 - (void)insertDebugSignpost:(NSString*)name {
   used_by_one_thread(_used);
-  (void)name;
 }
 
 - (void)pushDebugGroup:(NSString*)name {
   used_by_one_thread(_used);
-  (void)name;
 }
 
 - (void)popDebugGroup {
@@ -220,13 +218,10 @@ mpsforge_metal_encoder* engine_encoder(id<MTLComputeCommandEncoder> encoder) {
 // Dispatches run one after another, so barriers have nothing to do.
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
   used_by_one_thread(_used);
-  (void)scope;
 }
 
 - (void)memoryBarrierWithResources:(const id<MTLResource>*)resources count:(NSUInteger)count {
   used_by_one_thread(_used);
-  (void)resources;
-  (void)count;
 }
 
 @end

@@ -1,7 +1,6 @@
 // Functions that stand in for Metal's compute kernels where those are not translated (translated.h): each does the work
 // of all threads of a dispatch at once, in C++.
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_HOST_KERNEL_H
-#define MPSFORGE_NATIVE_OBJC_METAL_HOST_KERNEL_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -103,5 +102,3 @@ class RegisterHostKernel {
 };
 
 }  // namespace mpsforge::objc
-
-#endif

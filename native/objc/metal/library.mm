@@ -150,7 +150,6 @@ void set_error(NSError** error, MTLLibraryError code, const std::string& message
 }
 
 - (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)index {
-  (void)index;
   return [[SoftwareMTLArgumentEncoder alloc] init];
 }
 

@@ -3,8 +3,7 @@
 // State of the classes is either fixed after creation, or belongs to the engine, or is guarded by a lock that
 // ThreadSanitizer must overlook (EngineCall): a program may break Metal's rules about threads, and then it is the
 // engine and ThreadSanitizer that must say so, not a crash in here.
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_METAL_OBJECTS_H
-#define MPSFORGE_NATIVE_OBJC_METAL_METAL_OBJECTS_H
+#pragma once
 
 #import <Metal/Metal.h>
 #import <Metal/SoftwareMTLCommandBuffer.h>
@@ -116,5 +115,3 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 
 @interface SoftwareMTLArgumentEncoder : SoftwareMTLObject <MTLArgumentEncoder>
 @end
-
-#endif

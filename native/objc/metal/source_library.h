@@ -1,7 +1,6 @@
 // Libraries of shaders that are source when the process has them: compiled as C++ (native/msl), and run as translated
 // ones.
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_SOURCE_LIBRARY_H
-#define MPSFORGE_NATIVE_OBJC_METAL_SOURCE_LIBRARY_H
+#pragma once
 
 #include <string>
 
@@ -14,5 +13,3 @@ namespace mpsforge::objc {
 Translated source_library(const std::string& source, const msl::Macros& macros, std::string& error);
 
 }  // namespace mpsforge::objc
-
-#endif

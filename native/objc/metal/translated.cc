@@ -300,7 +300,6 @@ void run_translated(const TranslatedKernel& translated, mpsforge_metal_call* cal
   static thread_local struct Owner {
     ~Owner() { delete run; }
   } owner;
-  (void)owner;
   if (!run) run = new shaders::Run();
   Dispatch dispatch(*translated.kernel, call, *run);
   translated.run(translated.kernel, run);

@@ -1,8 +1,7 @@
 // Metal kernels that were translated into this processor's code: PyTorch's own, taken from its wheel for macOS
 // (fork/hostbuild/shaders), and those that are source at run time (source_library.h). A host build may have none of the
 // first; then host kernels (host_kernel.h) do their work.
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_TRANSLATED_H
-#define MPSFORGE_NATIVE_OBJC_METAL_TRANSLATED_H
+#pragma once
 
 #include <string>
 
@@ -34,5 +33,3 @@ TranslatedKernel translated_kernel(const Translated& library, const std::string&
 void run_translated(const TranslatedKernel& translated, mpsforge_metal_call* call);
 
 }  // namespace mpsforge::objc
-
-#endif

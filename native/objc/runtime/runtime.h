@@ -1,6 +1,5 @@
 // The runtime as the rest of the Objective-C layer uses it.
-#ifndef MPSFORGE_NATIVE_OBJC_RUNTIME_RUNTIME_H
-#define MPSFORGE_NATIVE_OBJC_RUNTIME_RUNTIME_H
+#pragma once
 
 #include "structures.h"
 
@@ -52,5 +51,3 @@ class RuntimeLock {
 };
 
 }  // namespace mpsforge::objc
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Everything in this folder is compiled without ThreadSanitizer: a message send neither is an access nor orders
 // threads.
-#ifndef MPSFORGE_NATIVE_OBJC_RUNTIME_STRUCTURES_H
-#define MPSFORGE_NATIVE_OBJC_RUNTIME_STRUCTURES_H
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -135,5 +134,3 @@ struct alignas(16) Header {
 inline Header* header(void* object) { return static_cast<Header*>(object) - 1; }
 
 }  // namespace mpsforge::objc
-
-#endif

@@ -1,6 +1,5 @@
 // Runs scenarios, each in a process of its own: many of them are to end it.
-#ifndef MPSFORGE_NATIVE_OBJC_TESTS_HARNESS_H
-#define MPSFORGE_NATIVE_OBJC_TESTS_HARNESS_H
+#pragma once
 
 namespace mpsforge::objc::test {
 
@@ -33,5 +32,3 @@ void check(bool holds, const char* expression, const char* file, int line);
   ALSO(name, name, __VA_ARGS__); \
   static void name()
 #define CASE(name, ...) DIES(name, nullptr, __VA_ARGS__)
-
-#endif

@@ -1,6 +1,5 @@
 // What the tests of the Metal classes share.
-#ifndef MPSFORGE_NATIVE_OBJC_TESTS_METAL_SCENARIOS_H
-#define MPSFORGE_NATIVE_OBJC_TESTS_METAL_SCENARIOS_H
+#pragma once
 
 #import <Metal/Metal.h>
 #import <MetalPerformanceShaders/MPSCommandBuffer.h>
@@ -31,5 +30,3 @@ inline id<MTLCommandBuffer> fill(id<MTLCommandQueue> queue, id<MTLBuffer> buffer
 }
 
 }  // namespace mpsforge::objc::test
-
-#endif

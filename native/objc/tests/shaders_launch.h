@@ -1,6 +1,5 @@
 // What tests and measurements of translated kernels share.
-#ifndef MPSFORGE_NATIVE_OBJC_TESTS_SHADERS_LAUNCH_H
-#define MPSFORGE_NATIVE_OBJC_TESTS_SHADERS_LAUNCH_H
+#pragma once
 
 #include <dispatch/dispatch.h>
 
@@ -24,5 +23,3 @@ void fill(id<MTLBuffer> buffer, Value value) {
 }
 
 }  // namespace mpsforge::objc::test
-
-#endif

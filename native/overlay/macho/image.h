@@ -2,8 +2,7 @@
 // Apple's is used, so that it is tried on Linux, on the bytes of PyTorch's wheel
 // (validate/stages/overlay/macho_test.go). The numbers are those of <mach-o/loader.h>, <mach-o/nlist.h> and
 // <mach-o/fixup-chains.h>. Not run on a Mac.
-#ifndef MPSFORGE_OVERLAY_MACHO_IMAGE_H
-#define MPSFORGE_OVERLAY_MACHO_IMAGE_H
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -136,5 +135,3 @@ std::vector<uintptr_t> held_initializers(const MachoImage& image);
 uint64_t place_in_file(const MachoImage& image);
 
 }  // namespace mpsforge::overlay
-
-#endif

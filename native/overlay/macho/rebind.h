@@ -1,7 +1,6 @@
 // Leads the images of a process to this copy of the backend: those that are there, and each that comes. What is asked
 // of the process is behind an interface, so that all but dyld's functions (dyld.cc) is tried on Linux.
-#ifndef MPSFORGE_OVERLAY_MACHO_REBIND_H
-#define MPSFORGE_OVERLAY_MACHO_REBIND_H
+#pragma once
 
 #include <mutex>
 #include <unordered_map>
@@ -47,5 +46,3 @@ class MachoRebinding {
 };
 
 }  // namespace mpsforge::overlay
-
-#endif

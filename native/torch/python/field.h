@@ -1,6 +1,5 @@
 // Functions of the host build's extension for the Python parallel tests; extension.cc says what each does.
-#ifndef MPSFORGE_HOSTMPS_FIELD_H
-#define MPSFORGE_HOSTMPS_FIELD_H
+#pragma once
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/python_headers.h>
@@ -44,5 +43,3 @@ PyObject* kernel_exp(PyObject* self, PyObject* arguments);
 PyObject* bind(PyObject* self, PyObject* tensor);
 
 }  // namespace mpsforge::field
-
-#endif

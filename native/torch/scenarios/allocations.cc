@@ -1,5 +1,4 @@
 // Memory that runs out in PyTorch's MPS sources: the exception reaches who called, and what is tried again is right.
-#include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/Event.h>
 #include <dlfcn.h>
 
@@ -44,8 +43,6 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace mpsforge::hostmps {
 namespace {
-
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
 struct Place {
   const char* name;
@@ -139,7 +136,7 @@ SCENARIO(allocation_failures) {
       while (raised != Raised::the_failure) {
         raised = raised_by([] {
           at::add(at::ones({8}, kMPS), 1.0);
-          at::detail::getMPSHooks().deviceSynchronize();
+          hooks().deviceSynchronize();
         });
         if (raised == Raised::nothing) break;
       }

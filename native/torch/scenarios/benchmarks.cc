@@ -1,11 +1,4 @@
 // What make bench measures: times of the same operators by each thread, and instructions, which callgrind counts.
-#include <ATen/detail/MPSHooksInterface.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-
-#include <functional>
-#include <mutex>
-
 #include "scenarios.h"
 #if __has_include(<ATen/mps/MPSOpGuard.h>)
 #include <ATen/mps/MPSOpGuard.h>
@@ -20,8 +13,6 @@ extern "C" __attribute__((noinline)) void mpsforge_counted(const std::function<v
 
 namespace mpsforge::hostmps {
 namespace {
-
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
 // Four small operators an iteration, so that it is the host's work that counts. What they compute stays the same. Each
 // use of MPS goes through alone(work).
@@ -123,7 +114,7 @@ struct Fifty {
 BENCHMARK(count_operators) {
   Fifty fifty;
   for (int i = 0; i < 3; ++i) fifty.run();
-  at::detail::getMPSHooks().deviceSynchronize();
+  hooks().deviceSynchronize();
   count([&] {
     for (int i = 0; i < run.iterations; ++i) fifty.run();
   });
@@ -136,11 +127,11 @@ BENCHMARK(count_commits) {
   const auto work = [&] {
     for (int i = 0; i < run.iterations; ++i) {
       x.add_(1.0);
-      at::detail::getMPSHooks().commitStream();
+      hooks().commitStream();
     }
   };
   work();
-  at::detail::getMPSHooks().deviceSynchronize();
+  hooks().deviceSynchronize();
   count(work);
   run.expect_close("commits", x, at::full({8}, 2.0 * run.iterations));
 }

@@ -1,21 +1,13 @@
 // Scenarios of blocks on the queues of streams: operators in them, and waits in and beside them.
-#include <ATen/detail/MPSHooksInterface.h>
 #import <Metal/Metal.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dispatch/dispatch.h>
 
-#include <atomic>
-#include <chrono>
 #include <thread>
-#include <utility>
 
 #include "scenarios.h"
 
 namespace mpsforge::hostmps {
 namespace {
-
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
 // Operators in a block on the queue of their stream, as extensions call them, and the wait for a value there. Each way
 // onto the queue is one of them: kernels over iterators, kernels of their own, graphs, fills, copies.
@@ -45,7 +37,6 @@ SCENARIO(operators_in_blocks) {
       {"copy from the CPU", [](const at::Tensor& x) { return x.cpu().mul(2.0).to(x.device()); }},
       {"item", [](const at::Tensor& x) { return at::full({1}, x.sum().item<float>()); }},
   };
-  const auto& hooks = at::detail::getMPSHooks();
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
     for (int i = 0; i < run.iterations; ++i) {
@@ -69,7 +60,7 @@ SCENARIO(operators_in_blocks) {
           if (error) std::rethrow_exception(error);
           run.expect_close(one.first, found, one.second(input));
         };
-        dispatch_sync(static_cast<dispatch_queue_t>(hooks.getDispatchQueue()), block);
+        dispatch_sync(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), block);
         check();
 #ifdef MPSFORGE_HAS_INTEROP
         at::mps::runOnStreamQueue(at::mps::getCurrentMPSStream(), block);
@@ -83,7 +74,6 @@ SCENARIO(operators_in_blocks) {
 // torch.mps.synchronize() from a block on a stream's queue: it waits for the work of the others that was committed, and
 // not for their queues. Threads that do it at once, each on its own queue, would wait for each other.
 SCENARIO(synchronize_in_blocks) {
-  const auto& hooks = at::detail::getMPSHooks();
   const c10::impl::VirtualGuardImpl streams(at::kMPS);
   run.in_parallel([&](int number) {
     const c10::StreamGuard own(streams.getNewStream(at::Device(at::kMPS, 0)));
@@ -92,12 +82,12 @@ SCENARIO(synchronize_in_blocks) {
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor input = at::full({16}, number + i + 1.0);
       const at::Tensor begun = at::exp(input.to(at::kMPS));
-      const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+      const auto queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
       // An operator may need another stream's queue. Nobody holds one until all are done with theirs.
       if (apart) run.meet();
       dispatch_sync(queue, ^() {
         if (apart) run.meet();
-        hooks.deviceSynchronize();
+        hooks().deviceSynchronize();
       });
       run.expect_close("exp", begun, at::exp(input));
     }
@@ -107,7 +97,6 @@ SCENARIO(synchronize_in_blocks) {
 // One thread waits for the device, whose work waits for an event; the others encode on the same stream meanwhile, and
 // the last of them gives the event. If the wait held the stream's queue, they would wait for each other.
 SCENARIO(encode_beside_wait) {
-  const auto& hooks = at::detail::getMPSHooks();
   const id<MTLSharedEvent> event = [MTLCreateSystemDefaultDevice() newSharedEvent];
   event.signaledValue = 0;  // says that the CPU sets it, which the model of early waits must know
   const c10::impl::VirtualGuardImpl streams(at::kMPS);
@@ -117,10 +106,10 @@ SCENARIO(encode_beside_wait) {
     run.in_parallel([&](int number) {
       const c10::StreamGuard on_default(streams.getDefaultStream(at::Device(at::kMPS, 0)));
       if (number == 0) {
-        hooks.commitStream();  // no encoder is open then
-        const auto queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+        hooks().commitStream();  // no encoder is open then
+        const auto queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
         dispatch_sync(queue, ^() {
-          [static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()) encodeWaitForEvent:event value:given];
+          [static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer()) encodeWaitForEvent:event value:given];
         });
         run.meet();
         std::atomic<bool> returned{false};
@@ -131,7 +120,7 @@ SCENARIO(encode_beside_wait) {
           run.expect(left <= 0, "threads could not encode while another waited for the device");
           event.signaledValue = given;
         });
-        hooks.deviceSynchronize();
+        hooks().deviceSynchronize();
         returned = true;
         patience.join();
         return;

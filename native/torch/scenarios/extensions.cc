@@ -1,19 +1,13 @@
 // Scenarios of what extensions do: work that they encode themselves, with and without guards of their own.
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
-#include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #import <Metal/Metal.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dispatch/dispatch.h>
 
-#include <atomic>
-#include <chrono>
 #include <memory>
 #include <thread>
-#include <utility>
 
 #include "scenarios.h"
 #if __has_include(<ATen/mps/MPSOpGuard.h>)
@@ -31,8 +25,6 @@ extern "C" uint64_t mpsforge_mutex_locks();
 namespace mpsforge::hostmps {
 namespace {
 
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
-
 void encode_copy(id<MTLCommandBuffer> buffer, const at::Tensor& to, const at::Tensor& from) {
   const id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
   [blit copyFromBuffer:static_cast<id<MTLBuffer>>(from.storage().mutable_data())
@@ -46,13 +38,13 @@ void encode_copy(id<MTLCommandBuffer> buffer, const at::Tensor& to, const at::Te
 // Copies memory on the queue of the thread's stream, where no encoder is open, and names no tensor to anybody.
 void copy_on(dispatch_queue_t queue, const at::Tensor& to, const at::Tensor& from) {
   dispatch_sync(queue, ^() {
-    encode_copy(static_cast<id<MTLCommandBuffer>>(at::detail::getMPSHooks().getCommandBuffer()), to, from);
+    encode_copy(static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer()), to, from);
   });
 }
 
 void copy_by_hand(const at::Tensor& to, const at::Tensor& from) {
-  at::detail::getMPSHooks().commitStream();  // no encoder is open then
-  copy_on(static_cast<dispatch_queue_t>(at::detail::getMPSHooks().getDispatchQueue()), to, from);
+  hooks().commitStream();  // no encoder is open then
+  copy_on(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), to, from);
 }
 
 // Each thread writes a tensor, copies its neighbour's in a way that is no operator, and reads the copy of its own.
@@ -120,9 +112,9 @@ SCENARIO(freed_after_raw_work) { run.expect(false, "these sources have no guards
 // The queue was asked for before an operator of the same extension.
 SCENARIO(late_encoders) {
   copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
-    const auto queue = static_cast<dispatch_queue_t>(at::detail::getMPSHooks().getDispatchQueue());
+    const auto queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
     at::neg(from);
-    at::detail::getMPSHooks().commitStream();
+    hooks().commitStream();
     copy_on(queue, to, from);
   });
 }
@@ -132,7 +124,7 @@ SCENARIO(late_blocks) {
   copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
     at::mps::MPSStream* const stream = at::mps::getCurrentMPSStream();
     at::neg(from);
-    at::detail::getMPSHooks().commitStream();
+    hooks().commitStream();
     at::native::mps::dispatch_sync_with_rethrow(stream->queue(), ^{
       stream->endKernelCoalescing();
       encode_copy(stream->commandBuffer(), to, from);
@@ -146,7 +138,7 @@ SCENARIO(hook_after_kernel) {
     const at::Tensor own = at::full({64, 64}, number, kMPS), to = at::zeros({64, 64}, kMPS);
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor value = at::add(own, i + 1.0);
-      copy_on(static_cast<dispatch_queue_t>(at::detail::getMPSHooks().getDispatchQueue()), to, value);
+      copy_on(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), to, value);
       run.expect_close("copy", to, at::full({64, 64}, number + i + 1.0));
     }
   });
@@ -166,7 +158,6 @@ SCENARIO(default_stream_work) {
 // Every other thread has taken its stream's command buffer when the others compute and wait for all streams; then it
 // encodes. Nobody commits that.
 SCENARIO(taken_buffers) {
-  const auto& hooks = at::detail::getMPSHooks();
   const size_t count = (static_cast<size_t>(run.threads) + 1) / 2;
   std::vector<at::Tensor> from(count), to(count);
   for (size_t i = 0; i < count; ++i) {
@@ -182,12 +173,12 @@ SCENARIO(taken_buffers) {
       dispatch_queue_t queue = nullptr;
       if (takes) {
         from[pair].fill_(static_cast<double>(pair) + i);
-        buffer = static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer());
-        queue = static_cast<dispatch_queue_t>(hooks.getDispatchQueue());
+        buffer = static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer());
+        queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
       }
       run.meet();
       if (!takes) at::add(own, 1.0);
-      if (!takes && i % 2 == 1) hooks.deviceSynchronize();
+      if (!takes && i % 2 == 1) hooks().deviceSynchronize();
       run.meet();
       if (takes) {
         dispatch_sync(queue, ^() {
@@ -226,7 +217,7 @@ SCENARIO(late_interop) {
   copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
     at::mps::MPSStream* const stream = at::mps::getCurrentMPSStream();
     at::neg(from);
-    at::detail::getMPSHooks().commitStream();
+    hooks().commitStream();
     at::mps::runOnStreamQueue(stream, ^{
       encode_copy(at::mps::getMPSCommandBuffer(), to, from);
     });

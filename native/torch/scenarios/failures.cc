@@ -1,13 +1,11 @@
 // Command buffers that fail on the GPU: who waits for what they were to compute gets an exception, and later work is
 // right.
-#include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <c10/core/Event.h>
 #include <pthread.h>
 
-#include <mutex>
 #include <thread>
 
 #include "scenarios.h"
@@ -18,12 +16,8 @@ extern "C" void* objc_autoreleasePoolPush(void);
 namespace mpsforge::hostmps {
 namespace {
 
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
-
 // Of the error that the software Metal gives to a command buffer that was asked to fail.
 const char* const kError = "(injected)";
-
-const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
 
 // A sum of which a part fails.
 at::Tensor failing_sum(const at::Tensor& input) {

@@ -4,16 +4,6 @@
 namespace mpsforge::hostmps {
 namespace {
 
-using Inputs = const std::vector<at::Tensor>&;
-
-// Runs the same function on mps and on the CPU and compares.
-template <class Function>
-void compare(Run& run, const char* what, const std::vector<at::Tensor>& inputs, Function function) {
-  std::vector<at::Tensor> there;
-  for (const at::Tensor& input : inputs) there.push_back(input.to(at::kMPS));
-  run.expect_close(what, function(there), function(inputs));
-}
-
 SCENARIO(graph_keys) {
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);

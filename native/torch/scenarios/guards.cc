@@ -10,8 +10,6 @@
 namespace mpsforge::hostmps {
 namespace {
 
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
-
 // One thread adds to a number that the others poll; it comes to its turn, so they all see the last number.
 SCENARIO(pollers) {
   const at::Tensor flag = at::zeros({1}, kMPS);

@@ -1,17 +1,13 @@
 // What PyTorch's headers of MPS offer to programs in C++ and PyTorch itself does not call.
-#include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSEvent.h>
 #include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #import <Metal/Metal.h>
-#include <c10/core/StreamGuard.h>
 #include <dispatch/dispatch.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -26,8 +22,6 @@ namespace {
 using at::mps::getCurrentMPSStream;
 using at::mps::MPSStream;
 using at::mps::SyncType;
-
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
 c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
 
@@ -207,7 +201,6 @@ SCENARIO(own_stream) {
 
 // torch::mps::commit() gives the GPU what an extension has encoded, though nobody waits for it.
 SCENARIO(commit_hook) {
-  const auto& hooks = at::detail::getMPSHooks();
   const id<MTLDevice> device = MTLCreateSystemDefaultDevice();
   run.in_parallel([&](int number) {
     const at::Tensor own = at::full({4}, number, kMPS);
@@ -215,10 +208,10 @@ SCENARIO(commit_hook) {
     for (int i = 0; i < run.iterations; ++i) {
       const uint64_t given = static_cast<uint64_t>(i) + 1;
       const at::Tensor sum = at::add(own, i + 1.0);
-      dispatch_sync(static_cast<dispatch_queue_t>(hooks.getDispatchQueue()), ^{
-        [static_cast<id<MTLCommandBuffer>>(hooks.getCommandBuffer()) encodeSignalEvent:event value:given];
+      dispatch_sync(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), ^{
+        [static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer()) encodeSignalEvent:event value:given];
       });
-      hooks.commitStream();
+      hooks().commitStream();
       const bool signaled = [event waitUntilSignaledValue:given timeoutMS:10000];
       run.expect(signaled, "commit() has given nothing to the GPU");
       run.expect_close("sum", sum, at::full({4}, number + i + 1.0));
@@ -333,7 +326,7 @@ SCENARIO(graphs_outside_operators) {
       objc_autoreleasePoolPop(pool_of_first);
       void* const pool = objc_autoreleasePoolPush();
       auto* const graph = find();
-      at::detail::getMPSHooks().emptyCache();
+      hooks().emptyCache();
       Placeholder from(graph->input, input), to(graph->output, output);
       runMPSGraph(getCurrentMPSStream(), graph->graph(), dictionaryFromPlaceholders(from), to);
       objc_autoreleasePoolPop(pool);

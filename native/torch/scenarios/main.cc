@@ -2,15 +2,12 @@
 //
 // Runs one scenario, or programs of the reference pool, and prints one JSON object on standard output. Exit code 0: it
 // ran to its end, whatever it found; 2: wrong arguments. Whatever else ends the process is a result, too.
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/CPUAllocator.h>
 #include <dlfcn.h>
 #include <mpsforge/host.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -107,7 +104,7 @@ void prepare_cpu() {
 // wait for ever for what is left.
 void close_device() {
   try {
-    at::detail::getMPSHooks().deviceSynchronize();
+    hooks().deviceSynchronize();
   } catch (const std::exception&) {
     // that work has failed is what a scenario asks itself
   }

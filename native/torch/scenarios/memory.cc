@@ -1,14 +1,10 @@
 // Scenarios of what becomes of memory, and of what is noted about it: when it is allocated in a block on a queue, at
 // the end of threads and in a forked child.
-#include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #import <Metal/Metal.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dispatch/dispatch.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
 #include <thread>
 
 #include "scenarios.h"
@@ -41,10 +37,6 @@ REGISTER_MPS_ALLOCATOR_CALLBACK("mpsforge_holds_mutex", mpsforge::hostmps::Holds
 
 namespace mpsforge::hostmps {
 namespace {
-
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
-
-const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
 
 // The GPU is not done with the tensors that one thread has freed, more than it keeps without use, when another
 // allocates as large ones in a block on its stream's queue, where it can order nothing.

@@ -1,6 +1,4 @@
 // Each operation against the CPU, over random shapes, strides and types.
-#include <ATen/detail/MPSHooksInterface.h>
-
 #include "scenarios.h"
 
 namespace mpsforge::hostmps {
@@ -60,7 +58,6 @@ class Chance {
   at::Generator generator_;
 };
 
-using Inputs = const std::vector<at::Tensor>&;
 using Function = std::function<at::Tensor(Inputs)>;
 
 const std::vector<at::ScalarType> kFloats = {at::kFloat, at::kHalf};
@@ -318,7 +315,7 @@ OPERATION(op_conv1d) {
 // mean and deviation are those of the distribution.
 OPERATION(op_random) {
   const auto options = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
-  at::Generator generator = at::detail::getMPSHooks().getDefaultGenerator(0);
+  at::Generator generator = hooks().getDefaultGenerator(0);
   repeat(run, [&](Chance& chance) {
     const uint64_t seed = static_cast<uint64_t>(chance.number(0, 1 << 30));
     generator.set_current_seed(seed);

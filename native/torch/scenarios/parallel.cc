@@ -1,14 +1,11 @@
 // Scenarios by several threads. They use what a Python program reaches: ATen's operators and the hooks behind
 // torch.mps.
-#include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSProfiler.h>
 #include <c10/core/Event.h>
 #include <mpsforge/host.h>
 
-#include <chrono>
 #include <cstdlib>
-#include <string>
 #include <thread>
 #include <tuple>
 
@@ -17,25 +14,10 @@
 namespace mpsforge::hostmps {
 namespace {
 
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
-
-const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
-
 // torch.mps.synchronize()
 void synchronize() { hooks().deviceSynchronize(); }
 
 at::Tensor random(at::IntArrayRef sizes, at::Generator& generator) { return at::randn(sizes, generator); }
-
-// Runs the same function on mps and on the CPU and compares.
-template <class Function>
-void compare(Run& run, const char* what, std::vector<at::Tensor> inputs, Function function) {
-  std::vector<at::Tensor> there;
-  for (const at::Tensor& input : inputs) there.push_back(input.to(at::kMPS));
-  const at::Tensor found = function(there);
-  run.expect_close(what, found, function(inputs));
-}
-
-using Inputs = const std::vector<at::Tensor>&;
 
 // Seeds 000 to 004: random tensors, a product, relu, and a synchronise in each thread.
 void basic(Run& run, int64_t size) {

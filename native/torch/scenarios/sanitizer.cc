@@ -1,7 +1,5 @@
 // Mistakes that PYTORCH_MPS_SANITIZE must find, planted, and beside each the right way, in which it must find nothing.
-#include <ATen/ATen.h>
 #include <c10/core/Event.h>
-#include <c10/core/StreamGuard.h>
 
 #include <thread>
 
@@ -17,8 +15,6 @@ namespace mpsforge::hostmps {
 namespace {
 
 #ifdef MPSFORGE_HAS_SANITIZER
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
-
 using at::mps::getCurrentMPSStream;
 using at::mps::MPSOpGuard;
 

@@ -1,7 +1,6 @@
 // Scenarios: what the field reports ran, over ATen's public operators on device mps, from several threads. Each checks
 // its values against the same computation on the CPU.
-#ifndef MPSFORGE_HOSTMPS_SCENARIOS_H
-#define MPSFORGE_HOSTMPS_SCENARIOS_H
+#pragma once
 
 #include <ATen/ATen.h>
 #include <ATen/detail/MPSHooksInterface.h>
@@ -87,6 +86,22 @@ inline std::optional<c10::Stream> stream_of(int number) {
   return c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
 }
 
+// What most tensors on mps are made with.
+const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
+
+// What is behind torch.mps.
+inline const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
+
+using Inputs = const std::vector<at::Tensor>&;
+
+// Runs the same function on mps and on the CPU and compares.
+template <class Function>
+void compare(Run& run, const char* what, Inputs inputs, Function function) {
+  std::vector<at::Tensor> there;
+  for (const at::Tensor& input : inputs) there.push_back(input.to(at::kMPS));
+  run.expect_close(what, function(there), function(inputs));
+}
+
 // Waits for a forked child, and kills one that has not ended by then. Whether it ended by itself, with exit code 0.
 bool ends_well(pid_t child, std::chrono::milliseconds patience);
 
@@ -100,7 +115,7 @@ template <typename Raised>
 void raise_all() {
   for (;;) {
     try {
-      at::detail::getMPSHooks().deviceSynchronize();
+      hooks().deviceSynchronize();
       return;
     } catch (const Raised&) {
     }
@@ -141,5 +156,3 @@ struct ProgramResults {
 ProgramResults run_programs(const std::vector<std::string>& paths, bool record);
 
 }  // namespace mpsforge::hostmps
-
-#endif

@@ -1,26 +1,17 @@
 // Scenarios of several streams: explicit ones, those that threads lease, and tensors that go from one to the other with
 // no synchronise but that of the threads themselves.
 #include <ATen/core/grad_mode.h>
-#include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <c10/core/Event.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <optional>
 #include <set>
 
 #include "scenarios.h"
 
 namespace mpsforge::hostmps {
 namespace {
-
-const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
-
-const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
 
 c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
 c10::Stream new_stream() { return guard().getNewStream(at::Device(at::kMPS, 0)); }

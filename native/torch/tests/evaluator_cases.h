@@ -1,6 +1,5 @@
 // What the evaluator's tests share: random tensors, and cases that are counted.
-#ifndef MPSFORGE_NATIVE_TORCH_TESTS_EVALUATOR_CASES_H
-#define MPSFORGE_NATIVE_TORCH_TESTS_EVALUATOR_CASES_H
+#pragma once
 
 #include <ATen/ATen.h>
 
@@ -50,5 +49,3 @@ void layers_by_hand();
 void random_layers();
 
 }  // namespace mpsforge::hostmps::tests
-
-#endif

@@ -211,10 +211,10 @@ func runPlainAndSanitized(t *testing.T, names ...string) {
 
 // How threads of translated Metal kernels wait for each other, and what is found when they do it wrongly.
 func TestThreadsOfShadersTakeTurns(t *testing.T) {
-	runPlainAndSanitized(t, "shaders/", "programs/check.h", "programs/shaders_test.cc")
+	runPlainAndSanitized(t, "shaders/", "programs/scenarios.h", "programs/shaders_test.cc")
 }
 
 // How the source of a shader becomes C++, and what is refused.
 func TestShaderSourceBecomesCxx(t *testing.T) {
-	runPlainAndSanitized(t, "msl/rewrite.h", "msl/rewrite.cc", "programs/check.h", "programs/msl_test.cc")
+	runPlainAndSanitized(t, "msl/rewrite.h", "msl/rewrite.cc", "programs/scenarios.h", "programs/msl_test.cc")
 }

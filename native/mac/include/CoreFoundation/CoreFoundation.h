@@ -1,6 +1,5 @@
 // Constants that are macros on Linux are Apple's own here.
-#ifndef MPSFORGE_MAC_COREFOUNDATION_H
-#define MPSFORGE_MAC_COREFOUNDATION_H
+#pragma once
 
 #include_next <CoreFoundation/CoreFoundation.h>
 #include <MacTypes.h>
@@ -16,6 +15,4 @@ extern "C" {
 extern const CFAllocatorRef kCFAllocatorDefault;
 #ifdef __cplusplus
 }
-#endif
-
 #endif

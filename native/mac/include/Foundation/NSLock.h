@@ -1,6 +1,5 @@
 // What mpsforge's backend on Apple's Metal uses, and host builds do not have.
-#ifndef MPSFORGE_MAC_NSLOCK_H
-#define MPSFORGE_MAC_NSLOCK_H
+#pragma once
 
 #include_next <Foundation/NSLock.h>
 
@@ -10,6 +9,4 @@
 - (void)signal;
 - (void)broadcast;
 @end
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // NSObject itself is in Apple's open headers; this is what Foundation adds.
-#ifndef MPSFORGE_MAC_NSOBJECT_H
-#define MPSFORGE_MAC_NSOBJECT_H
+#pragma once
 
 #include <Foundation/NSObjCRuntime.h>
 #include <Foundation/NSZone.h>
@@ -29,6 +28,4 @@
 @end
 
 FOUNDATION_EXTERN id NSAllocateObject(Class cls, NSUInteger extra_bytes, NSZone* zone);
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_MAC_IOKITLIB_H
-#define MPSFORGE_MAC_IOKITLIB_H
+#pragma once
 
 #include_next <IOKit/IOKitLib.h>
 #include <mach/mach.h>
@@ -11,6 +10,4 @@ extern "C" {
 extern const mach_port_t kIOMainPortDefault;
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 // The unified log, with the functions that clang's builtins of the format feed: Apple's header is not among the open
 // ones.
-#ifndef MPSFORGE_MAC_OS_LOG_H
-#define MPSFORGE_MAC_OS_LOG_H
+#pragma once
 
 #include <mach-o/loader.h>
 #include <os/object.h>
@@ -56,5 +55,3 @@ void _os_log_impl(void* dso, os_log_t log, os_log_type_t type, const char* forma
 #define os_log_debug(log, format, ...) os_log_with_type(log, OS_LOG_TYPE_DEBUG, format, ##__VA_ARGS__)
 #define os_log_error(log, format, ...) os_log_with_type(log, OS_LOG_TYPE_ERROR, format, ##__VA_ARGS__)
 #define os_log_fault(log, format, ...) os_log_with_type(log, OS_LOG_TYPE_FAULT, format, ##__VA_ARGS__)
-
-#endif

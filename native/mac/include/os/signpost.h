@@ -1,6 +1,5 @@
 // Signposts, as log.h has the log.
-#ifndef MPSFORGE_MAC_OS_SIGNPOST_H
-#define MPSFORGE_MAC_OS_SIGNPOST_H
+#pragma once
 
 #include <os/log.h>
 
@@ -44,5 +43,3 @@ void _os_signpost_emit_with_name_impl(void* dso, os_log_t log, os_signpost_type_
   MPSFORGE_SIGNPOST(log, OS_SIGNPOST_INTERVAL_BEGIN, id, name, "" __VA_ARGS__)
 #define os_signpost_interval_end(log, id, name, ...) \
   MPSFORGE_SIGNPOST(log, OS_SIGNPOST_INTERVAL_END, id, name, "" __VA_ARGS__)
-
-#endif

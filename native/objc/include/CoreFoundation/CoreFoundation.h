@@ -1,6 +1,5 @@
 // The few types and functions of Core Foundation that appear beside Foundation. A CFTypeRef is an Objective-C object.
-#ifndef MPSFORGE_COREFOUNDATION_H
-#define MPSFORGE_COREFOUNDATION_H
+#pragma once
 
 #include <TargetConditionals.h>
 #include <mach/vm_page_size.h>
@@ -44,6 +43,4 @@ CFIndex CFGetRetainCount(CFTypeRef object);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // The part of Foundation that PyTorch's MPS backend uses, and what goes with it.
-#ifndef MPSFORGE_FOUNDATION_FOUNDATION_H
-#define MPSFORGE_FOUNDATION_FOUNDATION_H
+#pragma once
 
 #include <CoreFoundation/CoreFoundation.h>
 #include <Foundation/NSArray.h>
@@ -28,6 +27,4 @@
 #include <signal.h>
 #ifdef __cplusplus
 #include <condition_variable>
-#endif
-
 #endif

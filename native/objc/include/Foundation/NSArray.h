@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSARRAY_H
-#define MPSFORGE_FOUNDATION_NSARRAY_H
+#pragma once
 
 #include <Foundation/NSEnumerator.h>
 #include <Foundation/NSObject.h>
@@ -59,6 +58,4 @@
 - (void)setArray:(NSArray<ObjectType>*)array;
 - (void)sortUsingComparator:(NSComparator NS_NOESCAPE)comparator;
 @end
-#endif
-
 #endif

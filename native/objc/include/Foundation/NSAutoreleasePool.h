@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSAUTORELEASEPOOL_H
-#define MPSFORGE_FOUNDATION_NSAUTORELEASEPOOL_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 
@@ -10,6 +9,4 @@
 + (void)addObject:(id)object;
 - (void)drain;
 @end
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSDATA_H
-#define MPSFORGE_FOUNDATION_NSDATA_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 #include <Foundation/NSRange.h>
@@ -42,6 +41,4 @@
 - (void)appendBytes:(const void*)bytes length:(NSUInteger)length;
 - (void)appendData:(NSData*)data;
 @end
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSDATE_H
-#define MPSFORGE_FOUNDATION_NSDATE_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 
@@ -15,6 +14,4 @@ typedef double NSTimeInterval;  // seconds
 @property(readonly) NSTimeInterval timeIntervalSinceNow;
 - (NSTimeInterval)timeIntervalSinceDate:(NSDate*)date;
 @end
-#endif
-
 #endif

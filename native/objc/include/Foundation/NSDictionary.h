@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSDICTIONARY_H
-#define MPSFORGE_FOUNDATION_NSDICTIONARY_H
+#pragma once
 
 #include <Foundation/NSArray.h>
 #include <Foundation/NSEnumerator.h>
@@ -46,6 +45,4 @@
 - (void)removeAllObjects;
 - (void)addEntriesFromDictionary:(NSDictionary<KeyType, ObjectType>*)dictionary;
 @end
-#endif
-
 #endif

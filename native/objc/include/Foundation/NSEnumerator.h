@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSENUMERATOR_H
-#define MPSFORGE_FOUNDATION_NSENUMERATOR_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 
@@ -32,6 +31,4 @@ typedef NS_OPTIONS(NSUInteger, NSEnumerationOptions) {
 - (ObjectType)nextObject;
 @property(readonly, copy) NSArray<ObjectType>* allObjects;
 @end
-#endif
-
 #endif

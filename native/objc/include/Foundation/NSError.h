@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSERROR_H
-#define MPSFORGE_FOUNDATION_NSERROR_H
+#pragma once
 
 #include <Foundation/NSDictionary.h>
 #include <Foundation/NSObject.h>
@@ -27,6 +26,4 @@ FOUNDATION_EXTERN const NSErrorDomain NSPOSIXErrorDomain;
 @property(readonly, copy) NSString* localizedDescription;
 @property(readonly, copy) NSString* localizedFailureReason;
 @end
-#endif
-
 #endif

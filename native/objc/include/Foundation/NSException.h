@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSEXCEPTION_H
-#define MPSFORGE_FOUNDATION_NSEXCEPTION_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 #include <Foundation/NSString.h>
@@ -35,6 +34,4 @@ FOUNDATION_EXTERN void MPSForgeAssertionFailed(const char* file, int line, NSStr
 #define NSAssert(condition, ...) ((condition) ? (void)0 : MPSForgeAssertionFailed(__FILE__, __LINE__, @"" __VA_ARGS__))
 #define NSCAssert NSAssert
 #define NSParameterAssert(condition) NSAssert((condition), @"invalid parameter: " #condition)
-#endif
-
 #endif

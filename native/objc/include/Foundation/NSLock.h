@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSLOCK_H
-#define MPSFORGE_FOUNDATION_NSLOCK_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 #include <pthread.h>
@@ -21,6 +20,4 @@
 }
 - (BOOL)tryLock;
 @end
-#endif
-
 #endif

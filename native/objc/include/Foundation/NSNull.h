@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSNULL_H
-#define MPSFORGE_FOUNDATION_NSNULL_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 
@@ -7,6 +6,4 @@
 @interface NSNull : NSObject <NSCopying>
 + (NSNull*)null;
 @end
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // Foundation's integer types and macros.
-#ifndef MPSFORGE_FOUNDATION_NSOBJCRUNTIME_H
-#define MPSFORGE_FOUNDATION_NSOBJCRUNTIME_H
+#pragma once
 
 #include <Availability.h>
 #include <TargetConditionals.h>
@@ -71,6 +70,4 @@ FOUNDATION_EXTERN SEL NSSelectorFromString(NSString* name);
 FOUNDATION_EXTERN NSString* NSStringFromSelector(SEL selector);
 FOUNDATION_EXTERN void NSLog(NSString* format, ...);  // to standard error
 FOUNDATION_EXTERN void NSLogv(NSString* format, va_list arguments);
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // NSObject: creation, reference counts, introspection.
-#ifndef MPSFORGE_FOUNDATION_NSOBJECT_H
-#define MPSFORGE_FOUNDATION_NSOBJECT_H
+#pragma once
 
 #include <Foundation/NSObjCRuntime.h>
 #include <Foundation/NSZone.h>
@@ -80,6 +79,4 @@ NS_ROOT_CLASS
 @end
 
 FOUNDATION_EXTERN id NSAllocateObject(Class cls, NSUInteger extra_bytes, NSZone* zone);
-#endif
-
 #endif

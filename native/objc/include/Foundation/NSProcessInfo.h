@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSPROCESSINFO_H
-#define MPSFORGE_FOUNDATION_NSPROCESSINFO_H
+#pragma once
 
 #include <Foundation/NSDate.h>
 #include <Foundation/NSDictionary.h>
@@ -27,6 +26,4 @@ typedef struct {
 @property(readonly) unsigned long long physicalMemory;
 @property(readonly) NSTimeInterval systemUptime;
 @end
-#endif
-
 #endif

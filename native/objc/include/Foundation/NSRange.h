@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSRANGE_H
-#define MPSFORGE_FOUNDATION_NSRANGE_H
+#pragma once
 
 #include <Foundation/NSObjCRuntime.h>
 
@@ -20,5 +19,3 @@ NS_INLINE BOOL NSLocationInRange(NSUInteger location, NSRange range) {
 NS_INLINE BOOL NSEqualRanges(NSRange first, NSRange second) {
   return first.location == second.location && first.length == second.length;
 }
-
-#endif

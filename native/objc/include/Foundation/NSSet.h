@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSSET_H
-#define MPSFORGE_FOUNDATION_NSSET_H
+#pragma once
 
 #include <Foundation/NSArray.h>
 #include <Foundation/NSEnumerator.h>
@@ -29,6 +28,4 @@
 - (void)removeObject:(ObjectType)object;
 - (void)removeAllObjects;
 @end
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSSTRING_H
-#define MPSFORGE_FOUNDATION_NSSTRING_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 #include <Foundation/NSRange.h>
@@ -71,6 +70,4 @@ enum : NSStringEncoding {
   unsigned int size_;
 }
 @end
-#endif
-
 #endif

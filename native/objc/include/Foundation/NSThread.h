@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSTHREAD_H
-#define MPSFORGE_FOUNDATION_NSTHREAD_H
+#pragma once
 
 #include <Foundation/NSDate.h>
 #include <Foundation/NSObject.h>
@@ -9,6 +8,4 @@
 + (BOOL)isMainThread;
 + (void)sleepForTimeInterval:(NSTimeInterval)seconds;
 @end
-#endif
-
 #endif

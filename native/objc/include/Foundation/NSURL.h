@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSURL_H
-#define MPSFORGE_FOUNDATION_NSURL_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 #include <Foundation/NSString.h>
@@ -16,6 +15,4 @@
 @property(readonly, getter=isFileURL) BOOL fileURL;
 - (NSURL*)URLByAppendingPathComponent:(NSString*)component;
 @end
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_FOUNDATION_NSVALUE_H
-#define MPSFORGE_FOUNDATION_NSVALUE_H
+#pragma once
 
 #include <Foundation/NSObject.h>
 #include <Foundation/NSRange.h>
@@ -71,6 +70,4 @@
 - (NSComparisonResult)compare:(NSNumber*)number;
 - (BOOL)isEqualToNumber:(NSNumber*)number;
 @end
-#endif
-
 #endif

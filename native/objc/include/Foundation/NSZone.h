@@ -1,9 +1,6 @@
 // Zones have had no effect for long, and only NULL is passed for them.
-#ifndef MPSFORGE_FOUNDATION_NSZONE_H
-#define MPSFORGE_FOUNDATION_NSZONE_H
+#pragma once
 
 #include <Foundation/NSObjCRuntime.h>
 
 typedef struct _NSZone NSZone;
-
-#endif

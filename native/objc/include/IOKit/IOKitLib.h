@@ -1,6 +1,5 @@
 // The registry of devices, as far as the number of the GPU's cores is asked of it: one AGXAccelerator.
-#ifndef MPSFORGE_IOKIT_IOKITLIB_H
-#define MPSFORGE_IOKIT_IOKITLIB_H
+#pragma once
 
 #include <CoreFoundation/CoreFoundation.h>
 #include <mach/vm_types.h>
@@ -27,6 +26,4 @@ kern_return_t IOObjectRelease(io_object_t object);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLARGUMENTENCODER_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLARGUMENTENCODER_H
+#pragma once
 
 #import <Metal/MTLBuffer.h>
 
@@ -11,5 +10,3 @@
 - (void)setArgumentBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset;
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLBLITCOMMANDENCODER_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLBLITCOMMANDENCODER_H
+#pragma once
 
 #import <Metal/MTLBuffer.h>
 #import <Metal/MTLCommandEncoder.h>
@@ -13,5 +12,3 @@
                   size:(NSUInteger)size;
 - (void)synchronizeResource:(id<MTLResource>)resource;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLBUFFER_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLBUFFER_H
+#pragma once
 
 #import <Metal/MTLResource.h>
 
@@ -9,5 +8,3 @@
 - (void*)contents;
 - (void)didModifyRange:(NSRange)range;
 @end
-
-#endif

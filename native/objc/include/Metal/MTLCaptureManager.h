@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLCAPTUREMANAGER_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLCAPTUREMANAGER_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 
@@ -41,5 +40,3 @@ extern NSString* const MTLCaptureErrorDomain;
 - (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:(id<MTLCommandQueue>)queue;
 - (id<MTLCaptureScope>)newCaptureScopeWithDevice:(id<MTLDevice>)device;
 @end
-
-#endif

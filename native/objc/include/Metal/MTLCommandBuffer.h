@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLCOMMANDBUFFER_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLCOMMANDBUFFER_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 
@@ -67,5 +66,3 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 - (void)pushDebugGroup:(NSString*)name;
 - (void)popDebugGroup;
 @end
-
-#endif

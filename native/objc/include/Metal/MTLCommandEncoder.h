@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLCOMMANDENCODER_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLCOMMANDENCODER_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 
@@ -24,5 +23,3 @@ typedef NS_OPTIONS(NSUInteger, MTLBarrierScope) {
 - (void)pushDebugGroup:(NSString*)name;
 - (void)popDebugGroup;
 @end
-
-#endif

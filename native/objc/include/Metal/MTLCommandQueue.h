@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLCOMMANDQUEUE_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLCOMMANDQUEUE_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 
@@ -12,5 +11,3 @@
 - (id<MTLCommandBuffer>)commandBuffer;
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
 @end
-
-#endif

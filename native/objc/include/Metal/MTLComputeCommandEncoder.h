@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLCOMPUTECOMMANDENCODER_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLCOMPUTECOMMANDENCODER_H
+#pragma once
 
 #import <Metal/MTLBuffer.h>
 #import <Metal/MTLCommandBuffer.h>
@@ -23,5 +22,3 @@
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope;
 - (void)memoryBarrierWithResources:(const id<MTLResource>*)resources count:(NSUInteger)count;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLCOMPUTEPIPELINE_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLCOMPUTEPIPELINE_H
+#pragma once
 
 #import <Metal/MTLLibrary.h>
 
@@ -20,5 +19,3 @@
 
 @interface MTLComputePipelineReflection : NSObject
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLDEVICE_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLDEVICE_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 #import <Metal/MTLLibrary.h>
@@ -82,6 +81,4 @@ id<MTLDevice> MTLCreateSystemDefaultDevice(void);
 NSArray* MTLCopyAllDevices(void);
 #ifdef __cplusplus
 }
-#endif
-
 #endif

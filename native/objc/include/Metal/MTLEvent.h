@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLEVENT_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLEVENT_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 #import <dispatch/dispatch.h>
@@ -27,5 +26,3 @@ typedef void (^MTLSharedEventNotificationBlock)(id<MTLSharedEvent> event, uint64
                  block:(MTLSharedEventNotificationBlock)block;
 - (BOOL)waitUntilSignaledValue:(uint64_t)value timeoutMS:(uint64_t)milliseconds;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLHEAP_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLHEAP_H
+#pragma once
 
 #import <Metal/MTLResource.h>
 
@@ -36,5 +35,3 @@ typedef NS_ENUM(NSInteger, MTLHeapType) {
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state;
 @end
-
-#endif

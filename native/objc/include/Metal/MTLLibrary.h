@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLLIBRARY_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLLIBRARY_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 
@@ -73,5 +72,3 @@ extern NSString* const MTLLibraryErrorDomain;
                         constantValues:(MTLFunctionConstantValues*)values
                                  error:(NSError**)error;
 @end
-
-#endif

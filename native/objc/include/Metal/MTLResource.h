@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLRESOURCE_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLRESOURCE_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 
@@ -62,5 +61,3 @@ typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
 @property(readonly) NSUInteger allocatedSize;
 - (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_MTLTYPES_H
-#define MPSFORGE_NATIVE_OBJC_METAL_MTLTYPES_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 
@@ -35,5 +34,3 @@ static inline MTLRegion MTLRegionMake1D(NSUInteger x, NSUInteger width) {
   MTLRegion region = {MTLOriginMake(x, 0, 0), MTLSizeMake(width, 1, 1)};
   return region;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // The part of Metal that PyTorch's MPS sources use, declared as Apple's pages give it. The classes behind the protocols
 // are in native/objc/metal.
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_METAL_H
-#define MPSFORGE_NATIVE_OBJC_METAL_METAL_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 #import <IOKit/IOKitLib.h>  // comes with Metal on macOS; PyTorch relies on it
@@ -20,5 +19,3 @@
 #import <Metal/MTLLibrary.h>
 #import <Metal/MTLResource.h>
 #import <Metal/MTLTypes.h>
-
-#endif

@@ -1,7 +1,6 @@
 // The class of command buffers, for MPSCommandBuffer to inherit from, and what it has in common with all that Metal
 // makes.
-#ifndef MPSFORGE_NATIVE_OBJC_METAL_SOFTWAREMTLCOMMANDBUFFER_H
-#define MPSFORGE_NATIVE_OBJC_METAL_SOFTWAREMTLCOMMANDBUFFER_H
+#pragma once
 
 #import <Metal/MTLCommandBuffer.h>
 
@@ -26,5 +25,3 @@ struct mpsforge_metal_command_buffer;
 // Owns the engine's command buffer from now on.
 - (instancetype)initWithEngine:(struct mpsforge_metal_command_buffer*)engine queue:(id<MTLCommandQueue>)queue;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPS_MPSCOMMANDBUFFER_H
-#define MPSFORGE_NATIVE_OBJC_MPS_MPSCOMMANDBUFFER_H
+#pragma once
 
 #import <Metal/Metal.h>
 #import <Metal/SoftwareMTLCommandBuffer.h>
@@ -17,5 +16,3 @@
 + (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)buffer;
 - (void)commitAndContinue;
 @end
-
-#endif

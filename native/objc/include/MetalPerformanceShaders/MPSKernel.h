@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPS_MPSKERNEL_H
-#define MPSFORGE_NATIVE_OBJC_MPS_MPSKERNEL_H
+#pragma once
 
 #import <Metal/Metal.h>
 
@@ -22,5 +21,3 @@ typedef NS_OPTIONS(NSUInteger, MPSKernelOptions) {
 @end
 
 BOOL MPSSupportsMTLDevice(id<MTLDevice> device) __attribute__((weak));
-
-#endif

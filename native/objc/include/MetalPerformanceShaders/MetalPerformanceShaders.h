@@ -1,6 +1,5 @@
 // Metal Performance Shaders, so far as PyTorch's MPS backend uses them.
-#ifndef MPSFORGE_NATIVE_OBJC_MPS_UMBRELLA_H
-#define MPSFORGE_NATIVE_OBJC_MPS_UMBRELLA_H
+#pragma once
 
 #import <Metal/Metal.h>
 #import <MetalPerformanceShaders/MPSCommandBuffer.h>
@@ -9,5 +8,3 @@
 #import <MetalPerformanceShaders/MPSMatrix/MPSMatrix.h>
 #import <MetalPerformanceShaders/MPSNDArray/MPSNDArray.h>
 #import <MetalPerformanceShaders/MPSNDArray/MPSNDArrayKernel.h>
-
-#endif

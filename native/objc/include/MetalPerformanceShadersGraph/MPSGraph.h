@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPH_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPH_H
+#pragma once
 
 #import <Metal/Metal.h>
 #import <MetalPerformanceShadersGraph/MPSGraphTensor.h>
@@ -49,5 +48,3 @@ typedef void (^MPSGraphScheduledHandler)(MPSGraphTensorDataDictionary* results, 
             resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary
           executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor;
 @end
-
-#endif

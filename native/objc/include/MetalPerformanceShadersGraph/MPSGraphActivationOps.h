@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHACTIVATIONOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHACTIVATIONOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -18,5 +17,3 @@
                                   name:(NSString*)name;
 - (MPSGraphTensor*)softMaxWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name;
 @end
-
-#endif

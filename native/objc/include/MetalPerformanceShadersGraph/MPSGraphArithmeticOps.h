@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHARITHMETICOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHARITHMETICOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -148,5 +147,3 @@
                     maxValueTensor:(MPSGraphTensor*)maxValueTensor
                               name:(NSString*)name;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHCONVOLUTIONOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHCONVOLUTIONOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -96,5 +95,3 @@
                                                              (MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
                                                                name:(NSString*)name;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHCORE_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHCORE_H
+#pragma once
 
 #import <MetalPerformanceShaders/MPSCore/MPSCoreTypes.h>
 
@@ -60,5 +59,3 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimizationProfile) {
   MPSGraphOptimizationProfilePerformance = 0,
   MPSGraphOptimizationProfilePowerEfficiency = 1,
 };
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHFOURIERTRANSFORMOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHFOURIERTRANSFORMOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -30,5 +29,3 @@ typedef NS_ENUM(NSUInteger, MPSGraphFFTScalingMode) {
                                      descriptor:(MPSGraphFFTDescriptor*)descriptor
                                            name:(NSString*)name;
 @end
-
-#endif

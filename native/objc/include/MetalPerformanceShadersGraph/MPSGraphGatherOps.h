@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHGATHEROPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHGATHEROPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -29,5 +28,3 @@
                                   dataType:(MPSDataType)dataType
                                       name:(NSString*)name;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHMATRIXOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHMATRIXOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -28,5 +27,3 @@
                                  name:(NSString*)name;
 - (MPSGraphTensor*)inverseOfTensor:(MPSGraphTensor*)inputTensor name:(NSString*)name;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHMEMORYOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHMEMORYOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -17,5 +16,3 @@
                                   shape:(MPSShape*)shape
                                dataType:(MPSDataType)dataType;
 @end
-
-#endif

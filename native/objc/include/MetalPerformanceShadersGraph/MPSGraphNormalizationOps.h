@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHNORMALIZATIONOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHNORMALIZATIONOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -39,5 +38,3 @@
                                                            epsilon:(float)epsilon
                                                               name:(NSString*)name;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHPOOLINGOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHPOOLINGOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -65,5 +64,3 @@ typedef NS_ENUM(NSUInteger, MPSGraphPoolingReturnIndicesMode) {
                                                             descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
                                                                   name:(NSString*)name;
 @end
-
-#endif

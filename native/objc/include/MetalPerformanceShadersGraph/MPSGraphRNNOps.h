@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHRNNOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHRNNOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -37,5 +36,3 @@
                                                 descriptor:(MPSGraphLSTMDescriptor*)descriptor
                                                       name:(NSString*)name;
 @end
-
-#endif

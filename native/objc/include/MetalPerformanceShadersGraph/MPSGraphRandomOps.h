@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHRANDOMOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHRANDOMOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -34,5 +33,3 @@ typedef NS_ENUM(uint64_t, MPSGraphRandomNormalSamplingMethod) {
                                               name:(NSString*)name;
 - (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString*)name;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHREDUCTIONOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHREDUCTIONOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -37,5 +36,3 @@
 - (MPSGraphTensor*)reductionArgMaximumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name;
 - (MPSGraphTensor*)reductionArgMinimumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHRESIZEOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHRESIZEOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -87,5 +86,3 @@ typedef NS_ENUM(NSUInteger, MPSGraphResizeNearestRoundingMode) {
                                 constantValue:(double)constantValue
                                          name:(NSString*)name;
 @end
-
-#endif

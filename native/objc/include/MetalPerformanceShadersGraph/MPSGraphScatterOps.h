@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHSCATTEROPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHSCATTEROPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -56,5 +55,3 @@ typedef NS_ENUM(NSInteger, MPSGraphScatterMode) {
                                mode:(MPSGraphScatterMode)mode
                                name:(NSString*)name;
 @end
-
-#endif

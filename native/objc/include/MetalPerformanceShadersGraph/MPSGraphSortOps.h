@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHSORTOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHSORTOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -57,5 +56,3 @@
                                        reverse:(BOOL)reverse
                                           name:(NSString*)name;
 @end
-
-#endif

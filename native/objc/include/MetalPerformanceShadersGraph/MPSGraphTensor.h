@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHTENSOR_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHTENSOR_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraphCore.h>
 
@@ -22,5 +21,3 @@
 @property(readonly) MPSShape* shape;  // nil: unknown until the graph runs
 @property(readonly) MPSDataType dataType;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHTENSORDATA_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHTENSORDATA_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraphTensor.h>
 
@@ -14,5 +13,3 @@
 - (instancetype)initWithMPSNDArray:(MPSNDArray*)ndarray;
 - (MPSNDArray*)mpsndarray;
 @end
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPHTENSORSHAPEOPS_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPHTENSORSHAPEOPS_H
+#pragma once
 
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
 
@@ -117,5 +116,3 @@
                              withShapeTensor:(MPSGraphTensor*)shapeTensor
                                         name:(NSString*)name;
 @end
-
-#endif

@@ -1,7 +1,6 @@
 // MPSGraph, so far as PyTorch's MPS backend uses it. The graph is recorded here and evaluated through
 // native/objc/graph/evaluator_hook.h; an operation that nobody evaluates raises an error when it is added to a graph.
-#ifndef MPSFORGE_NATIVE_OBJC_MPSGRAPH_UMBRELLA_H
-#define MPSFORGE_NATIVE_OBJC_MPSGRAPH_UMBRELLA_H
+#pragma once
 
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>
 #import <MetalPerformanceShadersGraph/MPSGraph.h>
@@ -23,5 +22,3 @@
 #import <MetalPerformanceShadersGraph/MPSGraphTensor.h>
 #import <MetalPerformanceShadersGraph/MPSGraphTensorData.h>
 #import <MetalPerformanceShadersGraph/MPSGraphTensorShapeOps.h>
-
-#endif

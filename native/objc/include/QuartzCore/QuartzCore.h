@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_QUARTZCORE_H
-#define MPSFORGE_QUARTZCORE_H
+#pragma once
 
 #include <CoreFoundation/CoreFoundation.h>
 
@@ -8,5 +7,3 @@ extern "C"
 #endif
     CFTimeInterval
     CACurrentMediaTime(void);
-
-#endif

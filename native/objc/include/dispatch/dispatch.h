@@ -4,8 +4,7 @@
 // What is left out is not declared. Concurrent queues run a dispatch_sync on the calling thread and each
 // dispatch_async on a thread of its own. Nobody serves the main queue, as in a process without a run loop: a
 // dispatch_async to it aborts.
-#ifndef MPSFORGE_DISPATCH_H
-#define MPSFORGE_DISPATCH_H
+#pragma once
 
 #include <Availability.h>
 #include <Block.h>
@@ -149,6 +148,4 @@ inline void dispatch_release(dispatch_queue_t object) { mpsforge_dispatch_releas
 inline void dispatch_release(dispatch_semaphore_t object) { mpsforge_dispatch_release(object); }
 inline void dispatch_release(dispatch_group_t object) { mpsforge_dispatch_release(object); }
 inline void dispatch_release(dispatch_data_t object) { mpsforge_dispatch_release(object); }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // The list of images has one: "libtorch_cpu.dylib", whose sections are those that mpsforge/host.h was given.
-#ifndef MPSFORGE_MACH_O_DYLD_H
-#define MPSFORGE_MACH_O_DYLD_H
+#pragma once
 
 #include <mach-o/loader.h>
 #include <stdint.h>
@@ -16,6 +15,4 @@ intptr_t _dyld_get_image_vmaddr_slide(uint32_t index);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

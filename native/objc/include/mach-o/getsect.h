@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_MACH_O_GETSECT_H
-#define MPSFORGE_MACH_O_GETSECT_H
+#pragma once
 
 #include <mach-o/loader.h>
 #include <stdint.h>
@@ -14,6 +13,4 @@ uint8_t* getsectiondata(const struct mach_header_64* header, const char* segment
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

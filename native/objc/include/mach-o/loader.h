@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_MACH_O_LOADER_H
-#define MPSFORGE_MACH_O_LOADER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ struct mach_header_64 {
   uint32_t magic;
 };
 #define MH_MAGIC_64 0xfeedfacfu
-
-#endif

@@ -1,7 +1,4 @@
-#ifndef MPSFORGE_MACH_BOOLEAN_H
-#define MPSFORGE_MACH_BOOLEAN_H
+#pragma once
 
 #define TRUE 1
 #define FALSE 0
-
-#endif

@@ -1,8 +1,5 @@
-#ifndef MPSFORGE_MACH_MACH_H
-#define MPSFORGE_MACH_MACH_H
+#pragma once
 
 #include <mach/mach_time.h>
 #include <mach/vm_page_size.h>
 #include <mach/vm_types.h>
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_MACH_MACH_TIME_H
-#define MPSFORGE_MACH_MACH_TIME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,6 +18,4 @@ int mach_timebase_info(mach_timebase_info_t info);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_MACH_VM_PAGE_SIZE_H
-#define MPSFORGE_MACH_VM_PAGE_SIZE_H
+#pragma once
 
 #include <mach/vm_types.h>
 
@@ -21,5 +20,3 @@ extern int vm_page_shift;
 #endif
 #define round_page(x) (((vm_offset_t)(x) + vm_page_mask) & ~vm_page_mask)
 #define trunc_page(x) ((vm_offset_t)(x) & ~vm_page_mask)
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_MACH_VM_TYPES_H
-#define MPSFORGE_MACH_VM_TYPES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ typedef uint64_t mach_vm_size_t;
 typedef unsigned int mach_port_t;
 typedef int kern_return_t;
 #define KERN_SUCCESS 0
-
-#endif

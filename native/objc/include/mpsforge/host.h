@@ -1,7 +1,6 @@
 // What programs on Linux may ask of the Objective-C layer: test drivers and the glue that stands in for PyTorch. None
 // of it exists on macOS.
-#ifndef MPSFORGE_HOST_H
-#define MPSFORGE_HOST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -88,6 +87,4 @@ uint64_t mpsforge_host_live_graphs(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 // On macOS int64_t is long long, on 64-bit Linux it is long. PyTorch's sources for macOS write std::max(n, 0LL) where n
 // is an int64_t, and give a std::vector<long long> where an array of int64_t is wanted. So that they compile as they
 // are, every source sees this header first.
-#ifndef MPSFORGE_INTEGERS_H
-#define MPSFORGE_INTEGERS_H
+#pragma once
 
 #ifdef __cplusplus
 #include <algorithm>
@@ -23,6 +22,4 @@ class vector<long long> : public vector<long> {
 };
 
 }  // namespace std
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // The basic types of Objective-C, for clang's objfw ABI with our own runtime (native/objc/runtime).
-#ifndef MPSFORGE_OBJC_OBJC_H
-#define MPSFORGE_OBJC_OBJC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ typedef void (*IMP)(void);
 OBJC_EXTERN const char* sel_getName(SEL selector);
 OBJC_EXTERN SEL sel_registerName(const char* name);
 OBJC_EXTERN BOOL sel_isEqual(SEL first, SEL second);
-
-#endif

@@ -1,6 +1,5 @@
 // What programs may ask the runtime about classes and objects.
-#ifndef MPSFORGE_OBJC_RUNTIME_H
-#define MPSFORGE_OBJC_RUNTIME_H
+#pragma once
 
 #include <objc/objc.h>
 
@@ -22,5 +21,3 @@ OBJC_EXTERN BOOL class_respondsToSelector(Class cls, SEL selector);
 OBJC_EXTERN BOOL class_conformsToProtocol(Class cls, Protocol* protocol);  // of the class itself, not its superclasses
 OBJC_EXTERN IMP class_getMethodImplementation(Class cls, SEL selector);    // aborts if there is none
 OBJC_EXTERN const char* protocol_getName(Protocol* protocol);
-
-#endif

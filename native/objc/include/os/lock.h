@@ -1,6 +1,5 @@
 // os_unfair_lock; a lock that its own thread takes again, or that another thread opens, aborts as on macOS.
-#ifndef MPSFORGE_OS_LOCK_H
-#define MPSFORGE_OS_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +21,4 @@ void os_unfair_lock_assert_not_owner(const os_unfair_lock* lock);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

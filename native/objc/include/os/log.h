@@ -1,7 +1,6 @@
 // The unified log. Messages are formatted always, so that wrong arguments show, and go to standard error if
 // MPSFORGE_OS_LOG is set.
-#ifndef MPSFORGE_OS_LOG_H
-#define MPSFORGE_OS_LOG_H
+#pragma once
 
 #include <os/object.h>
 #include <stdbool.h>
@@ -38,6 +37,4 @@ void mpsforge_os_log(os_log_t log, os_log_type_t type, const char* format, ...);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

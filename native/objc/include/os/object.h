@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_OS_OBJECT_H
-#define MPSFORGE_OS_OBJECT_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -11,6 +10,4 @@ void os_release(void* object);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 // Signposts: counted and checked (an interval must have begun before it ends), and shown like messages of the log.
-#ifndef MPSFORGE_OS_SIGNPOST_H
-#define MPSFORGE_OS_SIGNPOST_H
+#pragma once
 
 #include <os/log.h>
 
@@ -30,6 +29,4 @@ void mpsforge_os_signpost(os_log_t log, os_signpost_type_t type, os_signpost_id_
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 // The vector types that PyTorch names. Their size and alignment are Apple's: three lanes take the room of four, and
 // none is aligned to more than 16 bytes.
-#ifndef MPSFORGE_NATIVE_OBJC_SIMD_SIMD_H
-#define MPSFORGE_NATIVE_OBJC_SIMD_SIMD_H
+#pragma once
 
 typedef unsigned int simd_uint2 __attribute__((ext_vector_type(2)));
 typedef unsigned int simd_uint3 __attribute__((ext_vector_type(3)));
@@ -12,5 +11,3 @@ typedef unsigned long simd_ulong4 __attribute__((ext_vector_type(4), aligned(16)
 typedef float simd_float2 __attribute__((ext_vector_type(2)));
 typedef float simd_float3 __attribute__((ext_vector_type(3)));
 typedef float simd_float4 __attribute__((ext_vector_type(4)));
-
-#endif

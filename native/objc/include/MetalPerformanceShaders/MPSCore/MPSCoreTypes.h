@@ -1,5 +1,4 @@
-#ifndef MPSFORGE_NATIVE_OBJC_MPS_MPSCORETYPES_H
-#define MPSFORGE_NATIVE_OBJC_MPS_MPSCORETYPES_H
+#pragma once
 
 #import <Foundation/Foundation.h>
 #include <mach/boolean.h>
@@ -55,5 +54,3 @@ typedef struct {
   NSUInteger start;
   NSUInteger length;
 } MPSDimensionSlice;
-
-#endif

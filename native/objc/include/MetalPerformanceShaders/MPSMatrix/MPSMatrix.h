@@ -1,6 +1,5 @@
 // Matrices over a buffer and the kernels on them.
-#ifndef MPSFORGE_NATIVE_OBJC_MPS_MPSMATRIX_H
-#define MPSFORGE_NATIVE_OBJC_MPS_MPSMATRIX_H
+#pragma once
 
 #import <MetalPerformanceShaders/MPSCore/MPSCoreTypes.h>
 #import <MetalPerformanceShaders/MPSKernel.h>
@@ -102,5 +101,3 @@ typedef NS_ENUM(int, MPSMatrixDecompositionStatus) {
                   rightMatrix:(MPSMatrix*)rightMatrix
                  resultMatrix:(MPSMatrix*)resultMatrix;
 @end
-
-#endif

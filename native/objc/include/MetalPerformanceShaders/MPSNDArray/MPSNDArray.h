@@ -1,6 +1,5 @@
 // An array of numbers over a buffer, with strides. Dimension 0 is the fastest, so a shape's last entry.
-#ifndef MPSFORGE_NATIVE_OBJC_MPS_MPSNDARRAY_H
-#define MPSFORGE_NATIVE_OBJC_MPS_MPSNDARRAY_H
+#pragma once
 
 #import <MetalPerformanceShaders/MPSCore/MPSCoreTypes.h>
 #import <MetalPerformanceShaders/MPSKernel.h>
@@ -50,5 +49,3 @@
 - (void)readBytes:(void*)buffer strideBytes:(NSInteger*)strideBytesPerDimension;
 - (void)writeBytes:(void*)buffer strideBytes:(NSInteger*)strideBytesPerDimension;
 @end
-
-#endif

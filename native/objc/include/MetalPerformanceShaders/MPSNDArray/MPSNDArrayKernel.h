@@ -1,6 +1,5 @@
 // Kernels on MPSNDArray.
-#ifndef MPSFORGE_NATIVE_OBJC_MPS_MPSNDARRAYKERNEL_H
-#define MPSFORGE_NATIVE_OBJC_MPS_MPSNDARRAYKERNEL_H
+#pragma once
 
 #import <MetalPerformanceShaders/MPSNDArray/MPSNDArray.h>
 
@@ -35,5 +34,3 @@
                                   shape:(MPSShape*)shape
                        destinationArray:(MPSNDArray*)destinationArray;
 @end
-
-#endif
