@@ -155,11 +155,12 @@ SCENARIO(default_stream_work) {
   });
 }
 
-// Every other thread has taken its stream's command buffer when the others compute and wait for all streams; then it
-// encodes. Nobody commits that.
+// Every other thread has taken its stream's command buffer when the others compute, and wait for all streams or for that
+// one; then it encodes. Nobody commits that.
 SCENARIO(taken_buffers) {
   const size_t count = (static_cast<size_t>(run.threads) + 1) / 2;
   std::vector<at::Tensor> from(count), to(count);
+  std::vector<c10::Stream> streams(count, stream_of_thread());
   for (size_t i = 0; i < count; ++i) {
     from[i] = at::empty({64, 64}, kMPS);
     to[i] = at::zeros({64, 64}, kMPS);
@@ -175,10 +176,14 @@ SCENARIO(taken_buffers) {
         from[pair].fill_(static_cast<double>(pair) + i);
         buffer = static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer());
         queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
+        streams[pair] = stream_of_thread();
       }
       run.meet();
       if (!takes) at::add(own, 1.0);
       if (!takes && i % 2 == 1) hooks().deviceSynchronize();
+#ifdef MPSFORGE_HAS_INTEROP
+      if (!takes && i % 4 == 2) streams[pair].synchronize();
+#endif
       run.meet();
       if (takes) {
         dispatch_sync(queue, ^() {

@@ -96,6 +96,24 @@ SCENARIO(failed_work) {
   });
 }
 
+// In a block on a queue, who waits for the event of work that has failed gets no exception, which would end the
+// process; the next wait off the queue raises.
+SCENARIO(failed_work_in_blocks) {
+  const at::Tensor there = at::ones({64}, kMPS);
+  for (int i = 0; i < run.iterations; ++i) {
+    failing_sum(there);
+    const uint32_t event = hooks().acquireEvent(false);
+    hooks().recordEvent(event);
+    dispatch_sync(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), ^() {
+      hooks().synchronizeEvent(event);
+    });
+    hooks().releaseEvent(event);
+    run.expect_error("the next wait", kError, [] { hooks().deviceSynchronize(); });
+    raise_all<c10::Error>();
+    run.expect_close("later work", at::sum(at::add(there, 2.0)), at::full({}, 192.0));
+  }
+}
+
 // The call ends in an error whose text has the first words and none of the others.
 void expect_text(Run& run, const std::string& what, const std::function<void()>& call,
                  const std::vector<std::string>& words, const std::vector<std::string>& others) {

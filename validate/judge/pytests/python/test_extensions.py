@@ -141,6 +141,31 @@ class Extensions(ParallelTest):
 
         self.together(work)
 
+    def test_external_work_entered_twice(self):
+        """One context that threads enter at once: it is one thread's, and the others get an exception and go on."""
+        self.need(torch.mps, "external_work")
+        ready = threading.Barrier(self.settings.threads)
+
+        def work(i: int):
+            tensor = torch.zeros(8, device="mps")
+            for iteration in range(self.settings.iterations):
+                if ready.wait() == 0:
+                    self.context = torch.mps.external_work()
+                ready.wait()
+                try:
+                    self.context.__enter__()
+                except RuntimeError:
+                    entered = False
+                else:
+                    entered = True
+                ready.wait()
+                if entered:
+                    self.context.__exit__(None, None, None)
+                self.compare(tensor.add_(1).cpu(), torch.full((8,), iteration + 1.0), f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
+
     def test_kernels_of_an_extension(self):
         """An extension's two kernels, one with PyTorch's encoder and one with its own, in turn with PyTorch's on one command buffer."""
         extension = self.need_extension()

@@ -134,6 +134,21 @@ class UnseenUses(ParallelTest):
             for i, view in found.items():
                 self.compare(view.contiguous(), views[i % len(views)](base).contiguous(), f"view {i % len(views)}, iteration {iteration}")
 
+    def test_gathered_inputs(self):
+        """Before macOS 15 an operator gathers inputs that do not begin where their memory does: one after the other, for one graph."""
+        device = self.settings.device
+        bounds = torch.linspace(-1, 0, 65), torch.linspace(1, 0, 65)
+        low, high = [bound.to(device) for bound in bounds]
+
+        def work(i):
+            values = torch.linspace(-2, 2 + i, 64)
+            for iteration in range(self.settings.iterations):
+                found = torch.clamp(values.to(device), min=low[1:], max=high[1:])
+                self.compare(found.cpu(), torch.clamp(values, min=bounds[0][1:], max=bounds[1][1:]), f"thread {i}, iteration {iteration}")
+                self.done()
+
+        self.together(work)
+
     def test_host_memory(self):
         """A thread copies to the host without waiting; another copies from there to the device. Memory of the host is no buffer of PyTorch's."""
         device, size = self.settings.device, 1 << 18
