@@ -99,7 +99,7 @@ SCENARIO(failed_work) {
 // In a block on a queue, who waits for the event of work that has failed gets no exception, which would end the
 // process; the next wait off the queue raises.
 SCENARIO(failed_work_in_blocks) {
-  const at::Tensor there = at::ones({64}, kMPS);
+  const at::Tensor there = at::ones({64}).to(at::kMPS);
   for (int i = 0; i < run.iterations; ++i) {
     failing_sum(there);
     const uint32_t event = hooks().acquireEvent(false);
