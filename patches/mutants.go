@@ -41,6 +41,7 @@ type Mutant struct {
 	Patch string `json:"patch"`
 	Path  string `json:"path"`
 	Line  int    `json:"line"` // from 1, with the whole series applied
+	Nth   int    `json:"nth"`  // of the lines with this text that the patch adds to the file, from 1
 	Kind  string `json:"kind"`
 	Old   string `json:"old"`
 	New   string `json:"new"`
@@ -228,8 +229,8 @@ func candidatesOf(patch string, added []addedLine, seed uint64) []Mutant {
 			if changed := m.change(line.text, strings.HasSuffix(line.path, ".py")); changed != "" && changed != line.text {
 				key := line.path + "\n" + m.kind + "\n" + line.text
 				seen[key]++
-				kinds[m.kind] = append(kinds[m.kind], ranked{Mutant{Patch: patch, Path: line.path, Line: line.line, Kind: m.kind, Old: line.text,
-					New: changed}, rankOf(fmt.Sprint(key, "\n", seen[key]))})
+				kinds[m.kind] = append(kinds[m.kind], ranked{Mutant{Patch: patch, Path: line.path, Line: line.line, Nth: seen[key], Kind: m.kind,
+					Old: line.text, New: changed}, rankOf(fmt.Sprint(key, "\n", seen[key]))})
 			}
 		}
 	}
@@ -464,9 +465,9 @@ func named[T any](all []T, name func(T) string, wanted string, kind error) (*T, 
 	return &all[at], nil
 }
 
-// Same reports whether two mutants are the same fault, whatever their names.
+// Same reports whether two mutants are the same fault, whatever their names, and wherever in its file the line stands by now.
 func (m Mutant) Same(other Mutant) bool {
-	return m.Path == other.Path && m.Line == other.Line && m.Old == other.Old && m.New == other.New
+	return m.Patch == other.Patch && m.Path == other.Path && m.Nth == other.Nth && m.Old == other.Old && m.New == other.New
 }
 
 // String says what is known of the mutant.
