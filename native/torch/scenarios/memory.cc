@@ -174,7 +174,29 @@ SCENARIO(ended_threads_commit) {
     }
   });
 }
+// Free memory is given out again once an idle stream has done what it was given: so somebody has to commit that. Each
+// block is larger than those before, which so are no choice.
+SCENARIO(memory_of_an_idle_stream) {
+  auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
+  const c10::impl::VirtualGuardImpl guard(at::kMPS);
+  const c10::Stream idle = guard.getNewStream(at::Device(at::kMPS, 0));
+  auto& stream = at::mps::MPSStreamState::get(idle.id());
+  for (int i = 1; i <= run.iterations; ++i) {
+    const size_t size = static_cast<size_t>(i) << 16;
+    c10::DataPtr memory = allocator.allocate(size);
+    {
+      const c10::StreamGuard on_idle(idle);
+      stream.stream.fill(static_cast<id<MTLBuffer>>(memory.get()), 1, size, 0);
+    }
+    guard.recordDataPtrOnStream(memory, idle);
+    const uint64_t position = stream.enqueued;
+    memory.clear();
+    allocator.allocate(size);
+    run.expect(stream.committed >= position, "nobody commits what free memory is to wait for");
+  }
+}
 #else
+SCENARIO(memory_of_an_idle_stream) { run.expect(false, "these sources have no ATen/mps/MPSBufferRecord.h"); }
 SCENARIO(ended_threads_commit) { run.expect(false, "these sources have no ATen/mps/MPSBufferRecord.h"); }
 SCENARIO(notes_of_threads) { run.expect(false, "these sources have no ATen/mps/MPSBufferRecord.h"); }
 #endif
