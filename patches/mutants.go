@@ -465,7 +465,7 @@ func named[T any](all []T, name func(T) string, wanted string, kind error) (*T, 
 	return &all[at], nil
 }
 
-// Same reports whether two mutants are the same fault, whatever their names, and wherever in its file the line stands by now.
+// Same reports whether two mutants are the same fault, whatever their names, and wherever in its file the line is by now.
 func (m Mutant) Same(other Mutant) bool {
 	return m.Patch == other.Patch && m.Path == other.Path && m.Nth == other.Nth && m.Old == other.Old && m.New == other.New
 }
