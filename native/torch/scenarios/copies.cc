@@ -114,17 +114,6 @@ SCENARIO(copies_from_cpu) {
   });
 }
 
-// Each copy is to memory of the host that no copy had before: threads note it at the same time.
-SCENARIO(new_host_memory) {
-  run.in_parallel([&](int number) {
-    for (int i = 0; i < run.iterations; ++i) {
-      const at::Tensor value = at::full({64}, static_cast<double>(number) + i);
-      const at::Tensor here = at::empty({64}).copy_(value.to(at::kMPS), /*non_blocking=*/true);
-      run.expect_close("to the host and back", here.to(at::kMPS, /*non_blocking=*/true), value);
-    }
-  });
-}
-
 // As long as the GPU takes for a while.
 void occupy(const at::Tensor& matrix) {
   for (int i = 0; i < 4; ++i) at::mm(matrix, matrix);
