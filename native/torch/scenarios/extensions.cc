@@ -155,8 +155,8 @@ SCENARIO(default_stream_work) {
   });
 }
 
-// Every other thread has taken its stream's command buffer when the others compute, and wait for all streams or for that
-// one; then it encodes. Nobody commits that.
+// Every other thread has taken its stream's command buffer when the others compute, and wait for all streams or for
+// that one; then it encodes. Nobody commits that.
 SCENARIO(taken_buffers) {
   const size_t count = (static_cast<size_t>(run.threads) + 1) / 2;
   std::vector<at::Tensor> from(count), to(count);
