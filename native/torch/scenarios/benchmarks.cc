@@ -55,8 +55,7 @@ BENCHMARK(bench_operators_locked) {
 BENCHMARK(bench_operators_main) { chain(run, 0, at_once); }
 
 void make_second_stream() {
-  const c10::impl::VirtualGuardImpl guard(at::kMPS);
-  const c10::StreamGuard on_other(guard.getNewStream(at::Device(at::kMPS, 0)));
+  const c10::StreamGuard on_other(new_stream());
   at::zeros({8}, kMPS);
 }
 

@@ -74,9 +74,8 @@ SCENARIO(operators_in_blocks) {
 // torch.mps.synchronize() from a block on a stream's queue: it waits for the work of the others that was committed, and
 // not for their queues. Threads that do it at once, each on its own queue, would wait for each other.
 SCENARIO(synchronize_in_blocks) {
-  const c10::impl::VirtualGuardImpl streams(at::kMPS);
   run.in_parallel([&](int number) {
-    const c10::StreamGuard own(streams.getNewStream(at::Device(at::kMPS, 0)));
+    const c10::StreamGuard own(new_stream());
     // Threads with one queue cannot meet on it: on stock, whose new streams are the default one, or of many threads.
     const bool apart = own.current_stream() != own.original_stream() && run.threads <= 8;
     for (int i = 0; i < run.iterations; ++i) {
@@ -99,12 +98,11 @@ SCENARIO(synchronize_in_blocks) {
 SCENARIO(encode_beside_wait) {
   const id<MTLSharedEvent> event = [MTLCreateSystemDefaultDevice() newSharedEvent];
   event.signaledValue = 0;  // says that the CPU sets it, which the model of early waits must know
-  const c10::impl::VirtualGuardImpl streams(at::kMPS);
   for (int i = 0; i < run.iterations; ++i) {
     const uint64_t given = static_cast<uint64_t>(i) + 1;
     std::atomic<int> left{run.threads - 1};
     run.in_parallel([&](int number) {
-      const c10::StreamGuard on_default(streams.getDefaultStream(at::Device(at::kMPS, 0)));
+      const c10::StreamGuard on_default(guard().getDefaultStream(at::Device(at::kMPS, 0)));
       if (number == 0) {
         hooks().commitStream();  // no encoder is open then
         const auto queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());

@@ -455,8 +455,7 @@ void expect_locks(Run& run, const char* what, uint64_t most, const std::function
 // Two threads use one stream. A guard of the second one reads, without a mutex, what the first one has allocated, until
 // a guard inside of it writes that, for which it is suspended; when both have ended, the first thread can write it.
 void nested_write(Run& run) {
-  const c10::impl::VirtualGuardImpl streams(at::kMPS);
-  const c10::Stream stream = streams.getNewStream(at::Device(at::kMPS, 0));
+  const c10::Stream stream = new_stream();
   const c10::StreamGuard on(stream);
   const at::Tensor sum = at::zeros({8}, kMPS);
   std::thread second([&] {

@@ -32,7 +32,6 @@ SCENARIO(pollers) {
 // under way when there is a second stream. nonzero() waits for the number before it encodes the rest.
 SCENARIO(birth) {
   const at::Tensor sum = at::zeros({64}, kMPS), larger = at::ones({64, 64}, kMPS);
-  const c10::impl::VirtualGuardImpl streams(at::kMPS);
   std::atomic<int> begun{0};
   const int birth = 0, end = 0;
   mpsforge_host_order_release(&birth);
@@ -40,7 +39,7 @@ SCENARIO(birth) {
     mpsforge_host_order_acquire(&birth);
     run.in_parallel([&](int number) {
       if (number % 2 == 1) {
-        const c10::StreamGuard on(streams.getDefaultStream(at::Device(at::kMPS, 0)));
+        const c10::StreamGuard on(guard().getDefaultStream(at::Device(at::kMPS, 0)));
         for (int i = 0; i < run.iterations; ++i) {
           run.expect(at::nonzero(larger).size(0) == larger.numel(), "not all are ones");
           if (i == 0) ++begun;

@@ -23,8 +23,6 @@ using at::mps::getCurrentMPSStream;
 using at::mps::MPSStream;
 using at::mps::SyncType;
 
-c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
-
 // What the GPU has written to memory that the CPU shares is there once the memory's event was waited for. A program may
 // set the allocator's limits meanwhile.
 SCENARIO(shared_memory) {
@@ -59,7 +57,7 @@ SCENARIO(shared_memory) {
         return std::all_of(bytes, bytes + kSize, [&](uint8_t byte) { return byte == written; });
       };
       run.expect(reads_back(value), "the CPU reads other bytes than the GPU has written");
-      const c10::StreamGuard on_another(guard().getNewStream(at::Device(at::kMPS, 0)));
+      const c10::StreamGuard on_another(new_stream());
       run.expect(reads_back(value + 1), "the event was recorded on a stream that used the memory before");
     }
   });
@@ -135,7 +133,7 @@ SCENARIO(own_events) {
       at::add(sum, 1.0);
       event->record(/*needsLock=*/true, /*syncEvent=*/false);
       {
-        const c10::StreamGuard on_another(guard().getNewStream(at::Device(at::kMPS, 0)));
+        const c10::StreamGuard on_another(new_stream());
         event->wait(getCurrentMPSStream(), /*syncEvent=*/true);
         getCurrentMPSStream()->synchronize(SyncType::COMMIT_AND_WAIT);
       }
@@ -190,7 +188,7 @@ SCENARIO(own_stream) {
       float two = 2.0f;
       c10::DataPtr number_memory = at::mps::getIMPSAllocator()->allocScalarBufferWithValue(&two, sizeof(two));
       c10::DataPtr* const memory = &number_memory;
-      const c10::StreamGuard on_another(guard().getNewStream(at::Device(at::kMPS, 0)));
+      const c10::StreamGuard on_another(new_stream());
       dispatch_sync(getCurrentMPSStream()->queue(), ^{
         memory->clear();
       });

@@ -90,7 +90,7 @@ thread_local AddsAtTheEnd adds_at_the_end;
 // An operator in the destructor of what the thread had before its stream, which is gone by then.
 SCENARIO(work_at_thread_ends) {
   // threads have streams of their own once there is another
-  c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
+  new_stream();
   const at::Tensor sum = at::zeros({8}, kMPS);
   run.in_parallel([&](int number) {
     for (int i = 0; i < run.iterations; ++i) {
@@ -178,8 +178,7 @@ SCENARIO(ended_threads_commit) {
 // block is larger than those before, which so are no choice.
 SCENARIO(memory_of_an_idle_stream) {
   auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
-  const c10::impl::VirtualGuardImpl guard(at::kMPS);
-  const c10::Stream idle = guard.getNewStream(at::Device(at::kMPS, 0));
+  const c10::Stream idle = new_stream();
   auto& stream = at::mps::MPSStreamState::get(idle.id());
   for (int i = 1; i <= run.iterations; ++i) {
     const size_t size = static_cast<size_t>(i) << 16;
@@ -188,7 +187,7 @@ SCENARIO(memory_of_an_idle_stream) {
       const c10::StreamGuard on_idle(idle);
       stream.stream.fill(static_cast<id<MTLBuffer>>(memory.get()), 1, size, 0);
     }
-    guard.recordDataPtrOnStream(memory, idle);
+    guard().recordDataPtrOnStream(memory, idle);
     const uint64_t position = stream.enqueued;
     memory.clear();
     allocator.allocate(size);

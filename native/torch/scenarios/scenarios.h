@@ -79,11 +79,15 @@ class Warnings : c10::WarningHandler {
   std::string text_;
 };
 
+// What is behind torch.Stream and torch.Event.
+inline c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
+inline c10::Stream new_stream() { return guard().getNewStream(at::Device(at::kMPS, 0)); }
+
 // For a StreamGuard: every other thread works on a stream of the program's own, the rest on those that they lease, if
 // they do. So there are several streams also where threads lease none.
 inline std::optional<c10::Stream> stream_of(int number) {
   if (number % 2 == 0) return std::nullopt;
-  return c10::impl::VirtualGuardImpl(at::kMPS).getNewStream(at::Device(at::kMPS, 0));
+  return new_stream();
 }
 
 // What most tensors on mps are made with.
@@ -106,9 +110,7 @@ void compare(Run& run, const char* what, Inputs inputs, Function function) {
 bool ends_well(pid_t child, std::chrono::milliseconds patience);
 
 // The calling thread's current one.
-inline c10::Stream stream_of_thread() {
-  return c10::impl::VirtualGuardImpl(at::kMPS).getStream(at::Device(at::kMPS, 0));
-}
+inline c10::Stream stream_of_thread() { return guard().getStream(at::Device(at::kMPS, 0)); }
 
 // After this the thread has raised all that has failed so far. What is raised must be a Raised.
 template <typename Raised>

@@ -13,9 +13,6 @@
 namespace mpsforge::hostmps {
 namespace {
 
-c10::impl::VirtualGuardImpl guard() { return c10::impl::VirtualGuardImpl(at::kMPS); }
-c10::Stream new_stream() { return guard().getNewStream(at::Device(at::kMPS, 0)); }
-
 // A counter of the pool; -1 where the sources have none.
 int64_t statistic(const char* name) { return mpsforge_hostmps_stream_statistic(name); }
 
