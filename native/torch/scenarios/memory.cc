@@ -178,6 +178,7 @@ SCENARIO(ended_threads_commit) {
 // block is larger than those before, which so are no choice.
 SCENARIO(memory_of_an_idle_stream) {
   auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
+  allocator.emptyCache();  // of a run before this one
   const c10::Stream idle = new_stream();
   auto& stream = at::mps::MPSStreamState::get(idle.id());
   for (int i = 1; i <= run.iterations; ++i) {
