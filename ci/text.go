@@ -153,17 +153,18 @@ func (p *page) checklist(prepared *Prepared, i int) []item {
 
 // commands are what a reviewer can run, exactly.
 func (p *page) commands() string {
+	built := map[bool]string{true: "  # on a Mac, with this change built", false: "  # on a Mac, with this stack built"}[p.first]
 	var lines []string
 	for _, file := range p.layer.Patch.Files {
 		if strings.HasPrefix(file.Path(), "test/test_") {
-			lines = append(lines, "python "+file.Path()+"  # on a Mac, with this stack built")
+			lines = append(lines, "python "+file.Path()+built)
 		}
 	}
 	if p.testsOnly() {
 		return strings.Join(append(lines, fmt.Sprintf("mpsforge verify --baseline %s --stages python  # on Linux, over a software Metal", p.baseline)), "\n")
 	}
 	if len(lines) == 0 {
-		lines = append(lines, "python test/test_mps.py  # on a Mac, with this stack built")
+		lines = append(lines, "python test/test_mps.py"+built)
 	}
 	if p.first {
 		return strings.Join(append(lines,
@@ -181,6 +182,10 @@ const maxDetail = 100
 
 // evidence is what the report says: of this part's scenarios, and of the run as a whole.
 func (p *page) evidence(scenarios []string) string {
+	if p.first {
+		return "The last command above compiles and runs these sources on Linux, over a software Metal; its output is not attached. " +
+			"**No Apple GPU was used.**\n"
+	}
 	if p.report == nil {
 		return "No verification report was given, so nothing here is shown to have run.\n"
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -233,7 +234,7 @@ func noAnswer(baseline patches.Baseline, url string, why error) error {
 	}
 	instead := ""
 	for _, other := range patches.KnownBaselines(patches.Embedded()) {
-		if other.Source != nil && other.Name != baseline.Name {
+		if other.Source != nil && other.Name != baseline.Name && runtime.GOOS != "darwin" { // it needs apt-get
 			instead = fmt.Sprintf("; or take Debian's PyTorch: --baseline %s", other.Name)
 			break
 		}

@@ -139,9 +139,15 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	haveReference := add("built-in reference", err, "linked in", "stages reference and conformance", "build mpsforge with CGO_ENABLED=1 and a C++ compiler")
 	_, err = exec.LookPath("xz")
 	add("xz", err, "present", "fetch from .tar.xz, Debian's among them", installer("xz-utils", "brew install xz"))
+	fromDebian := func(fix string) string {
+		if runtime.GOOS == "darwin" {
+			return "nothing to do on a Mac: host builds run on Linux only, and v2.9.1 comes from GitHub"
+		}
+		return fix
+	}
 	_, err = exec.LookPath("apt-get")
 	add("apt-get", err, "present", "fetch --from debian (baseline v2.6.0)",
-		"only on Debian and systems like it; elsewhere get the tarball and use fetch --from FILE")
+		fromDebian("only on Debian and systems like it; elsewhere get the tarball and use fetch --from FILE"))
 	root := filepath.Join(cache, "roots", host.DebianSuite)
 	rootProblem := rootCanBeHad(cache)
 	if rootProblem == nil && !haveCache {
@@ -149,7 +155,7 @@ func Diagnose(ctx context.Context, checkoutDir, cache string) Diagnosis {
 	}
 	haveRoot := add("Debian root", rootProblem, "in the cache or made on demand: "+root,
 		"host builds and the stages mac, runtime, python, bench and operators: clang, a libtorch and its Python on Linux",
-		"on Debian and systems like it: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root")
+		fromDebian("on Debian and systems like it: apt-get install dpkg apt; elsewhere name a Debian "+host.DebianSuite+" system's top folder with --root"))
 	wheels := "downloaded on demand: 150 MB of PyPI's"
 	if haveMacWheels(cache) {
 		wheels = "in the cache"
@@ -262,7 +268,7 @@ var variables = []Variable{
 	{Name: "PYTORCH_MPS_STREAM_POOL_EXHAUSTED", Meaning: "patched PyTorch: share, wait, wait:500 (milliseconds) or error when all are taken, default share"},
 	{Name: "PYTORCH_MPS_SANITIZE", Meaning: "patched PyTorch: warn, error, waits, poison, or some with commas: looks for mistakes in the use of memory"},
 	{Name: "PYTORCH_MPS_STREAM_PER_THREAD", Meaning: "patched PyTorch: 0 makes all threads use the default stream, default 1"},
-	{Name: "PYTORCH_MPS_GRAPH_CACHE_SIZE", Meaning: "patched PyTorch: compiled graphs that the process keeps, 0 for no bound, default 512"},
+	{Name: "PYTORCH_MPS_GRAPH_CACHE_SIZE", Meaning: "patched PyTorch: compiled graphs that the process keeps, 0 for no bound; default 512, rising"},
 	{Name: "PYTORCH_MPS_RAISE_FAILURES", Meaning: "patched PyTorch: 0 hides what failed on the GPU, default 1"},
 }
 

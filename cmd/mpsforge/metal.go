@@ -76,7 +76,8 @@ func printSignatures(w io.Writer, all []*crash.Signature) {
 // toDo is what a user can do about a crash.
 var toDo = map[crash.Class]string{
 	crash.ThreadClass: "Until your torch has the patches below, let only one thread use the device, or give each worker a process of its own. " +
-		"mpsforge run makes a patched torch.",
+		"mpsforge overlay build makes a wheel that puts the patches over pip's torch, in minutes; mpsforge run builds a patched torch, in hours. " +
+		"Neither has run on a Mac.",
 	crash.UnknownClass:   "Find out where it was, as above: what to do depends on it.",
 	crash.NotThreadClass: "Threads are not the cause, so the patches do not help: report it to PyTorch.",
 }

@@ -54,9 +54,9 @@ compiles nothing.
 The checkout must have the whole series, or the patches up to the end of a part. With the part fixes there are no streams: threads are safe and
 take turns. With the part streams copies between the CPU and the GPU are as in stock, and nothing says that the GPU has failed.
 
-  mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist
-  mpsforge overlay build --baseline v2.6.0 --checkout pytorch --out dist --platform macos
+  mpsforge overlay build --platform macos --out dist           for pip's torch on a Mac, of the release in ./pytorch
   mpsforge overlay build --platform macos --dry-run
+  mpsforge overlay build --checkout pt26 --out dist            on Linux, for a host build of ./pt26
   mpsforge apply --part fixes --checkout pytorch && mpsforge overlay build --checkout pytorch --out dist-fixes`,
 		flags: checkoutFlags(hostFlags(&cli.StringFlag{Name: "out", Value: ".", Usage: "`DIR` for the wheel"},
 			&cli.StringFlag{Name: "platform", Usage: "what the wheel is for, `NAME`: " + strings.Join(overlayPlatforms, " or ") +
@@ -112,7 +112,11 @@ func (c call) buildOverlayForMac(ctx context.Context) (result, error) {
 		return result{}, fmt.Errorf("overlay: %w", err)
 	}
 	found, err := overlayResult(wheel, "pip's torch", stamp, append(checked, "not run: this needs a Mac"))
-	found.next = fmt.Sprintf("on the Mac, python3 -m pip install torch==%s %s && python3 -m mpsforge_overlay", stamp.Torch, filepath.Base(wheel))
+	where, file := "on the Mac", filepath.Base(wheel)
+	if runtime.GOOS == "darwin" {
+		where, file = "here", wheel
+	}
+	found.next = fmt.Sprintf("%s, python3 -m pip install torch==%s %s && python3 -m mpsforge_overlay", where, stamp.Torch, file)
 	return found, err
 }
 

@@ -22,8 +22,8 @@ func prCommand(std streams) *cli.Command {
 		name: "pr", usage: "prepare the upstream pull-request stack", ui: workUI,
 		about: `Makes of each patch a commit on a commit of upstream's, with a branch mpsforge/NN-NAME for it, and the text of its pull
 request: issue, checklist, test plan, evidence from a report, compatibility, and that AI assistance was used. Checks size and
-style as upstream does. Refuses, with exit code 4, unless every stage passed on the series as it is, but for those that its record
-excuses as not run (mpsforge baseline runs); a dry run only warns. Nothing is pushed or opened: the commands for that are printed. HEAD and the work tree stay as
+style as upstream does. The stack is refused, with exit code 4, unless every stage passed on the series as it is, but for those that its record
+excuses as not run (mpsforge baseline runs); a dry run only warns, and --first, which has a test of its own, is not held to that. Nothing is pushed or opened: the commands for that are printed. HEAD and the work tree stay as
 they are. What you write between the two comments under Summary is kept by later runs.
 
   mpsforge pr --issue 123456 --first                    one for itself: two threads live, 124 lines
@@ -37,7 +37,7 @@ they are. What you write between the two comments under Summary is kept by later
 		flags: checkoutFlags(ontoFlag(),
 			&cli.BoolFlag{Name: "first", Usage: "the first pull request, which needs no other, in place of the stack"},
 			&cli.StringFlag{Name: "issue", Usage: "`NUMBER` or address of upstream's issue, for patches without a trailer Fixes:"},
-			&cli.StringFlag{Name: "report", Usage: "`FILE.json` of mpsforge verify, to show what ran"},
+			&cli.StringFlag{Name: "report", Usage: "`FILE.json` of mpsforge verify, to show what ran; not with --first"},
 			&cli.StringFlag{Name: "out", Value: "mpsforge-pr", Usage: "`DIR` for the texts"},
 			&cli.StringFlag{Name: "mailbox", Usage: "write mails into `DIR`, and make no branches"},
 			&cli.StringFlag{Name: "author", Usage: "`\"NAME <ADDRESS>\"` of the commits' author"},
@@ -110,20 +110,25 @@ func pullRequests(ctx context.Context, c call) (result, error) {
 	found := result{value: prepared, message: message, text: func(w io.Writer) { printRequests(w, prepared, err == nil, message) }}
 	if err == nil && len(prepared.Conflicts) > 0 {
 		conflicts := func(p fork.PortedPatch) bool { return p.Outcome == fork.PortConflicts }
-		err = conflictWith(prepared.Patches[slices.IndexFunc(prepared.Patches, conflicts)].Name, prepared.Checkout, prepared.Onto)
+		err = conflictWith(prepared.Patches[slices.IndexFunc(prepared.Patches, conflicts)].Name, prepared.Checkout, prepared.Onto, options.First)
 	}
 	return found, err
 }
 
 // conflictWith says how to go on after a patch that conflicts.
-func conflictWith(patch, checkout, onto string) error {
+func conflictWith(patch, checkout, onto string, first bool) error {
 	beside := checkout + "-upstream"
 	command := func(words ...string) string { return "\n  " + run.Command{Name: words[0], Args: words[1:]}.String() }
+	worktree := command("git", "-C", checkout, "worktree", "add", "--detach", beside, onto)
+	if first {
+		return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; carry it there by hand, with the patch below patches/BASELINE/first of "+
+			"mpsforge's clone:", patch, onto) + worktree + command("git", "-C", beside, "am", "--3way", "PATCH")}
+	}
 	return silentError{exitConflict, fmt.Sprintf("%s conflicts with %s; port the series to that commit first, and make the stack from the result:",
 		patch, onto) +
 		command("mpsforge", "port", "--checkout", checkout, "--to", onto, "--out", "patches/upstream") +
-		command("git", "-C", checkout, "worktree", "add", "--detach", beside, onto) +
-		command("mpsforge", "pr", "--checkout", beside, "--patches", "patches", "--baseline", "upstream")}
+		worktree +
+		command("mpsforge", "pr", "--checkout", beside, "--patches", "patches", "--baseline", "upstream", "--issue", "NUMBER")}
 }
 
 func printRequests(w io.Writer, prepared *ci.Prepared, whole bool, message string) {
@@ -188,7 +193,7 @@ against upstream's limit, and its Upstream-Status. Writes nothing. Exit code 3 i
 			for _, patch := range status.Patches {
 				switch {
 				case len(patch.Conflicts) > 0:
-					return found, conflictWith(patch.Name, status.Checkout, status.Onto)
+					return found, conflictWith(patch.Name, status.Checkout, status.Onto, false)
 				case patch.TooLarge && err == nil:
 					err = silentError{exitFailed, patch.Name + " is larger than upstream allows"}
 				}

@@ -61,16 +61,19 @@ var linuxChecks = []linuxCheck{
 	{"hand-over", "all values are those of the CPU", oneStream},
 	{"backward", "all values are those of the CPU", oneStream},
 	{"copies", "all values are right, and what was copied is freed",
-		"run it with MPSFORGE_OVERLAY=0: torch's own copies are right where ours are not, or wrong, too"},
-	{"memory", "threads that come and go leave none behind", "run it with MPSFORGE_OVERLAY=0, by one thread: the allocator keeps what it should reuse"},
+		oneStreamElse + "the patch cpu-copies"},
+	{"memory", "threads that come and go leave none behind", oneStreamElse + "the allocator keeps what it should reuse"},
 	{"streams", "each thread has a stream of its own", "nothing: slower, and not wrong"},
 	{"one thread against torch's own backend", "no more than 1.5 times the processor time and 1.25 times the memory", "nothing: one thread pays for threads"},
 }
 
 type linuxCheck struct{ name, right, try string }
 
-const oneStream = "run it with PYTORCH_MPS_STREAM_PER_THREAD=0, and then over an overlay of the part fixes: where it is right, the order between " +
-	"streams is at fault"
+const (
+	oneStream = "run it with PYTORCH_MPS_STREAM_PER_THREAD=0, and then over an overlay of the part fixes: where it is right, the order between " +
+		"streams is at fault"
+	oneStreamElse = "run it with PYTORCH_MPS_STREAM_PER_THREAD=0: where it is right, what passes between streams is at fault, else "
+)
 
 // Difference is one between what a selftest found and what it finds on Linux.
 type Difference struct {

@@ -53,7 +53,7 @@ func TestCompareSelftest(t *testing.T) {
 		"wrong values": {series.Digest(), instead("hand-over", `{"check": "hand-over", "fault": "around the ring: 1 in the place of 2"}`),
 			[]string{"around the ring", "PYTORCH_MPS_STREAM_PER_THREAD=0"}},
 		"it died": {series.Digest(), instead("copies", `{"check": "copies", "fault": "died by SIGABRT: x", "stderr": "first\nx"}`),
-			[]string{"died by SIGABRT", "first", "MPSFORGE_OVERLAY=0"}},
+			[]string{"died by SIGABRT", "first", "PYTORCH_MPS_STREAM_PER_THREAD=0"}},
 		"it was cut":    {series.Digest(), instead("memory", ""), []string{"not run", "threads that come and go"}},
 		"another wheel": {strings.Repeat("0", 64), right, []string{"the series 000000000000", "the mpsforge that made the wheel"}},
 		"a newer one":   {series.Digest(), instead("streams", right("streams")+`,{"check": "events", "wrong": []}`), []string{"events", "does not know"}},
