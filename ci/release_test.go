@@ -49,9 +49,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join(clone, "out/*"))
 		require.NoError(t, err)
 		for _, file := range files {
-			if binaries[i][filepath.Base(file)], err = os.ReadFile(file); err != nil {
-				t.Fatal(err)
-			}
+			binaries[i][filepath.Base(file)] = require.One(os.ReadFile(file))(t)
 		}
 		if i > 0 {
 			continue
@@ -111,10 +109,8 @@ done
 func TestReleaseHasWheels(t *testing.T) {
 	dir := t.TempDir()
 	maker, log, out := filepath.Join(dir, "mpsforge"), filepath.Join(dir, "log"), filepath.Join(dir, "out")
-	if err := errors.Join(os.WriteFile(maker, []byte(wheelMaker), 0o755), os.Mkdir(out, 0o755),
-		os.WriteFile(filepath.Join(out, "mpsforge_overlay-2.9.1+mpsforge.old-py3-none-macosx_11_0_arm64.whl"), nil, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.WriteFile(maker, []byte(wheelMaker), 0o755), os.Mkdir(out, 0o755),
+		os.WriteFile(filepath.Join(out, "mpsforge_overlay-2.9.1+mpsforge.old-py3-none-macosx_11_0_arm64.whl"), nil, 0o644)))
 	t.Setenv("MPSFORGE", maker)
 	t.Setenv("LOG", log)
 	sh(t, dir, "sh", mustAbs(t, "release.sh"), "v0.0.0", "out", "wheel/v2.9.1")
@@ -168,9 +164,7 @@ func unpacked(t *testing.T, archive []byte) map[string][]byte {
 			return files
 		}
 		require.NoError(t, err)
-		if files[header.Name], err = io.ReadAll(reader); err != nil {
-			t.Fatal(err)
-		}
+		files[header.Name] = require.One(io.ReadAll(reader))(t)
 	}
 }
 

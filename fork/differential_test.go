@@ -48,20 +48,14 @@ func (r repo) path(name string) string { return filepath.Join(r.dir, filepath.Fr
 
 func (r repo) write(name, content string) {
 	r.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(r.path(name)), 0o755); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(r.path(name), []byte(content), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, os.MkdirAll(filepath.Dir(r.path(name)), 0o755))
+	require.NoError(r.t, os.WriteFile(r.path(name), []byte(content), 0o644))
 }
 
 func (r repo) read(name string) string {
 	r.t.Helper()
 	content, err := os.ReadFile(r.path(name))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	return string(content)
 }
 
@@ -78,16 +72,12 @@ func (r repo) series(base string) *patches.Series {
 	out := r.t.TempDir()
 	r.git("format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--binary", "-o", out, base+"..HEAD")
 	files, err := filepath.Glob(filepath.Join(out, "*.patch"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	slices.Sort(files)
 	series := &patches.Series{Baseline: patches.Baseline{Name: "v2.9.1", Tag: "v2.9.1", Commit: base}}
 	for i, file := range files {
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		require.NoError(r.t, err)
 		patch, err := patches.Parse(fmt.Sprintf("patch-%c", 'a'+i), raw)
 		if err != nil {
 			r.t.Fatalf("parse %s: %v\n%s", file, err, raw)
@@ -109,9 +99,7 @@ func (r repo) clone(at string) repo {
 func (r repo) open() *fork.Checkout {
 	r.t.Helper()
 	checkout, err := fork.Open(context.Background(), r.dir, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	r.t.Cleanup(func() { checkout.Close() })
 	return checkout
 }
@@ -125,9 +113,7 @@ func TestARunSeesWhatAnotherChangedSinceItOpenedTheCheckout(t *testing.T) {
 	series := r.series(base)
 	r.git("reset", "-q", "--hard", base)
 	first, second, third := r.open(), r.open(), r.open()
-	if _, err := first.Apply(t.Context(), series, fork.Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.One(first.Apply(t.Context(), series, fork.Options{}, nil))(t)
 	if change, err := second.Apply(t.Context(), series, fork.Options{}, nil); err != nil || len(change.Patches) > 0 {
 		t.Errorf("the second run: %+v, %v; want nothing to do", change, err)
 	}
@@ -185,12 +171,8 @@ func mutate(random *rand.Rand, r repo, n int) {
 	case 8:
 		name := pick()
 		info, err := os.Stat(r.path(name))
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if err := os.Chmod(r.path(name), info.Mode()^0o111); err != nil {
-			r.t.Fatal(err)
-		}
+		require.NoError(r.t, err)
+		require.NoError(r.t, os.Chmod(r.path(name), info.Mode()^0o111))
 	case 9, 10, 11:
 		name := pick()
 		split := strings.SplitAfter(r.read(name), "\n")
@@ -242,9 +224,7 @@ func TestApplyGivesTheTreesOfGitAm(t *testing.T) {
 				am.git("am", "-q", "--keep-cr", "--keep-non-patch", mail)
 			}
 			ours := upstream.clone(base)
-			if _, err := ours.open().Apply(context.Background(), series, fork.Options{}, events.Discard); err != nil {
-				t.Fatal(err)
-			}
+			require.One(ours.open().Apply(context.Background(), series, fork.Options{}, events.Discard))(t)
 			format := "--format=%T %an <%ae> %aI %B"
 			if want, got := am.git("log", format, base+"..HEAD"), ours.git("log", format, base+"..HEAD"); want != got {
 				t.Errorf("commits differ\ngit am:\n%s\nmpsforge:\n%s", want, got)
@@ -253,9 +233,7 @@ func TestApplyGivesTheTreesOfGitAm(t *testing.T) {
 				t.Errorf("the work tree is not clean after apply:\n%s", status)
 			}
 			ours.git("fsck", "--strict")
-			if _, err := ours.open().Unapply(context.Background(), series, fork.Options{}, events.Discard); err != nil {
-				t.Fatal(err)
-			}
+			require.One(ours.open().Unapply(context.Background(), series, fork.Options{}, events.Discard))(t)
 			if head := ours.git("rev-parse", "HEAD"); head != base {
 				t.Errorf("after unapply HEAD is %s, the base is %s", head, base)
 			}

@@ -35,9 +35,7 @@ func edit(random *rand.Rand, r repo, n int) {
 			os.Remove(r.path(name))
 		}
 	case 2:
-		if err := os.Chmod(r.path(name), 0o755); err != nil {
-			r.t.Fatal(err)
-		}
+		require.NoError(r.t, os.Chmod(r.path(name), 0o755))
 	case 3, 4, 5, 6:
 		r.write(name, strings.Join(slices.Insert(lines, at, fmt.Sprintf("inserted %d\n", n)), ""))
 	case 7, 8:
@@ -53,9 +51,7 @@ func writeSeries(t *testing.T, r repo, base, dir string) *patches.Series {
 	t.Helper()
 	name := filepath.Base(dir)
 	empty := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: name, Tag: name, Commit: base, Absent: []string{}, Touched: map[string]*string{}}}
-	if _, err := r.open().Export(context.Background(), empty, fork.ExportOptions{Dir: dir}, events.Discard); err != nil {
-		t.Fatal(err)
-	}
+	require.One(r.open().Export(context.Background(), empty, fork.ExportOptions{Dir: dir}, events.Discard))(t)
 	series, err := patches.Load(os.DirFS(filepath.Dir(dir)), name)
 	require.NoError(t, err)
 	return series
@@ -202,9 +198,7 @@ func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) 
 	fresh := upstream.clone(target)
 	written, err := patches.Load(os.DirFS(filepath.Dir(dir)), "next")
 	require.NoError(t, err)
-	if _, err := fresh.open().Apply(ctx, written, fork.Options{}, events.Discard); err != nil {
-		t.Fatal(err)
-	}
+	require.One(fresh.open().Apply(ctx, written, fork.Options{}, events.Discard))(t)
 	for i, patch := range ported.Patches {
 		if patch.Outcome == fork.PortUnchanged && !bytes.Equal(patchNamed(written, patch.Name).Raw, series.Patches[i].Raw) {
 			t.Errorf("%s is said to be unchanged, but its file differs", patch.Name)

@@ -178,9 +178,7 @@ func TestRewriteIsAllOrNothing(t *testing.T) {
 		t.Errorf("files %s", got)
 	}
 	put(".prepared/a", "torn")
-	if _, err := FinishRewrite(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.One(FinishRewrite(dir))(t)
 	if changed, err := Rewrite(dir, map[string][]byte{"a": []byte("3")}, nil); err != nil || !slices.Equal(changed, []string{"a"}) {
 		t.Errorf("after one that was not committed: %v, %v", changed, err)
 	}
@@ -264,11 +262,9 @@ func TestRewriteRemovesOnlyItsOwnFiles(t *testing.T) {
 	for _, name := range []string{"../mine", "..", "sub/mine", "/mine"} {
 		outer := t.TempDir()
 		pending := filepath.Join(outer, "v1", pendingDir)
-		if err := errors.Join(os.MkdirAll(pending, 0o755), os.MkdirAll(filepath.Join(outer, "v1", "sub"), 0o755),
+		require.NoError(t, errors.Join(os.MkdirAll(pending, 0o755), os.MkdirAll(filepath.Join(outer, "v1", "sub"), 0o755),
 			os.WriteFile(filepath.Join(outer, "mine"), nil, 0o644), os.WriteFile(filepath.Join(outer, "v1", "sub", "mine"), nil, 0o644),
-			os.WriteFile(filepath.Join(pending, removedFile), []byte(name), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+			os.WriteFile(filepath.Join(pending, removedFile), []byte(name), 0o644)))
 		if _, err := FinishRewrite(filepath.Join(outer, "v1")); err == nil {
 			t.Errorf("%q is accepted", name)
 		}

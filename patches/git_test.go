@@ -55,21 +55,15 @@ func (r repo) run(stdin []byte, args ...string) ([]byte, error) {
 func (r repo) git(stdin []byte, args ...string) string {
 	r.t.Helper()
 	out, err := r.run(stdin, args...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	return string(out)
 }
 
 func (r repo) write(name, content string) {
 	r.t.Helper()
 	file := filepath.Join(r.dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(r.t, os.WriteFile(file, []byte(content), 0o644))
 }
 
 // commit commits everything and exports the commit under the pinned options.

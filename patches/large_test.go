@@ -64,9 +64,7 @@ func TestManyHunksTakeMemoryByTheirNumber(t *testing.T) {
 		before := allocated()
 		patch, err := Parse("p", []byte(diff))
 		require.NoError(t, err)
-		if _, err := patch.Files[0].Apply(old); err != nil {
-			t.Fatal(err)
-		}
+		require.One(patch.Files[0].Apply(old))(t)
 		return float64(allocated() - before)
 	}
 	if few, many := measure(2000), measure(16000); many > 12*few {

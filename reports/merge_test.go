@@ -194,9 +194,7 @@ func TestMergeLeavesItsShardsAlone(t *testing.T) {
 	all, names := shards()
 	before, err := json.Marshal(all)
 	require.NoError(t, err)
-	if _, err := reports.Merge(all, names); err != nil {
-		t.Fatal(err)
-	}
+	require.One(reports.Merge(all, names))(t)
 	if after, err := json.Marshal(all); err != nil || string(after) != string(before) {
 		t.Errorf("%v\n%s\n%s", err, before, after)
 	}

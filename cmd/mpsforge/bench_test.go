@@ -194,8 +194,6 @@ func BenchmarkPort(b *testing.B) {
 func (x *bench) copySeries() string {
 	x.b.Helper()
 	dir := filepath.Join(x.b.TempDir(), "v2.6.0")
-	if err := os.CopyFS(dir, os.DirFS("../../patches/v2.6.0")); err != nil {
-		x.b.Fatal(err)
-	}
+	require.NoError(x.b, os.CopyFS(dir, os.DirFS("../../patches/v2.6.0")))
 	return dir
 }

@@ -191,9 +191,7 @@ func (s *shellAt) typed(text, want string) {
 	s.mutex.Lock()
 	s.screen.Reset()
 	s.mutex.Unlock()
-	if _, err := io.WriteString(s.terminal, text); err != nil {
-		s.t.Fatal(err)
-	}
+	require.One(io.WriteString(s.terminal, text))(s.t)
 	shown := func() string {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()

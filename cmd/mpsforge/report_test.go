@@ -59,9 +59,7 @@ func onPty(t *testing.T, args []string) string {
 		shown <- text.String()
 	}()
 	code := execute(t.Context(), args, streams{out: terminal, outIsTerminal: true, err: io.Discard})
-	if _, err := io.WriteString(terminal, end); err != nil {
-		t.Fatal(err)
-	}
+	require.One(io.WriteString(terminal, end))(t)
 	if code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}

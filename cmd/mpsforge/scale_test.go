@@ -104,9 +104,7 @@ func generated(b *testing.B, size scale) *bench {
 func (x *bench) said(args ...string) string {
 	x.b.Helper()
 	output, err := exec.Command("git", append([]string{"-C", x.tree}, args...)...).Output()
-	if err != nil {
-		x.b.Fatal(err)
-	}
+	require.NoError(x.b, err)
 	return strings.TrimSpace(string(output))
 }
 

@@ -76,9 +76,7 @@ func TestCtrlCEndsAVerificationCleanly(t *testing.T) {
 	waitFor(t, "progress of the reference stage", func() bool {
 		return strings.Contains(shown(), "verify reference") && strings.Contains(shown(), "checks")
 	})
-	if _, err := io.WriteString(terminal, "\x03"); err != nil {
-		t.Fatal(err)
-	}
+	require.One(io.WriteString(terminal, "\x03"))(t)
 	var exit *exec.ExitError
 	if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 		t.Errorf("ended with %v, want exit code %d; it showed:\n%s", err, exitInterrupted, shown())
@@ -134,9 +132,7 @@ func TestUIGivesTheTerminalBack(t *testing.T) {
 	require.NoError(t, pty.Setsize(terminal, &pty.Winsize{Rows: 20, Cols: 70}))
 	for _, key := range []string{"\r", "\x1b[B", "\x1b[A", "?", "x", "l", "l", "f", "f"} {
 		time.Sleep(50 * time.Millisecond) // letters that come together are one key, which does nothing
-		if _, err := io.WriteString(terminal, key); err != nil {
-			t.Fatal(err)
-		}
+		require.One(io.WriteString(terminal, key))(t)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
@@ -180,13 +176,9 @@ func TestReportOpensFromTheUI(t *testing.T) {
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	command, terminal, shown := onTerminal(t, "replay", "--speed", "max", stream)
 	waitFor(t, "the end of the stream", func() bool { return strings.Contains(shown(), "done") })
-	if _, err := io.WriteString(terminal, "o"); err != nil {
-		t.Fatal(err)
-	}
+	require.One(io.WriteString(terminal, "o"))(t)
 	waitFor(t, "the report", func() bool { return strings.Contains(shown(), "opened /reports/out.html") })
-	if _, err := io.WriteString(terminal, "q"); err != nil {
-		t.Fatal(err)
-	}
+	require.One(io.WriteString(terminal, "q"))(t)
 	if err := command.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, shown())
 	}
@@ -244,9 +236,7 @@ func TestSignalTellsTheStatus(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 			return strings.Contains(shown(), "verify reference for ") && strings.Contains(shown(), "verify began")
 		})
-		if _, err := io.WriteString(terminal, "\x03"); err != nil {
-			t.Fatal(err)
-		}
+		require.One(io.WriteString(terminal, "\x03"))(t)
 		var exit *exec.ExitError
 		if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 			t.Errorf("%s: ended with %v", mode, err)

@@ -10,3 +10,12 @@ func NoError(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// One gives the value of a call that must not fail: require.One(f())(t). An error ends the test, as with NoError.
+func One[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		NoError(t, err)
+		return value
+	}
+}

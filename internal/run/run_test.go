@@ -170,9 +170,7 @@ func TestFilesAndStarted(t *testing.T) {
 	command.Files = []*os.File{writer}
 	pid := 0
 	command.Started = func(started int) { pid = started; writer.Close() }
-	if _, err := command.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.One(command.Run(t.Context()))(t)
 	told, err := io.ReadAll(reader)
 	if err != nil || string(told) != fmt.Sprintln(pid) {
 		t.Errorf("%q, %d, %v", told, pid, err)

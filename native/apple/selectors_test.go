@@ -54,9 +54,7 @@ func TestWheelNeeds(t *testing.T) {
 	archive := zip.NewWriter(&wheel)
 	entry, err := archive.Create("torch/lib/libtorch_cpu.dylib")
 	require.NoError(t, err)
-	if _, err := entry.Write(library(t, "__objc_methname", someSelectors)); err != nil {
-		t.Fatal(err)
-	}
+	require.One(entry.Write(library(t, "__objc_methname", someSelectors)))(t)
 	require.NoError(t, archive.Close())
 	needs, err := LibraryNeeds(written(t, "torch.whl", wheel.Bytes()))
 	require.NoError(t, err)

@@ -23,9 +23,7 @@ func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
 	for _, part := range []string{"torchgen", "aten/src/ATen/templates", "aten/src/ATen/native/native_functions.yaml", "aten/src/ATen/native/tags.yaml"} {
 		to := filepath.Join(checkout, part)
 		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
-		if _, err := (run.Command{Name: "cp", Args: []string{"-r", filepath.Join(tree, part), to}}).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.One(run.Command{Name: "cp", Args: []string{"-r", filepath.Join(tree, part), to}}.Run(t.Context()))(t)
 	}
 	const before, after = "// No device check", "// a line of this checkout"
 	dest := filepath.Join(checkout, "torchgen/dest/register_dispatch_key.py")

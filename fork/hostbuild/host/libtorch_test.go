@@ -24,9 +24,7 @@ func TestLibtorchIsTheFirstThatCanBeHad(t *testing.T) {
 	archive := zip.NewWriter(&text)
 	for _, name := range []string{"torch/version.py", "torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so", "torchgen/gen.py",
 		"functorch/__init__.py", "torch-2.9.1.dist-info/METADATA"} {
-		if _, err := archive.Create(name); err != nil {
-			t.Fatal(err)
-		}
+		require.One(archive.Create(name))(t)
 	}
 	require.NoError(t, archive.Close())
 	asked := 0
@@ -49,10 +47,7 @@ func TestLibtorchIsTheFirstThatCanBeHad(t *testing.T) {
 	}
 	var dir string
 	for range 2 {
-		var err error
-		if dir, err = host.FetchLibtorch(t.Context(), choices, cache); err != nil {
-			t.Fatal(err)
-		}
+		dir = require.One(host.FetchLibtorch(t.Context(), choices, cache))(t)
 	}
 	if asked != 1 || !host.HaveLibtorch(choices, cache) {
 		t.Errorf("asked %d times", asked)

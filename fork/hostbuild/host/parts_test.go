@@ -219,9 +219,7 @@ func TestOldBuildsAreDropped(t *testing.T) {
 		when := time.Now().Add(time.Duration(i-1000) * time.Minute)
 		require.NoError(t, os.Chtimes(dir, when, when))
 	}
-	if err := makeAndDropOld(filepath.Join(hosts, "0"), keptBuilds); err != nil { // the oldest is built again
-		t.Fatal(err)
-	}
+	require.NoError(t, makeAndDropOld(filepath.Join(hosts, "0"), keptBuilds)) // the oldest is built again
 	for name, kept := range map[string]bool{"0": true, "1": false, "3": false, "4": true} {
 		if builds.Exists(filepath.Join(hosts, name)) != kept {
 			t.Errorf("%s: kept is %v", name, !kept)

@@ -84,10 +84,8 @@ func TestObjectsComeFromARemoteCache(t *testing.T) {
 			}
 			for _, want := range []int{0, 1} {
 				require.NoError(t, os.RemoveAll(filepath.Join(cache, "ccache")))
-				if _, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
-					[]string{"-x", "objective-c++", "-O0"}); err != nil {
-					t.Fatal(err)
-				}
+				require.One(host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
+					[]string{"-x", "objective-c++", "-O0"}))(t)
 				if hits := host.CacheHits(t, root, cache); hits != want {
 					t.Errorf("hits: %d, want %d", hits, want)
 				}

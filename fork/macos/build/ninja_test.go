@@ -53,9 +53,7 @@ func TestProgressOfARecordedBuild(t *testing.T) {
 	// Pipes cut lines anywhere.
 	for len(text) > 0 {
 		n := min(97, len(text))
-		if _, err := w.Write(text[:n]); err != nil {
-			t.Fatal(err)
-		}
+		require.One(w.Write(text[:n]))(t)
 		text = text[n:]
 	}
 	if len(log.progress) < 2 {

@@ -75,10 +75,7 @@ func newProject(t testing.TB) *project {
 	for name, text := range standIn {
 		p.write(name, text)
 	}
-	var err error
-	if p.machine, err = Probe(t.Context(), p.dir, nil); err != nil {
-		t.Fatal(err)
-	}
+	p.machine = require.One(Probe(t.Context(), p.dir, nil))(t)
 	p.machine.Modules = buildModules // the stand-in's setup.py imports none of them
 	p.machine.Disk = 100 << 30
 	return p
@@ -87,33 +84,23 @@ func newProject(t testing.TB) *project {
 func (p *project) write(name, text string) {
 	p.t.Helper()
 	file := filepath.Join(p.dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(p.t, os.WriteFile(file, []byte(text), 0o644))
 }
 
 func (p *project) build(ctx context.Context) (*Built, error) {
 	p.t.Helper()
 	recipe, err := ReadRecipe(p.dir)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	plan, err := NewPlan(recipe, p.machine, p.options)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	return PyTorch(ctx, plan, p.identity, "test", p.sink)
 }
 
 func (p *project) mustBuild() *Built {
 	p.t.Helper()
 	built, err := p.build(p.t.Context())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	return built
 }
 
@@ -121,9 +108,7 @@ func (p *project) mustBuild() *Built {
 func (p *project) program(name, script string) {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), name)
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755))
 	switch name {
 	case "c++":
 		p.options.Set = append(p.options.Set, "CXX="+file)

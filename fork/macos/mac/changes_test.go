@@ -91,9 +91,7 @@ func TestSourcesOfAWheel(t *testing.T) {
 	} {
 		part, err := archive.CreateHeader(&zip.FileHeader{Name: name}) // stored, not compressed
 		require.NoError(t, err)
-		if _, err := part.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		require.One(part.Write([]byte(text)))(t)
 	}
 	require.NoError(t, archive.Close())
 	open := func(data []byte) *WheelSources {

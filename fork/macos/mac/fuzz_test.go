@@ -5,6 +5,8 @@ import (
 	"debug/macho"
 	"encoding/binary"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // object is a Mach-O library with a symbol table, a table of virtual functions and methods' names.
@@ -32,9 +34,7 @@ func object(f *testing.F, fileType macho.Type) []byte {
 		macho.Nlist64{Name: 22, Type: 0x01},
 		strings,
 	} {
-		if err := binary.Write(&made, binary.LittleEndian, part); err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, binary.Write(&made, binary.LittleEndian, part))
 	}
 	return made.Bytes()
 }
@@ -44,9 +44,7 @@ func FuzzImage(f *testing.F) {
 	for _, fileType := range []macho.Type{macho.TypeDylib, macho.TypeObj} {
 		seed := object(f, fileType)
 		opened, err := macho.NewFile(bytes.NewReader(seed))
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		if image, err := readImage(opened); err != nil || len(image.Vtables()) != 1 || len(image.Selectors) != 2 {
 			f.Fatalf("the seed is not read as made: %+v, %v", image, err)
 		}

@@ -112,9 +112,7 @@ func TestOverlay(t *testing.T) {
 		for i := range made {
 			o, err := overlayOf(t, kit, source)
 			require.NoError(t, err)
-			if made[i], err = os.ReadFile(o.File); err != nil {
-				t.Fatal(err)
-			}
+			made[i] = require.One(os.ReadFile(o.File))(t)
 		}
 		if !bytes.Equal(made[0], made[1]) {
 			t.Error("two libraries of one source differ")

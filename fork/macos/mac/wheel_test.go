@@ -61,9 +61,7 @@ func TestDamagedWheels(t *testing.T) {
 				for name, text := range c.files {
 					part, err := archive.Create(name)
 					require.NoError(t, err)
-					if _, err := part.Write([]byte(text)); err != nil {
-						t.Fatal(err)
-					}
+					require.One(part.Write([]byte(text)))(t)
 				}
 				err = archive.Close()
 			}

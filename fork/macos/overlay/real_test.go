@@ -61,15 +61,10 @@ func newMaker(t *testing.T) maker {
 	o.Root, o.Torch, m.checkout, m.series, o.Cache = hosttest.Inputs(t)
 	o.Flavour = builds.Plain
 	var err error
-	if o.Facts, err = m.series.HostFacts(); err != nil {
-		t.Fatal(err)
-	}
-	if o.Native, o.Glue, err = native.HostBuildSources(); err != nil {
-		t.Fatal(err)
-	}
-	if m.overlayFiles, err = native.OverlaySources(); err != nil {
-		t.Fatal(err)
-	}
+	o.Facts = require.One(m.series.HostFacts())(t)
+	o.Native, o.Glue, err = native.HostBuildSources()
+	require.NoError(t, err)
+	m.overlayFiles = require.One(native.OverlaySources())(t)
 	return m
 }
 
@@ -115,9 +110,7 @@ func (m maker) install(t *testing.T, patched *fork.Snapshot) installed {
 	require.NoError(t, err)
 	p.wheel = wheel
 	require.NoError(t, wheels.Unpack(wheel, p.site, []string{""}))
-	if p.trial, err = overlay.Install(wheel, stamp, stock, t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	p.trial = require.One(overlay.Install(wheel, stamp, stock, t.TempDir()))(t)
 	p.trapped = python{interpreter: p.trial.Python}
 	return p
 }

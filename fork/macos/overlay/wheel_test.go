@@ -139,9 +139,7 @@ func TestWheelIsTheSameTwice(t *testing.T) {
 	for i := range made {
 		file, _, err := Write(o)
 		require.NoError(t, err)
-		if made[i], err = os.ReadFile(file); err != nil {
-			t.Fatal(err)
-		}
+		made[i] = require.One(os.ReadFile(file))(t)
 	}
 	if !bytes.Equal(made[0], made[1]) {
 		t.Error("two wheels of one build differ")

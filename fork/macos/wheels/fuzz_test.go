@@ -18,16 +18,12 @@ func FuzzUnpack(f *testing.F) {
 		archive := zip.NewWriter(&text)
 		for _, name := range names {
 			part, err := archive.Create(name)
-			if err != nil {
-				f.Fatal(err)
-			}
+			require.NoError(f, err)
 			if _, err := part.Write([]byte(name)); err != nil && !strings.HasSuffix(name, "/") {
 				f.Fatal(err)
 			}
 		}
-		if err := archive.Close(); err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, archive.Close())
 		f.Add(text.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, archive []byte) {

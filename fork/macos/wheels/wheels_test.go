@@ -30,9 +30,7 @@ func served(t *testing.T, names ...string) Wheel {
 		}
 		part, err := archive.CreateHeader(header)
 		require.NoError(t, err)
-		if _, err := part.Write([]byte("content of " + name)); err != nil {
-			t.Fatal(err)
-		}
+		require.One(part.Write([]byte("content of " + name)))(t)
 	}
 	require.NoError(t, archive.Close())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -32,9 +32,7 @@ func recorded(t *testing.T, name string) []events.Record {
 	defer file.Close()
 	text := io.Reader(file)
 	if strings.HasSuffix(name, ".gz") {
-		if text, err = gzip.NewReader(file); err != nil {
-			t.Fatal(err)
-		}
+		text = require.One(gzip.NewReader(file))(t)
 	}
 	reader := events.NewReader(text)
 	var records []events.Record

@@ -72,9 +72,7 @@ func TestFrontMatterIsStrict(t *testing.T) {
 
 func TestNameIsRefusedTwice(t *testing.T) {
 	file := &fstest.MapFile{Data: []byte(head + "queue q\n")}
-	if _, err := load(fstest.MapFS{"order/two-queues.txt": file}); err != nil {
-		t.Fatal(err)
-	}
+	require.One(load(fstest.MapFS{"order/two-queues.txt": file}))(t)
 	_, err := load(fstest.MapFS{"order/two-queues.txt": file, "pool/two-queues.txt": file})
 	if want := `corpus/pool/two-queues.txt:1: order/two-queues.txt has the name "two queues", too`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

@@ -3,20 +3,18 @@ package corpus
 import (
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // FuzzProgram: a file is a program with all that its front matter must say, or refused with its line.
 func FuzzProgram(f *testing.F) {
 	programs, err := Programs()
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	for _, group := range []string{Order, Metal, Pool, Schedules} {
 		first := Of(programs, group)[0]
 		data, err := files.ReadFile(group + "/" + first.FileName() + ".txt")
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(string(data))
 	}
 	f.Add("# name: a\n# rules: none\n# finds: none\n# expect: \n")

@@ -32,9 +32,7 @@ func TestResultsGoOn(t *testing.T) {
 	cache := t.TempDir()
 	first := open(t, &Run{Cache: cache, Stage: "operators"})
 	add(t, first, "one")
-	if _, err := first.file.WriteString(`"tw`); err != nil {
-		t.Fatal(err)
-	}
+	require.One(first.file.WriteString(`"tw`))(t)
 	second := open(t, &Run{Cache: cache, Stage: "operators"}, "one")
 	if !second.Begun.Equal(first.Begun) {
 		t.Errorf("begun at %s, want %s", second.Begun, first.Begun)

@@ -101,9 +101,7 @@ func TestPythonWithoutTorch(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("PYTHONPATH", "")
 	torchless := filepath.Join(t.TempDir(), "python")
-	if err := os.WriteFile(torchless, []byte("#!/bin/sh\nexec "+python+" -S \"$@\"\n"), 0o755); err != nil { // without installed packages
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(torchless, []byte("#!/bin/sh\nexec "+python+" -S \"$@\"\n"), 0o755)) // without installed packages
 	scripts, err := unpackPython(t.TempDir())
 	require.NoError(t, err)
 	t.Chdir(planted)

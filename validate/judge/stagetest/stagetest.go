@@ -71,9 +71,7 @@ func Header(t testing.TB) string {
 				if file.Path() != allocator.Header {
 					continue
 				}
-				if content, err = file.Apply(content); err != nil {
-					t.Fatal(err)
-				}
+				content = require.One(file.Apply(content))(t)
 			}
 		}
 		if header != nil && !bytes.Equal(header, content) {

@@ -19,9 +19,7 @@ func traced(t testing.TB, text string, seed uint64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "trace")
 	options := script.Options{Seed: seed, Runs: 1, MaxDelay: 50 * time.Microsecond, Stall: 10 * time.Second, Trace: path}
-	if _, err := script.Run(t.Context(), text, options); err != nil {
-		t.Fatal(err)
-	}
+	require.One(script.Run(t.Context(), text, options))(t)
 	written, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(written)

@@ -27,15 +27,9 @@ func opened(t *testing.T) *stageRun {
 	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
 	require.NoError(t, err)
 	r := &stageRun{env: &stage.Env{Options: stage.Options{Quick: true}, Sink: events.Discard}}
-	if r.facts, err = series.MacFacts(); err != nil {
-		t.Fatal(err)
-	}
-	if r.classes, err = series.HostFacts(); err != nil {
-		t.Fatal(err)
-	}
-	if r.api, err = apple.Load(); err != nil {
-		t.Fatal(err)
-	}
+	r.facts = require.One(series.MacFacts())(t)
+	r.classes = require.One(series.HostFacts())(t)
+	r.api = require.One(apple.Load())(t)
 	r.kit, err = mac.Open(t.Context(), root, cache, r.facts, events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP mac: %v", err)
@@ -152,10 +146,8 @@ func TestTheShortFormJudgesNoNamesWithoutAList(t *testing.T) {
 func TestAWrapperWithoutAKernelIsFound(t *testing.T) {
 	r := opened(t)
 	path := filepath.Join(t.TempDir(), "RegisterPlanted.cpp")
-	if err := os.WriteFile(path, []byte("namespace at::native { void planted(); }\nvoid wrapper_MPS_planted() { at::native::planted(); }\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("namespace at::native { void planted(); }\nvoid wrapper_MPS_planted() { at::native::planted(); }\n"),
+		0o644))
 	built, err := r.kit.Compile(t.Context(), mac.Tree{Subject: "tests/wrapper", Dir: t.TempDir(), Generated: []string{path}}, r.facts, 1, events.Discard)
 	require.NoError(t, err)
 	missing := (*mac.UndefinedError)(nil)
@@ -168,10 +160,7 @@ func TestAWrapperWithoutAKernelIsFound(t *testing.T) {
 // The long form leaves nothing of the backend to the wheel, and the quick one what the series does not touch.
 func TestTheFullFormIsTheWholeBackend(t *testing.T) {
 	r := opened(t)
-	var err error
-	if r.env.Series, err = patches.Load(patches.Embedded(), host.DebianBaseline); err != nil {
-		t.Fatal(err)
-	}
+	r.env.Series = require.One(patches.Load(patches.Embedded(), host.DebianBaseline))(t)
 	r.env.Cache = filepath.Dir(filepath.Dir(r.kit.Root.Dir()))
 	dir, _ := hosttest.Tree(t, r.env.Cache)
 	r.env.Quick = false

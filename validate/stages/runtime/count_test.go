@@ -145,16 +145,12 @@ func (c *counter) count(scenario string, iterations int, units float64) counts {
 			"--compress-pos=no"},
 		more: []string{"MPSFORGE_METAL_MAX_DELAY_US=0", "VALGRIND_LIB=" + filepath.Join(c.valgrind, "usr/libexec/valgrind")}}
 	end, result, err := one.run(c.b.Context())
-	if err != nil {
-		c.b.Fatal(err)
-	}
+	require.NoError(c.b, err)
 	if end.Problem != "" || result.Wrong > 0 {
 		c.b.Fatalf("%s: %s %s\n%s", one.command(), end.Problem, result.FirstWrong, end.Output)
 	}
 	data, err := os.ReadFile(out)
-	if err != nil {
-		c.b.Fatal(err)
-	}
+	require.NoError(c.b, err)
 	found, err := read(data, c.library, c.locked)
 	if err != nil {
 		c.b.Fatalf("%s: %v", out, err)

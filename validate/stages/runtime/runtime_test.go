@@ -51,9 +51,7 @@ func TestRuntimeScenariosExist(t *testing.T) {
 
 func TestRowOfAScenarioThatMakesNoSenseIsRefused(t *testing.T) {
 	const whole = `{"name": "a", "about": "b", "patches": ["c"], "stock": "must fail", "iterations": 1}`
-	if _, err := readScenarios([]byte("[" + whole + "]")); err != nil {
-		t.Fatal(err)
-	}
+	require.One(readScenarios([]byte("[" + whole + "]")))(t)
 	for name, c := range map[string]struct{ text, says string }{
 		"no JSON":               {`[{]`, "scenarios.json"},
 		"twice":                 {"[" + whole + "," + whole + "]", "not its own"},

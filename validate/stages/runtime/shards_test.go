@@ -101,9 +101,7 @@ func TestShardsHaveTheChecksOfThePool(t *testing.T) {
 			for _, check := range s.r.stage.Checks {
 				made[check.Name]++
 			}
-			if want, err = s.r.poolJobs(); err != nil {
-				t.Fatal(err)
-			}
+			want = require.One(s.r.poolJobs())(t)
 		}
 		for _, name := range want {
 			if made[name] != 1 {

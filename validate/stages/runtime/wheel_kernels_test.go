@@ -49,9 +49,7 @@ func launcher(t *testing.T, root *host.Root) string {
 		{"-std=c++17", "-O1", "-fPIC", "-I../../../native", "-c", "../../../native/programs/launch_kernels.cc", "-o", object},
 		{"--ld-path=" + root.Tool("ld.lld"), "-shared", object, "-o", library},
 	} {
-		if _, err := (run.Command{Name: root.Tool("clang"), Args: append([]string{"--driver-mode=g++"}, args...)}).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.One(run.Command{Name: root.Tool("clang"), Args: append([]string{"--driver-mode=g++"}, args...)}.Run(t.Context()))(t)
 	}
 	return library
 }
