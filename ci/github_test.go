@@ -33,9 +33,7 @@ func TestShortSummaryIsWhole(t *testing.T) {
 	var whole strings.Builder
 	report := long(3)
 	require.NoError(t, report.WriteMarkdown(&whole))
-	if got := summary(t, report, whole.Len()); got != whole.String() {
-		t.Errorf("%s", got)
-	}
+	require.Equal(t, summary(t, report, whole.Len()), whole.String())
 }
 
 // GitHub drops a summary above its limit; so it is cut at whole lines, says so, and leaves no fence and no details open,
@@ -62,9 +60,7 @@ func TestLongSummaryIsCut(t *testing.T) {
 // Where the summary is full already, nothing is added: anything would make GitHub drop all of it.
 func TestFullSummaryStaysAsItIs(t *testing.T) {
 	for _, limit := range []int{10, 0, -5} {
-		if text := summary(t, long(1), limit); text != "" {
-			t.Errorf("limit %d: %q", limit, text)
-		}
+		require.Equal(t, summary(t, long(1), limit), "", "limit", limit)
 	}
 }
 
@@ -87,17 +83,13 @@ func TestAnnotations(t *testing.T) {
 ::error title=stage python failed::another torch
 ::error title=required stage runtime did not run::no compiler
 ::warning title=stage device did not run::no Metal`
-	if got := strings.Join(lines, "\n"); got != want {
-		t.Errorf("\n%s\nwant\n%s", got, want)
-	}
+	require.Equal(t, strings.Join(lines, "\n"), want)
 }
 
 // Text from elsewhere cannot end the command and begin another.
 func TestAnnotationsAreEscaped(t *testing.T) {
 	a := ci.Annotation{Level: "error", File: "a,line=9:b", Title: "x::y\r\n::warning::z", Message: "m\n::set-output name=a::b"}
-	if got, want := a.String(), "::error file=a%2Cline=9%3Ab,title=x%3A%3Ay%0D%0A%3A%3Awarning%3A%3Az::m%0A::set-output name=a::b"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	require.Equal(t, a.String(), "::error file=a%2Cline=9%3Ab,title=x%3A%3Ay%0D%0A%3A%3Awarning%3A%3Az::m%0A::set-output name=a::b")
 }
 
 // GitHub keeps ten errors of a step, so the tenth says how many there are beside the nine before it.

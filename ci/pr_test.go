@@ -46,9 +46,7 @@ func TestOutsideTextIsShownAndDoesNothing(t *testing.T) {
 		{"running text", prose("*a* <b> @all #1 [x](y)"), `\*a\* \<b\> \@all \#1 \[x\]\(y\)`},
 		{"a block with ticks in it", fence("text", "a\n```\nb"), "````text\na\n```\nb\n````"},
 	} {
-		if c.shown != c.want {
-			t.Errorf("%s: %q, want %q", c.name, c.shown, c.want)
-		}
+		require.Equal(t, c.shown, c.want, c.name)
 	}
 }
 
@@ -61,9 +59,7 @@ func TestTrailersOfTheSeriesAreNotForUpstream(t *testing.T) {
 		"none":                  {"Why.", "Why."},
 	} {
 		h := patches.NewHeader("A", "a@example.org", time.Time{}, "[MPS] Subject\n\n"+c[0])
-		if got := withoutTrailers(h); got != c[1] {
-			t.Errorf("%s: %q, want %q", name, got, c[1])
-		}
+		require.Equal(t, withoutTrailers(h), c[1], name)
 	}
 }
 
@@ -77,9 +73,7 @@ func TestTheStacksIssueIsFixedByItsLastPart(t *testing.T) {
 	}
 	require.NoError(t, linkIssues(requests, series, "https://github.com/pytorch/pytorch/issues/9"))
 	for i, want := range []string{"Part of #9", "Fixes #5", "Fixes #9"} {
-		if requests[i].Issue != want {
-			t.Errorf("part %d: %q, want %q", i+1, requests[i].Issue, want)
-		}
+		require.Equal(t, requests[i].Issue, want, "part", i+1)
 	}
 	if err := linkIssues(requests, series, ""); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), "name none: a, c;") {
 		t.Errorf("without an issue: %v", err)
@@ -89,9 +83,7 @@ func TestTheStacksIssueIsFixedByItsLastPart(t *testing.T) {
 func TestGeneratedFilesDoNotCount(t *testing.T) {
 	g := gate{limit: 10, generated: []string{"*.lock", "gen/*.h", "/top.txt"}}
 	for path, want := range map[string]int{"a/b.lock": 0, "gen/a.h": 0, "gen/sub/a.h": 1, "top.txt": 0, "b/top.txt": 1, "a.h": 1} {
-		if got := g.lines(patch(t, "a", path, "[MPS] A")); got != want {
-			t.Errorf("%s: %d lines, want %d", path, got, want)
-		}
+		require.Equal(t, g.lines(patch(t, "a", path, "[MPS] A")), want, path, "lines")
 	}
 }
 
@@ -103,9 +95,7 @@ func TestFormattedPaths(t *testing.T) {
 			"# top\n    \"m/**/*.mm\",\n]\nexclude_patterns = [\n  '**/fb/**',\n]\n"))
 	require.NoError(t, err)
 	for path, want := range map[string]bool{"a/x.h": true, "a/b/x.h": false, "m/x.mm": true, "m/n/o/x.mm": true, "m/fb/x.mm": false, "x.py": false} {
-		if got := p.isFormatted(path); got != want {
-			t.Errorf("%s: %v", path, got)
-		}
+		require.Equal(t, p.isFormatted(path), want, path)
 	}
 	if p = (plain{}); !p.isFormatted("any.h") {
 		t.Error("without a configuration every file is formatted")
@@ -122,9 +112,7 @@ func TestPlainChecks(t *testing.T) {
 		found = append(found, f.String())
 	}
 	want := "a: test/x.py:2: trailing space: cut it\na: test/x.py:2: line length: 6 columns, at most 5\na: test/x.py:0: newline: the file does not end with one"
-	if got := strings.Join(found, "\n"); got != want {
-		t.Errorf("found\n%s\nwant\n%s", got, want)
-	}
+	require.Equal(t, strings.Join(found, "\n"), want)
 }
 
 // A linter that broke down is none that found nothing, and a file that it named is the checkout's.
@@ -173,22 +161,14 @@ func TestEvidenceIsTheReports(t *testing.T) {
 		"Old extensions must be built again.":                             last.compatibility([]string{"Old extensions must be built again."}),
 		"mpsforge verify --baseline v2.9.1 --stages conformance,runtime,": last.commands(),
 	} {
-		if !strings.Contains(in, want) {
-			t.Errorf("lacks %q:\n%s", want, in)
-		}
+		require.Contains(t, in, want)
 	}
 	first := last
 	first.Request = request(patch(t, "b", "f", "[MPS] B"), 1)
-	if got := first.benchmark(); !strings.Contains(got, "part 2 has the numbers") {
-		t.Errorf("benchmark of the first part: %s", got)
-	}
-	if got := first.evidence(nil); !strings.Contains(got, "never left this part out") {
-		t.Errorf("evidence of a part that was not left out: %s", got)
-	}
+	require.Contains(t, first.benchmark(), "part 2 has the numbers", "benchmark of the first part")
+	require.Contains(t, first.evidence(nil), "never left this part out", "evidence of a part that was not left out")
 	first.report = nil
-	if got := first.evidence(nil); !strings.Contains(got, "nothing here is shown to have run") {
-		t.Errorf("without a report: %s", got)
-	}
+	require.Contains(t, first.evidence(nil), "nothing here is shown to have run", "without a report")
 	if _, err := json.Marshal(Prepared{Requests: []*Request{last.Request}}); err != nil {
 		t.Error(err)
 	}
@@ -206,7 +186,6 @@ func TestOwnWordsAreFound(t *testing.T) {
 		t.Errorf("%q, %v", words, err)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "07-a.md"), []byte("all mine"), 0o644))
-	if _, err := ownWords(dir, "a"); !errors.Is(err, ErrText) {
-		t.Errorf("%v for a text without comments", err)
-	}
+	_, err := ownWords(dir, "a")
+	require.Is(t, err, ErrText, "for a text without comments")
 }

@@ -65,9 +65,7 @@ func TestProbeFindsWhatIsPlanted(t *testing.T) {
 			for _, name := range []string{"allocation", "matmul", "kernel", "memory"} {
 				if check, ran := report.Checks[name]; !ran || !check.Passed {
 					failed = append(failed, name)
-					if !strings.Contains(check.Detail, c.detail) {
-						t.Errorf("%s says %q, want %q", name, check.Detail, c.detail)
-					}
+					require.Contains(t, check.Detail, c.detail, name, "says")
 				}
 			}
 			if names := strings.Join(failed, " "); names != c.failed || code != c.code {

@@ -124,19 +124,15 @@ apply --checkout tree-
 overlay build --checkout tree- --platform macos --out out
 verify --checkout tree- --stages checkout,mac --require mac --report out/mpsforge_v0.0.0_mac_v2.9.1.json
 `
-	if string(asked) != want {
-		t.Errorf("asked:\n%s", asked)
-	}
+	require.Equal(t, string(asked), want, "asked")
 	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
 	require.NoError(t, err)
 	var names []string
 	for line := range strings.Lines(string(sums)) {
 		names = append(names, strings.Fields(line)[1])
 	}
-	if got := strings.Join(names, " "); got != "mpsforge_overlay-2.9.1+mpsforge.1-py3-none-macosx_11_0_arm64.whl "+
-		"mpsforge_overlay-2.9.1+mpsforge.2-py3-none-macosx_11_0_arm64.whl mpsforge_v0.0.0_mac_v2.9.1.json" {
-		t.Errorf("SHA256SUMS: %s", got)
-	}
+	require.Equal(t, strings.Join(names, " "), "mpsforge_overlay-2.9.1+mpsforge.1-py3-none-macosx_11_0_arm64.whl "+
+		"mpsforge_overlay-2.9.1+mpsforge.2-py3-none-macosx_11_0_arm64.whl mpsforge_v0.0.0_mac_v2.9.1.json", "SHA256SUMS")
 	t.Setenv("FAIL", "1")
 	refused := exec.Command("sh", mustAbs(t, "release.sh"), "v0.0.0", "out", "wheel/v2.9.1")
 	refused.Dir = dir

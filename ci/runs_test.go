@@ -152,10 +152,6 @@ func TestReleaseNeedsTheRuns(t *testing.T) {
 		strings.Contains(said, goesOn) {
 		t.Errorf("the series has changed: %s", said)
 	}
-	if said := release("v1.2.3", series.Digest()); !strings.Contains(said, goesOn) {
-		t.Errorf("every stage has passed: %s", said)
-	}
-	if said := release("v0.0.0", "of an older series"); !strings.Contains(said, goesOn) {
-		t.Errorf("a rehearsal: %s", said)
-	}
+	require.Contains(t, release("v1.2.3", series.Digest()), goesOn, "every stage has passed")
+	require.Contains(t, release("v0.0.0", "of an older series"), goesOn, "a rehearsal")
 }

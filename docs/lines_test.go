@@ -117,9 +117,7 @@ func TestPlantedLongLinesAreFound(t *testing.T) {
 		"an address":                {"package a\n\nconst b = \"https://" + long + "\"\n", "[]"},
 		"short lines":               {"package a\n", "[]"},
 	} {
-		if found := fmt.Sprint(longLines(c.text)); found != c.want {
-			t.Errorf("%s: lines %s, want %s", name, found, c.want)
-		}
+		require.Equal(t, fmt.Sprint(longLines(c.text)), c.want, name, "lines")
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"a long function": {"package a\n\nfunc b() {\n" + strings.Repeat("\tc()\n", mostOfAFunction) + "}\n", "[b]"},

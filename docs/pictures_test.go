@@ -79,8 +79,6 @@ func TestPicturesAreOfThisSeries(t *testing.T) {
 		"is not the file that was made then": made.check(series.Digest(), map[string]string{"verify.svg": "another", "report.png": files["report.png"]}),
 		"2 pictures are listed, 1 are there": made.check(series.Digest(), map[string]string{"verify.svg": files["verify.svg"]}),
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want one with %q", err, want)
-		}
+		require.Says(t, err, want)
 	}
 }

@@ -229,17 +229,13 @@ func TestApplyGivesTheTreesOfGitAm(t *testing.T) {
 			if want, got := am.git("log", format, base+"..HEAD"), ours.git("log", format, base+"..HEAD"); want != got {
 				t.Errorf("commits differ\ngit am:\n%s\nmpsforge:\n%s", want, got)
 			}
-			if status := ours.git("status", "--porcelain"); status != "" {
-				t.Errorf("the work tree is not clean after apply:\n%s", status)
-			}
+			require.Equal(t, ours.git("status", "--porcelain"), "", "the work tree is not clean after apply")
 			ours.git("fsck", "--strict")
 			require.One(ours.open().Unapply(context.Background(), series, fork.Options{}, events.Discard))(t)
 			if head := ours.git("rev-parse", "HEAD"); head != base {
 				t.Errorf("after unapply HEAD is %s, the base is %s", head, base)
 			}
-			if status := ours.git("status", "--porcelain"); status != "" {
-				t.Errorf("the work tree is not clean after unapply:\n%s", status)
-			}
+			require.Equal(t, ours.git("status", "--porcelain"), "", "the work tree is not clean after unapply")
 		})
 	}
 }

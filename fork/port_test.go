@@ -162,9 +162,7 @@ func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) 
 			}
 		case fork.PortConflicts:
 			stopped = true
-			if tree != "" {
-				t.Errorf("%s conflicts, git cherry-pick makes tree %s", patch.Name, tree)
-			}
+			require.Equal(t, tree, "", patch.Name, "conflicts, git cherry-pick makes tree")
 			for _, conflict := range ported.Conflicts {
 				if len(conflict.Regions) == 0 {
 					t.Errorf("the conflict in %s shows no sides", conflict.Path)

@@ -1,7 +1,6 @@
 package patches
 
 import (
-	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -67,9 +66,8 @@ func TestAblationThatCannotBe(t *testing.T) {
 	if found, err := LintAblation(fsys, "v1.0.0"); err != nil || len(found.Findings) > 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if _, err := ReadAblation(fsys, "v1.0.0"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: %v", err)
-	}
+	_, err := ReadAblation(fsys, "v1.0.0")
+	require.Is(t, err, fs.ErrNotExist, "no file")
 	for old, c := range map[string]struct{ new, want string }{
 		`"schema": 1`:     {`"schema": 2`, "schema 2"},
 		`"tag": "v1.0.0"`: {`"tag": "v2.0.0"`, `the table is of tag "v2.0.0"`},

@@ -57,9 +57,7 @@ func TestApplyConflicts(t *testing.T) {
 			if c.want.Hunk > 0 {
 				c.want.PatchLine = f.HunkLines[c.want.Hunk-1]
 			}
-			if *got != c.want {
-				t.Errorf("got  %+v\nwant %+v", *got, c.want)
-			}
+			require.Equal(t, *got, c.want)
 			for _, part := range []string{"stream-slots", "f", c.want.Expected, c.want.Found, c.text} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("the message %q does not say %q", err, part)

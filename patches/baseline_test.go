@@ -118,9 +118,8 @@ func TestRecordBaseline(t *testing.T) {
 		t.Errorf("absent %v, digests %+v", b.Absent, d)
 	}
 	broken := func(string) (string, []byte, error) { return "", nil, fs.ErrPermission }
-	if _, _, err := RecordBaseline(Baseline{}, []string{"f"}, nil, broken); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("an unreadable file gives %v", err)
-	}
+	_, _, err = RecordBaseline(Baseline{}, []string{"f"}, nil, broken)
+	require.Is(t, err, fs.ErrPermission, "an unreadable file gives")
 }
 
 // A series is identified by the names of its patches, what each changes, and their order; not by what their messages say.
@@ -129,9 +128,7 @@ func TestSeries(t *testing.T) {
 	fsys["v1.0.0/series"].Data = []byte("# heading\n\none.patch   # why\ntwo.patch\n")
 	s, err := Load(fsys, "v1.0.0")
 	require.NoError(t, err)
-	if got := s.TouchedPaths(); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("touched %v", got)
-	}
+	require.Equal(t, s.TouchedPaths(), []string{"a", "b"}, "touched")
 	slices.Reverse(s.Patches)
 	if forward, err := Load(fsys, "v1.0.0"); err != nil || forward.Digest() == s.Digest() {
 		t.Errorf("the order does not count: %v", err)
@@ -183,9 +180,7 @@ func TestLoadRefuses(t *testing.T) {
 		if err == nil {
 			_, err = s.Digests()
 		}
-		if err == nil || !strings.Contains(err.Error(), c.say) {
-			t.Errorf("%s: %v, want %q", name, err, c.say)
-		}
+		require.Says(t, err, c.say, name)
 	}
 }
 

@@ -83,9 +83,7 @@ func TestPartsOfASeriesFile(t *testing.T) {
 			if len(faults) > 0 {
 				found = faults[0].why
 			}
-			if found != c.fault {
-				t.Errorf("fault %q, want %q", found, c.fault)
-			}
+			require.Equal(t, found, c.fault, "fault")
 		})
 	}
 }

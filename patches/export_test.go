@@ -60,9 +60,7 @@ func TestPresent(t *testing.T) {
 		{"a deleted file that is there", deleted("f", "a\nb\n"), "a\nb\n", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := parsed(t, good(c.patch)).Files[0].Present([]byte(c.content)); got != c.want {
-				t.Errorf("present: %v", got)
-			}
+			require.Equal(t, parsed(t, good(c.patch)).Files[0].Present([]byte(c.content)), c.want, "present")
 		})
 	}
 	if !parsed(t, good(deleted("f", "a\n"))).Files[0].Present(nil) || parsed(t, good(created("f", "a\n"))).Files[0].Present(nil) {
@@ -88,9 +86,7 @@ func TestCompareTellsContentFromWhatFollows(t *testing.T) {
 		{"a second file", good(changed("f", old, new), created("g", "g\n")), DegreeContent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Compare(patch, parsed(t, c.other)).Diff; got != c.want {
-				t.Errorf("%s, want %s", got, c.want)
-			}
+			require.Equal(t, Compare(patch, parsed(t, c.other)).Diff, c.want)
 		})
 	}
 	context := replaced(40, map[int]string{19: "other\n"})
@@ -174,9 +170,7 @@ func TestRewriteIsAllOrNothing(t *testing.T) {
 	if err != nil || !slices.Equal(changed, []string{"b", "d", "c"}) {
 		t.Fatalf("changed %v, %v", changed, err)
 	}
-	if got := files(); got != "a=1 b=2 d=2 " {
-		t.Errorf("files %s", got)
-	}
+	require.Equal(t, files(), "a=1 b=2 d=2 ", "files")
 	put(".prepared/a", "torn")
 	require.One(FinishRewrite(dir))(t)
 	if changed, err := Rewrite(dir, map[string][]byte{"a": []byte("3")}, nil); err != nil || !slices.Equal(changed, []string{"a"}) {
@@ -187,20 +181,14 @@ func TestRewriteIsAllOrNothing(t *testing.T) {
 	if finished, err := FinishRewrite(dir); err != nil || !finished {
 		t.Errorf("finish: %v, %v", finished, err)
 	}
-	if got := files(); got != "a=4 b=2 " {
-		t.Errorf("files %s", got)
-	}
+	require.Equal(t, files(), "a=4 b=2 ", "files")
 }
 
 // The order of the series file is the new one; comments stay with the names they were at.
 func TestSeriesTextKeepsComments(t *testing.T) {
 	old := "# head\n\na.patch\n# of b\nb.patch # inline\nc.patch\n# tail\n"
-	if got, want := seriesText(old, []string{"b", "new", "a"}), "# head\n\n# of b\nb.patch # inline\nnew.patch\na.patch\n# tail\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := seriesText(old, []string{"a", "b", "c"}); got != old {
-		t.Errorf("the same names change it: %q", got)
-	}
+	require.Equal(t, seriesText(old, []string{"b", "new", "a"}), "# head\n\n# of b\nb.patch # inline\nnew.patch\na.patch\n# tail\n")
+	require.Equal(t, seriesText(old, []string{"a", "b", "c"}), old, "the same names change it")
 }
 
 // Two series are held against each other line by line; context may differ, every other difference needs a reason.

@@ -1,7 +1,6 @@
 package patches
 
 import (
-	"errors"
 	"io/fs"
 	"strings"
 	"testing"
@@ -59,9 +58,8 @@ func TestFirstPullRequestIsOfTheSeries(t *testing.T) {
 func TestFirstHasNoFactsOfTheWholeSeries(t *testing.T) {
 	files := First(Embedded())
 	for _, name := range []string{"v2.9.1/ablation.json", "v2.9.1/runs.json", "v2.9.1/stream-slots.patch", "v2.7.0/series"} {
-		if _, err := fs.Stat(files, name); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := fs.Stat(files, name)
+		require.Is(t, err, fs.ErrNotExist, name)
 	}
 }
 

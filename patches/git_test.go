@@ -289,9 +289,8 @@ func TestApplyBinary(t *testing.T) {
 	if _, err := p.Files[0].Apply([]byte("\x00other")); !errors.As(err, &conflict) {
 		t.Errorf("applies to another content: %v", err)
 	}
-	if _, err := Parse("p", slices.Concat(raw, raw)); err == nil || !strings.Contains(err.Error(), "second mail") {
-		t.Errorf("two mails: %v", err)
-	}
+	_, err = Parse("p", slices.Concat(raw, raw))
+	require.Says(t, err, "second mail", "two mails")
 }
 
 // On random edits, and on random files near them, Apply and git apply agree: same result, or both refuse; git applied

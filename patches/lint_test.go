@@ -37,9 +37,7 @@ func TestLintPasses(t *testing.T) {
 		"two", good(changed("a.h", two, three), changed("absent", "x\ny\n", "x\nz\n")),
 		"three", good(deleted("absent", "x\nz\n")),
 	))
-	if len(result.Findings) != 0 {
-		t.Errorf("findings: %v", result.Findings)
-	}
+	require.Equal(t, result.Findings, nil, "findings")
 	if result.Patches != 3 || result.Hunks != 5 || result.Verified != 5 || result.Unverified != 0 || result.Total != 10 {
 		t.Errorf("counts: %+v", result)
 	}

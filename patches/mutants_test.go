@@ -67,9 +67,7 @@ func TestKindsOfMutants(t *testing.T) {
 				got = changed
 			}
 		}
-		if got != want {
-			t.Errorf("Python: %q became %q, want %q", line, got, want)
-		}
+		require.Equal(t, got, want, "Python", line)
 	}
 }
 
@@ -166,9 +164,7 @@ func TestPlantedMutantChangesOneLine(t *testing.T) {
 		}
 		got, err := planted.Patches[3].Files[0].Apply([]byte(tree["a.mm"]))
 		require.NoError(t, err)
-		if want := strings.Replace(tree["a.mm"], m.Old+"\n", m.New+"\n", 1); string(got) != want {
-			t.Errorf("%s", got)
-		}
+		require.Equal(t, string(got), strings.Replace(tree["a.mm"], m.Old+"\n", m.New+"\n", 1))
 	}
 	stale := drawn.Mutants[0]
 	stale.Line++

@@ -89,16 +89,12 @@ func TestParseKeepsLines(t *testing.T) {
 		}
 	}
 	for _, tr := range p.Header.Trailers {
-		if lines[tr.Line-1] != tr.Key+": "+tr.Value {
-			t.Errorf("trailer %v is not line %q", tr, lines[tr.Line-1])
-		}
+		require.Equal(t, lines[tr.Line-1], tr.Key+": "+tr.Value, "trailer", tr, "is not line")
 	}
 	if got := p.Header.Values("Scenario"); len(got) != 1 || got[0] != "slot-conformance" {
 		t.Errorf("Scenario: %q", got)
 	}
-	if p.Changed() != 3 {
-		t.Errorf("%d changed lines, want 3", p.Changed())
-	}
+	require.Equal(t, p.Changed(), 3, "changed lines")
 }
 
 // FuzzParse: no input makes Parse, Canonical or Apply panic, and canonical form is stable.

@@ -1,7 +1,6 @@
 package patches
 
 import (
-	"errors"
 	"io/fs"
 	"reflect"
 	"slices"
@@ -97,9 +96,7 @@ func TestAddRuns(t *testing.T) {
 		t.Errorf("%+v, want %+v", runs, want)
 	}
 	runs.Add(map[string]Tree{"b": {Commit: "B"}}, run("b", 4, "one"))
-	if want := map[string]Tree{"b": {Commit: "B"}}; !reflect.DeepEqual(runs.Trees, want) {
-		t.Errorf("%+v, want %+v", runs.Trees, want)
-	}
+	require.Equal(t, runs.Trees, map[string]Tree{"b": {Commit: "B"}})
 }
 
 // What no command could have written is an error, and nothing is taken from it.
@@ -122,7 +119,6 @@ func TestRunsThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}
 	}
-	if _, err := ReadRuns(fixture(tree, "p", good()), "v1.0.0"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: %v", err)
-	}
+	_, err := ReadRuns(fixture(tree, "p", good()), "v1.0.0")
+	require.Is(t, err, fs.ErrNotExist, "no file")
 }

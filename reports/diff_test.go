@@ -2,7 +2,6 @@ package reports_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -85,9 +84,7 @@ func TestCompare(t *testing.T) {
 					got = append(got, fmt.Sprintf("%s: %s %s->%s", group.name, change.Name, change.Before, change.After))
 				}
 			}
-			if text := strings.Join(got, "; "); text != c.want {
-				t.Errorf("got  %s\nwant %s", text, c.want)
-			}
+			require.Equal(t, strings.Join(got, "; "), c.want)
 		})
 	}
 }
@@ -105,9 +102,7 @@ func TestOtherFormIsSaid(t *testing.T) {
 	for _, d := range compared.Differences {
 		what = append(what, d.What+": "+d.Before+" "+d.After)
 	}
-	if !slices.Equal(what, []string{"form: whole quick", "series digest: d1 d2", "patches on one side only: one two"}) {
-		t.Errorf("%q", what)
-	}
+	require.Equal(t, what, []string{"form: whole quick", "series digest: d1 d2", "patches on one side only: one two"})
 }
 
 // Speeds of different machines are not compared, and that is said.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -125,12 +124,8 @@ func TestAnswer(t *testing.T) {
 	check := func(verification string, answer ...string) {
 		t.Helper()
 		report.Conclude(nil)
-		if got := report.Verification(); got != verification {
-			t.Errorf("%q", got)
-		}
-		if got := report.Answer(); !slices.Equal(got, append(answer, "Run it again: mpsforge verify --seed 7")) {
-			t.Errorf("%q", got)
-		}
+		require.Equal(t, report.Verification(), verification)
+		require.Equal(t, report.Answer(), append(answer, "Run it again: mpsforge verify --seed 7"))
 	}
 	check("Stock failed in 2 of 3 Python tests (crashed 1, hung 1); patched passed 3 of these. Verification passed 2 of 3 stages",
 		"Passed: series.", "Not run: mac (no wheel).")
@@ -150,9 +145,7 @@ func TestAnswer(t *testing.T) {
 func TestTextInColour(t *testing.T) {
 	var coloured strings.Builder
 	require.NoError(t, grown().WriteText(&coloured, words.Palette{Bold: "1", Good: "32", Bad: "31", Odd: "33"}, reports.PipeWidth))
-	if !strings.Contains(coloured.String(), "\x1b[31m✗ failed \x1b[0m") {
-		t.Errorf("no red:\n%s", &coloured)
-	}
+	require.Contains(t, coloured.String(), "\x1b[31m✗ failed \x1b[0m", "no red")
 	plain := coloured.String()
 	for _, code := range []string{"0", "1", "31", "32", "33"} {
 		plain = strings.ReplaceAll(plain, "\x1b["+code+"m", "")
@@ -233,9 +226,7 @@ func TestCharts(t *testing.T) {
 		require.NoError(t, err)
 		wellFormed(t, string(text))
 	}
-	if got := strings.Join(names, " "); got != "python-speed.svg report-time-of-each-stage.svg" {
-		t.Errorf("files %s", got)
-	}
+	require.Equal(t, strings.Join(names, " "), "python-speed.svg report-time-of-each-stage.svg", "files")
 }
 
 // Reports of real runs, old ones too, can be had in every form.

@@ -84,9 +84,7 @@ func TestMergeMakesAWholeReport(t *testing.T) {
 			"5 {limit  0 [test 4 threads] [[linear 0] [linear 1]]}limit, shard 3/3"},
 		"others": {string(merged.Stage("overlay").Verdict), "not run"}, "in each": {fmt.Sprint(len(merged.Stage("checkout").Checks)), "1"},
 	} {
-		if pair[0] != pair[1] {
-			t.Errorf("%s:\n%s\nwant:\n%s", what, pair[0], pair[1])
-		}
+		require.Equal(t, pair[0], pair[1], what)
 	}
 	if err := schematest.Validate("report", []byte(rendered(t, merged, "json"))); err != nil {
 		t.Error(err)

@@ -31,9 +31,7 @@ func TestFailedCheckFailsTheStage(t *testing.T) {
 func TestSkippedChecksAreNoPass(t *testing.T) {
 	var stage reports.Stage
 	stage.Add(reports.Check{Name: "one", Verdict: reports.Skipped})
-	if stage.Verdict != "" {
-		t.Errorf("verdict %q", stage.Verdict)
-	}
+	require.Equal(t, stage.Verdict, "", "verdict")
 }
 
 // Bars are as long as their values say; a group is named once.
@@ -120,9 +118,7 @@ func TestJSONIsThatOfTheWholeReport(t *testing.T) {
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	require.NoError(t, errors.Join(report.WriteJSON(&got), encoder.Encode(report)))
-	if got.String() != want.String() {
-		t.Errorf("written:\n%s\nexpected:\n%s", got.String(), want.String())
-	}
+	require.Equal(t, got.String(), want.String(), "written")
 }
 
 // The Markdown form names verdicts, reasons, counts, failures with their output, and the limits; cells do not break.
@@ -139,9 +135,7 @@ func TestMarkdown(t *testing.T) {
 		"kept: `kept.json`",
 		"- It shows nothing else.",
 	} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("lacks %q:\n%s", want, text.String())
-		}
+		require.Contains(t, text.String(), want)
 	}
 }
 
@@ -188,7 +182,5 @@ func TestTryFilesChangesNothing(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != "old" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := reports.TryFiles(filepath.Join(path, "out.json")); !errors.Is(err, reports.ErrUnwritable) {
-		t.Error(err)
-	}
+	require.Is(t, reports.TryFiles(filepath.Join(path, "out.json")), reports.ErrUnwritable)
 }

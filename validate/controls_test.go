@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,10 +110,6 @@ func TestOnlyTheChecksOfAControl(t *testing.T) {
 	var options Options
 	require.NoError(t, onlyChecks(&options, patches.Control{Checks: []string{"runtime/items", "python/a.b", "python/c"}, Flavour: "tsan"}))
 	got := fmt.Sprint(options.Stages, options.Host.Scenarios, options.Host.Flavours, options.Python.Only)
-	if got != `[runtime python] [items] [tsan]^(a\.b|c)$` {
-		t.Error(got)
-	}
-	if err := onlyChecks(&options, patches.Control{Name: "c", Checks: []string{"mac/links"}}); !errors.Is(err, patches.ErrControls) {
-		t.Errorf("%v", err)
-	}
+	require.Equal(t, got, `[runtime python] [items] [tsan]^(a\.b|c)$`)
+	require.Is(t, onlyChecks(&options, patches.Control{Name: "c", Checks: []string{"mac/links"}}), patches.ErrControls)
 }

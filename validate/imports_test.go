@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // A stage imports neither the pipeline nor another stage, and packages import downwards only: the commands the pipeline, the
@@ -28,9 +30,7 @@ func TestImportsGoDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, imported := range found.Imports {
-			if reason := goesUp(found.ImportPath, imported); reason != "" {
-				t.Errorf("%s imports %s: %s", found.ImportPath, imported, reason)
-			}
+			require.Equal(t, goesUp(found.ImportPath, imported), "", found.ImportPath, "imports", imported)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -45,9 +44,7 @@ func TestWhatFoundAMutant(t *testing.T) {
 			judged := patches.Judgement{Verdict: patches.MutantSurvived}
 			found, err := foundBy(&reports.Report{Stages: c.stages}, &judged)
 			if c.fails {
-				if !errors.Is(err, patches.ErrMutants) {
-					t.Errorf("%v", err)
-				}
+				require.Is(t, err, patches.ErrMutants)
 				return
 			}
 			if err != nil || found != c.found || judged != c.want {
@@ -96,9 +93,7 @@ func TestMutantPasses(t *testing.T) {
 			if !whole["runtime"] || !whole["python"] {
 				t.Errorf("only a part runs: %v", whole)
 			}
-			if found := strings.Join(stages, "; "); found != c.stages {
-				t.Errorf("%s, expected %s", found, c.stages)
-			}
+			require.Equal(t, strings.Join(stages, "; "), c.stages)
 		})
 	}
 }

@@ -55,14 +55,10 @@ func TestRecordedStages(t *testing.T) {
 		}
 	}
 	report.Shard = &reports.Shard{Index: 1, Of: 2}
-	if err := RecordRuns(&runs, series, exact, patches.Tree{}, nil, []*reports.Report{report}); !errors.Is(err, ErrReport) {
-		t.Errorf("a shard: %v", err)
-	}
+	require.Is(t, RecordRuns(&runs, series, exact, patches.Tree{}, nil, []*reports.Report{report}), ErrReport, "a shard")
 	report.Shard = nil
 	report.Choices = map[string]string{"only": "linear"}
-	if err := RecordRuns(&runs, series, exact, patches.Tree{}, nil, []*reports.Report{report}); !errors.Is(err, ErrReport) {
-		t.Errorf("a report of some tests alone: %v", err)
-	}
+	require.Is(t, RecordRuns(&runs, series, exact, patches.Tree{}, nil, []*reports.Report{report}), ErrReport, "a report of some tests alone")
 }
 
 // Of a run with patches left out each row is kept: the stage's verdict, and the scenarios that noticed, by flavour, threads and
@@ -102,9 +98,7 @@ func TestRecordedAblation(t *testing.T) {
 	} {
 		other := *report
 		spoil(&other)
-		if err := RecordAblation(&table, series, exact, []*reports.Report{&other}); !errors.Is(err, ErrReport) {
-			t.Errorf("%s: %v", name, err)
-		}
+		require.Is(t, RecordAblation(&table, series, exact, []*reports.Report{&other}), ErrReport, name)
 	}
 	if err := RecordAblation(&table, series, &fork.Exactness{Deviations: []string{"a.mm differs"}}, []*reports.Report{report}); !errors.Is(err, fork.ErrDirty) {
 		t.Errorf("a changed checkout: %v", err)

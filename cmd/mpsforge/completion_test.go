@@ -79,9 +79,7 @@ func TestCompletionOffers(t *testing.T) {
 		{"apply --nonsense=x", ""},
 		{"shell --command ", ""}, // free text
 	} {
-		if got := offered(t, "zsh", strings.Split(c.words, " ")...); got != c.want {
-			t.Errorf("mpsforge %s<TAB> offers %q, want %q", c.words, got, c.want)
-		}
+		require.Equal(t, offered(t, "zsh", strings.Split(c.words, " ")...), c.want, "mpsforge", c.words, "<TAB> offers")
 	}
 }
 
@@ -96,9 +94,7 @@ func TestCompletionPutsBashWordsTogether(t *testing.T) {
 		{[]string{"verify", "--stages", "=", "series,conf"}, "series,conformance"},
 		{[]string{"apply", "--patches", "=", "dir", "--ch"}, "--check --checkout"},
 	} {
-		if got := offered(t, "bash", c.words...); got != c.want {
-			t.Errorf("%q offers %q, want %q", c.words, got, c.want)
-		}
+		require.Equal(t, offered(t, "bash", c.words...), c.want, c.words, "offers")
 	}
 }
 

@@ -63,8 +63,6 @@ func TestRoffKeepsCharacters(t *testing.T) {
 		"'^linear'":     `\(aq\(halinear\(aq`,
 		"one\n.two ~/x": "one\n\\&.two \\(ti/x",
 	} {
-		if got := roff(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
+		require.Equal(t, roff(text), want, text)
 	}
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"reflect"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/reports"
 )
 
@@ -44,8 +44,6 @@ func TestFlagsForWhatFailed(t *testing.T) {
 		if want != nil {
 			want["seed"], want["quick"] = "7", "true"
 		}
-		if got := failedFlags(&reports.Report{Seed: 7, Quick: true, Shard: shard[name], Stages: c.stages}); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		require.Equal(t, failedFlags(&reports.Report{Seed: 7, Quick: true, Shard: shard[name], Stages: c.stages}), want, name)
 	}
 }

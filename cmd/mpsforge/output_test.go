@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"mpsforge/internal/require"
 )
 
 var errFull = errors.New("no space left on device")
@@ -48,8 +50,6 @@ func TestFullDiskIsAnErrorInEveryCommand(t *testing.T) {
 func TestMistypedVariables(t *testing.T) {
 	found := mistypedVariables(newApp(streams{out: io.Discard, err: io.Discard}).Commands, []string{"MPSFORGE_CHEKOUT=x", "MPSFORGE_CHECKOUT=x",
 		"MPSFORGE_METAL_SED=1", "MPSFORGE_OVERLAY=0", "MPSFORGE_CASH=x", "MPSFORGE_SOMETHING_ELSE=x", "PATH=x"})
-	if got := strings.Join(found, "; "); got != `nothing reads the variable MPSFORGE_CHEKOUT (did you mean "MPSFORGE_CHECKOUT"?); `+
-		`nothing reads the variable MPSFORGE_CASH (did you mean "MPSFORGE_CACHE"?)` {
-		t.Error(got)
-	}
+	require.Equal(t, strings.Join(found, "; "), `nothing reads the variable MPSFORGE_CHEKOUT (did you mean "MPSFORGE_CHECKOUT"?); `+
+		`nothing reads the variable MPSFORGE_CASH (did you mean "MPSFORGE_CACHE"?)`)
 }

@@ -93,9 +93,7 @@ func exportsWhatWasApplied(t *testing.T, baseline, dir string) {
 		t.Error("export touched the work tree")
 	}
 	found = runInProcess[exported](t, []int{exitOK}, "export", "--checkout", dir, "--out", out, "--cumulative").Result
-	if !slices.Equal(found.Files, []string{patches.CumulativeFile}) {
-		t.Errorf("export --cumulative changes %v", found.Files)
-	}
+	require.Equal(t, found.Files, []string{patches.CumulativeFile}, "export --cumulative changes")
 	runInProcess[any](t, []int{exitOK}, "lint", "--patches", filepath.Dir(out))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 )
 
 // shown is a renderer that notes what it was shown.
@@ -43,9 +44,7 @@ func TestQuickCommandHasNoUI(t *testing.T) {
 	late.Show(record(events.Stream{}))
 	late.Show(record(events.StepStarted{Step: "apply"}))
 	late.Close()
-	if got := strings.Join(*log, ", "); got != "plain, plain closed" {
-		t.Error(got)
-	}
+	require.Equal(t, strings.Join(*log, ", "), "plain, plain closed")
 }
 
 // The UI starts when a step is running and the delay is over, whichever comes last, and gets all that was before.
@@ -53,9 +52,7 @@ func TestUIStartsLate(t *testing.T) {
 	late, ui, log := newLate()
 	late.Show(record(events.Stream{}))
 	late.due()
-	if len(*log) > 0 {
-		t.Errorf("before any step: %v", *log)
-	}
+	require.Equal(t, *log, nil, "before any step")
 	late.Show(record(events.StepStarted{Step: "apply"}))
 	late.Show(record(events.End{}))
 	late.Close()
@@ -82,9 +79,7 @@ func TestPanicEndsTheStream(t *testing.T) {
 	std := streams{out: &out, err: &errs, args: []string{"mpsforge", "broken", "--progress", "json"}}
 	app := &cli.App{Name: "mpsforge",
 		Commands: []*cli.Command{newCommand(std, spec{name: "broken", action: func(context.Context, call) (result, error) { panic("oh") }})}}
-	if code := exitCode(app.Run(std.args)); code != exitFailed {
-		t.Errorf("exit code %d", code)
-	}
+	require.Equal(t, exitCode(app.Run(std.args)), exitFailed, "exit code")
 	lines := strings.Split(strings.TrimSpace(errs.String()), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[1], `"kind":"end"`) || !strings.Contains(lines[1], "panic: oh; this is a bug in mpsforge") {
 		t.Errorf("%s", &errs)

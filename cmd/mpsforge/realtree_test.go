@@ -84,17 +84,9 @@ func TestRealTreeGetsTheTreeOfGitAm(t *testing.T) {
 		t.Errorf("the tree after apply is %s, git am makes %s", got, want)
 	}
 	status := mpsforge("status", "--checkout", dir)
-	if status["message"] != "applied" {
-		t.Errorf("status says %v after apply", status["message"])
-	}
-	if changed := gitIn(t, dir, "status", "--porcelain"); changed != "" {
-		t.Errorf("git finds changes after apply:\n%s", changed)
-	}
+	require.Equal(t, status["message"], "applied", "status after apply")
+	require.Equal(t, gitIn(t, dir, "status", "--porcelain"), "", "git finds changes after apply")
 	mpsforge("unapply", "--checkout", dir)
-	if head := gitIn(t, dir, "rev-parse", "HEAD"); head != series.Baseline.Commit {
-		t.Errorf("HEAD is %s after unapply", head)
-	}
-	if changed := gitIn(t, dir, "status", "--porcelain"); changed != "" {
-		t.Errorf("git finds changes after unapply:\n%s", changed)
-	}
+	require.Equal(t, gitIn(t, dir, "rev-parse", "HEAD"), series.Baseline.Commit, "HEAD after unapply")
+	require.Equal(t, gitIn(t, dir, "status", "--porcelain"), "", "git finds changes after unapply")
 }

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 func TestOnlyOnAMacThereIsAQuickerWay(t *testing.T) {
-	if text := quickerWay("darwin"); !strings.Contains(text, "mpsforge overlay build --platform macos") {
-		t.Errorf("on a Mac: %q", text)
-	}
-	if text := quickerWay("linux"); text != "" {
-		t.Errorf("on Linux: %q", text)
-	}
+	require.Contains(t, quickerWay("darwin"), "mpsforge overlay build --platform macos", "on a Mac")
+	require.Equal(t, quickerWay("linux"), "", "on Linux")
 }

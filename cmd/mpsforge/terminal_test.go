@@ -274,9 +274,7 @@ func TestStatusLineIsTakenAway(t *testing.T) {
 		t.Fatalf("%v\n%s", err, shown())
 	}
 	waitFor(t, "the last line", func() bool { return strings.Contains(shown(), "errors: 0") })
-	if !strings.Contains(shown(), "lint v2.9.1 …\r\x1b[Klint v2.9.1: ok") {
-		t.Errorf("the status line is not written over:\n%q", shown())
-	}
+	require.Contains(t, shown(), "lint v2.9.1 …\r\x1b[Klint v2.9.1: ok", "the status line is not written over")
 	if strings.Contains(shown(), "\x1b[3") {
 		t.Errorf("colours are shown:\n%q", shown())
 	}
@@ -306,8 +304,6 @@ func TestBellRingsWhereAskedFor(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, shown())
 		}
 		waitFor(t, "the last line", func() bool { return strings.Contains(shown(), "all of it: ") })
-		if got := strings.Count(shown(), "\a"); got != c.want {
-			t.Errorf("%s: %d bells, want %d", name, got, c.want)
-		}
+		require.Equal(t, strings.Count(shown(), "\a"), c.want, name, "bells")
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/words"
 )
 
@@ -21,8 +22,6 @@ func TestOnlyOwnControlSequencesReachATerminal(t *testing.T) {
 		"x\xff":                      "x�",
 		"✓ ümlaut, \U0001f600, 日本語, a\\b": "✓ ümlaut, \U0001f600, 日本語, a\\b",
 	} {
-		if got := harmless(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+		require.Equal(t, harmless(text), want, text)
 	}
 }

@@ -33,9 +33,7 @@ func TestFileStaysWhereItsReplacementCannotBeWritten(t *testing.T) {
 		_, err := w.Write([]byte("ne"))
 		return errors.Join(err, full)
 	})
-	if !errors.Is(err, full) {
-		t.Errorf("got %v", err)
-	}
+	require.Is(t, err, full)
 	holds(t, dir, name, "old")
 }
 

@@ -45,9 +45,7 @@ func TestOnlyTheOldGoes(t *testing.T) {
 		t.Fatalf("%v, %v", removed, err)
 	}
 	for name, want := range map[string]bool{"hosts/old": false, "hosts/new/lib.so": true, "reports/old.json": true, "other/old": true} {
-		if exists(filepath.Join(dir, name)) != want {
-			t.Errorf("%s: there is %v, want %v", name, !want, want)
-		}
+		require.Equal(t, exists(filepath.Join(dir, name)), want, name, "there")
 	}
 }
 
@@ -58,9 +56,8 @@ func TestForeignFolderIsLeftAlone(t *testing.T) {
 		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), nil, 0o644)))
 	}
 	require.NoError(t, cache.Mark(dir))
-	if _, err := clean(t, dir, nil, 0); !errors.Is(err, cache.ErrNotOurs) {
-		t.Errorf("error %v", err)
-	}
+	_, err := clean(t, dir, nil, 0)
+	require.Is(t, err, cache.ErrNotOurs)
 	if !exists(filepath.Join(dir, "hosts/mine")) {
 		t.Error("a foreign file is gone")
 	}

@@ -2,7 +2,6 @@ package cxx
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,7 +75,5 @@ func TestBuildStopsWithItsContext(t *testing.T) {
 	cancel()
 	builder := Builder{Cache: t.TempDir(), Compiler: tools}
 	_, err := builder.Build(ctx, Target{Flavour: Program, Sources: []Source{{"main.cc", []byte("int main() {}\n")}}})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("err = %v, want context.Canceled", err)
-	}
+	require.Is(t, err, context.Canceled)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 )
 
 // slow is a renderer that blocks until it is let go, as a stopped terminal does.
@@ -93,9 +94,7 @@ func TestStepEndsOnceAndKnowsItsParent(t *testing.T) {
 		}
 		shape = append(shape, kind)
 	}
-	if got, want := strings.Join(shape, ", "), "step-started, pipeline in two, step-started in two, step-finished, step-finished"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	require.Equal(t, strings.Join(shape, ", "), "step-started, pipeline in two, step-started in two, step-finished, step-finished")
 }
 
 // The status names what runs, how far it is, and since when.
@@ -109,9 +108,7 @@ func TestStatus(t *testing.T) {
 	) {
 		state.Apply(record)
 	}
-	if got, want := state.Status(start.Add(75*time.Second)), "build for 1:13: 3/9 a.mm, 2:26 left; verify began 1:15 ago"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	require.Equal(t, state.Status(start.Add(75*time.Second)), "build for 1:13: 3/9 a.mm, 2:26 left; verify began 1:15 ago")
 }
 
 // Where a step shows nothing for long, a plain line says what is running at least every 30 seconds; quiet mode has none.
@@ -129,9 +126,7 @@ func TestLongWorkShowsThatItGoesOn(t *testing.T) {
 				if quiet {
 					want = ""
 				}
-				if out.String() != want {
-					t.Errorf("%q", out.String())
-				}
+				require.Equal(t, out.String(), want)
 			})
 		})
 	}
@@ -148,8 +143,6 @@ func TestWhatFailsAfterAnInterruptIsInterrupted(t *testing.T) {
 	sink.Emit(events.StepFinished{Step: "third", Outcome: events.Failed, Detail: "signal: interrupt"})
 	feed.Close()
 	for _, want := range []string{"first: failed, its own fault (", "second: ok (", "third: interrupted ("} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in:\n%s", want, &out)
-		}
+		require.Contains(t, out.String(), want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 )
 
 // start is when the streams of these tests begin.
@@ -57,9 +58,7 @@ func TestPlainLines(t *testing.T) {
  0:00.8 warning: mind this
  0:01.5 apply: ok, 3 patches (1.5 s)
 `
-	if got := show(events.NewPlain(&out, false), &out, small()); got != want {
-		t.Errorf("got:\n%swant:\n%s", got, want)
-	}
+	require.Equal(t, show(events.NewPlain(&out, false), &out, small()), want)
 }
 
 // A step that takes long reports how far it is every two seconds, not at every event.
@@ -75,9 +74,7 @@ func TestPlainProgressIsThinnedOut(t *testing.T) {
  0:04.0 compile: 400/1000 commands, 2 running, 1:30 left
  0:06.0 compile: 600/1000 commands, 2 running, 1:30 left
 `
-	if got := show(events.NewPlain(&out, false), &out, at(pairs...)); got != want {
-		t.Errorf("got:\n%swant:\n%s", got, want)
-	}
+	require.Equal(t, show(events.NewPlain(&out, false), &out, at(pairs...)), want)
 }
 
 // A step with a total has the time left, at the speed so far, where it does not reckon it itself.
@@ -86,16 +83,12 @@ func TestPlainProgressHasTheTimeLeft(t *testing.T) {
 	records := at(0.0, events.StepStarted{Step: "verify python"}, 30.0, events.StepProgress{Step: "verify python", Done: 10, Total: 40, Unit: "processes"},
 		60.0, events.StepProgress{Step: "never started", Done: 1, Total: 2})
 	want := " 0:30.0 verify python: 10/40 processes, 1:30 left\n 1:00.0 never started: 1/2\n"
-	if got := show(events.NewPlain(&out, false), &out, records); got != want {
-		t.Errorf("got:\n%swant:\n%s", got, want)
-	}
+	require.Equal(t, show(events.NewPlain(&out, false), &out, records), want)
 }
 
 func TestQuietKeepsWarnings(t *testing.T) {
 	var out bytes.Buffer
-	if got, want := show(events.NewPlain(&out, true), &out, small()), "warning: mind this\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	require.Equal(t, show(events.NewPlain(&out, true), &out, small()), "warning: mind this\n")
 }
 
 // On a terminal a live line is shown, and removed before anything else is written.
@@ -123,8 +116,6 @@ func TestForeignTextIsMadeHarmless(t *testing.T) {
 		"ünïcödé … ✓ 汉":                "ünïcödé … ✓ 汉",
 		"c1 \u009b31m is control, too": "c1 31m is control, too",
 	} {
-		if got := events.Clean(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		require.Equal(t, events.Clean(text), want, text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 )
 
 // A build inside a step says nothing of how fast the step's own work is.
@@ -41,7 +42,5 @@ func TestFloodLeavesBadNewsInTheLog(t *testing.T) {
 	if !slices.Equal(first[:2], []string{"warning: mind this", "status: it runs"}) || first[2] == "line 0" {
 		t.Errorf("the log begins with %q", first)
 	}
-	if last := state.Log[len(state.Log)-1].Text; last != "line 49999" {
-		t.Errorf("the log ends with %q", last)
-	}
+	require.Equal(t, state.Log[len(state.Log)-1].Text, "line 49999", "the log ends with")
 }

@@ -37,9 +37,8 @@ func TestErrorSaysWhatFailed(t *testing.T) {
 }
 
 func TestMissingProgramIsTold(t *testing.T) {
-	if _, err := (run.Command{Name: "no-such-program-here"}).Run(t.Context()); !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("%v", err)
-	}
+	_, err := run.Command{Name: "no-such-program-here"}.Run(t.Context())
+	require.Is(t, err, exec.ErrNotFound)
 }
 
 // The end of the context ends the program and what it started itself.
@@ -50,9 +49,8 @@ func TestContextEndsTheWholeGroup(t *testing.T) {
 	// The grandchild ignores SIGTERM and holds standard output open.
 	command := shell(`(trap "" TERM; echo ready; sleep 3600) & wait`)
 	command.Stdout = onWrite(cancel)
-	if _, err := command.Run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	_, err := command.Run(ctx)
+	require.Is(t, err, context.Canceled)
 	if took := time.Since(started); took > 10*time.Minute { // it waited for the grandchild
 		t.Errorf("it took %v", took)
 	}
@@ -84,12 +82,10 @@ func TestFloodOfErrorsIsBounded(t *testing.T) {
 
 // A program whose standard output cannot be kept is ended, and what was kept of it is no result.
 func TestFloodOfOutputIsAnError(t *testing.T) {
-	if _, err := shell("cat /dev/zero").Run(t.Context()); !errors.Is(err, run.ErrFlood) {
-		t.Errorf("endless output: %v", err)
-	}
-	if _, err := shell("head -c 268435457 /dev/zero").Run(t.Context()); !errors.Is(err, run.ErrFlood) {
-		t.Errorf("a byte too much: %v", err)
-	}
+	_, err := shell("cat /dev/zero").Run(t.Context())
+	require.Is(t, err, run.ErrFlood, "endless output")
+	_, err = shell("head -c 268435457 /dev/zero").Run(t.Context())
+	require.Is(t, err, run.ErrFlood, "a byte too much")
 }
 
 // A program that ends leaves nothing behind that holds its output open.
@@ -122,9 +118,7 @@ func TestWhatLeftTheGroupHoldsUpNothing(t *testing.T) {
 	if pid, notANumber := strconv.Atoi(strings.TrimSpace(string(result.Stdout))); notANumber == nil {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	if !errors.Is(err, exec.ErrWaitDelay) {
-		t.Errorf("%q, %v", result.Stdout, err)
-	}
+	require.Is(t, err, exec.ErrWaitDelay, string(result.Stdout))
 }
 
 // A program that forks without end is ended with all that it has started. It runs as a user of its own with a limit of processes,
@@ -149,9 +143,8 @@ while True:
         os.write(1, b"full")
         time.sleep(0.1)`)
 	bomb.Stdout = onWrite(cancel)
-	if _, err := bomb.Run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	_, err = bomb.Run(ctx)
+	require.Is(t, err, context.Canceled)
 	for range 1000 { // killed processes are there until somebody has taken note of them
 		left, _ := exec.Command("ps", "-o", "stat=", "-u", user).Output() // it fails where there are none
 		if strings.Trim(string(left), "Z+s\n ") == "" {

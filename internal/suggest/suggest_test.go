@@ -1,6 +1,10 @@
 package suggest
 
-import "testing"
+import (
+	"testing"
+
+	"mpsforge/internal/require"
+)
 
 func TestNearest(t *testing.T) {
 	commands := []string{"apply", "unapply", "verify", "report", "export", "port", "stream-pool", "v2.6.0", "v2.9.1"}
@@ -9,20 +13,12 @@ func TestNearest(t *testing.T) {
 		"ver": "verify", "v2.9.0": "v2.9.1",
 		"nonsense": "", "": "", "x": "", "port2000000": "",
 	} {
-		if got := Nearest(wrong, commands); got != want {
-			t.Errorf("near %q is %q, want %q", wrong, got, want)
-		}
+		require.Equal(t, Nearest(wrong, commands), want, "near", wrong)
 	}
 }
 
 func TestNames(t *testing.T) {
-	if got, want := Names("tan", []string{"plain", "tsan"}), ` (did you mean "tsan"?); there are: plain, tsan`; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got, want := Names("x", []string{"plain", "tsan"}), `; there are: plain, tsan`; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := Names("aply", append(make([]string, few), "apply")); got != ` (did you mean "apply"?)` {
-		t.Errorf("a long list: %q", got)
-	}
+	require.Equal(t, Names("tan", []string{"plain", "tsan"}), ` (did you mean "tsan"?); there are: plain, tsan`)
+	require.Equal(t, Names("x", []string{"plain", "tsan"}), `; there are: plain, tsan`)
+	require.Equal(t, Names("aply", append(make([]string, few), "apply")), ` (did you mean "apply"?)`, "a long list")
 }

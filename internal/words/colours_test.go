@@ -3,6 +3,7 @@ package words_test
 import (
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/words"
 )
 
@@ -26,9 +27,7 @@ func TestColours(t *testing.T) {
 		"none wanted":                      {environment{terminal: "xterm-256color", no: "1"}, words.Palette{}},
 		"none there":                       {environment{terminal: "dumb", many: "truecolor"}, words.Palette{}},
 	} {
-		if got := c.colours(t); got != c.want {
-			t.Errorf("%s: %v, not %v", name, got, c.want)
-		}
+		require.Equal(t, c.colours(t), c.want, name)
 	}
 }
 

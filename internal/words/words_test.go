@@ -1,10 +1,9 @@
 package words_test
 
 import (
-	"reflect"
-	"slices"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/words"
 )
 
@@ -23,17 +22,13 @@ func TestWords(t *testing.T) {
 		{words.Size(330_000_000), "330.0 MB"},
 		{words.Size(1_700_000_000), "1.7 GB"},
 	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
+		require.Equal(t, c.got, c.want)
 	}
 }
 
 func TestWrap(t *testing.T) {
 	got := words.Wrap(" one two  three\nfour-which-is-longer five", 8)
-	if want := []string{"one two", "three", "four-which-is-longer", "five"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	require.Equal(t, got, []string{"one two", "three", "four-which-is-longer", "five"})
 }
 
 func TestGroups(t *testing.T) {
@@ -41,7 +36,5 @@ func TestGroups(t *testing.T) {
 	for _, pair := range [][2]string{{"no Mac", "device"}, {"", "series"}, {"no Mac", "bench"}} {
 		got.Add(pair[0], pair[1])
 	}
-	if want := (words.Groups{{"no Mac", []string{"device", "bench"}}, {"", []string{"series"}}}); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	require.Equal(t, got, words.Groups{{"no Mac", []string{"device", "bench"}}, {"", []string{"series"}}})
 }

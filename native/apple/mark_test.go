@@ -54,17 +54,11 @@ func TestMarkAvailability(t *testing.T) {
 		"with:(int)b;\n@property(readwrite) NSUInteger size;\n+ (void)make;\n- (void)make;\n@end\n"
 	marked, names, err := table.MarkAvailability(text, Version{13, 0})
 	require.NoError(t, err)
-	if got, want := strings.Join(names, ", "), "MPSThing, MPSThing -do:with:, MPSThing -size, MPSThing -setSize:, MPSThing +make"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	require.Equal(t, strings.Join(names, ", "), "MPSThing, MPSThing -do:with:, MPSThing -size, MPSThing -setSize:, MPSThing +make")
 	for _, want := range []string{"with:(int)b __attribute__((availability(macos,introduced=15.0)));",
 		"size __attribute__((availability(macos,introduced=13.3)));",
 		"__attribute__((availability(macos,introduced=14.0)))\n@interface MPSThing", "- (void)old;\n", "- (void)make;\n"} {
-		if !strings.Contains(marked, want) {
-			t.Errorf("no %q in\n%s", want, marked)
-		}
+		require.Contains(t, marked, want)
 	}
-	if count := strings.Count(marked, "availability("); count != 4 {
-		t.Errorf("%d marks", count)
-	}
+	require.Equal(t, strings.Count(marked, "availability("), 4, "marks")
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"mpsforge/internal/require"
@@ -62,9 +61,7 @@ func TestWheelNeeds(t *testing.T) {
   zone  in Apple's API
   setEnableCommitAndContinue:  in no table: to be looked up (docs/dev/howto/apple-api.md), or the library's own
 `
-	if needs.String() != want {
-		t.Errorf("%s\nwant %s", needs, want)
-	}
+	require.Equal(t, needs.String(), want)
 }
 
 func TestWhatHasNoSelectorsIsRefused(t *testing.T) {
@@ -77,8 +74,7 @@ func TestWhatHasNoSelectorsIsRefused(t *testing.T) {
 		{"lib.dylib", library(t, "__text", "code"), "no section __objc_methname"},
 		{"torch.whl", []byte("text"), "not a valid zip file"},
 	} {
-		if _, err := LibraryNeeds(written(t, test.name, test.data)); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%v, want %s", err, test.want)
-		}
+		_, err := LibraryNeeds(written(t, test.name, test.data))
+		require.Says(t, err, test.want)
 	}
 }

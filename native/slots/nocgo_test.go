@@ -3,15 +3,14 @@
 package slots
 
 import (
-	"errors"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 func TestWithoutCgoThereIsNoSubject(t *testing.T) {
-	if _, err := Reference(); !errors.Is(err, ErrNoCgo) {
-		t.Errorf("Reference: %v, want ErrNoCgo", err)
-	}
-	if _, err := Load("subject.so"); !errors.Is(err, ErrNoCgo) {
-		t.Errorf("Load: %v, want ErrNoCgo", err)
-	}
+	_, err := Reference()
+	require.Is(t, err, ErrNoCgo, "Reference")
+	_, err = Load("subject.so")
+	require.Is(t, err, ErrNoCgo, "Load")
 }

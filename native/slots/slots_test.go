@@ -24,25 +24,15 @@ func TestReferenceLeasesAndReleases(t *testing.T) {
 	require.NoError(t, err)
 	defer slots.Close()
 	first, second, third := slots.Acquire(), slots.Acquire(), slots.Acquire()
-	if want := (Result{Outcome: Leased, Slot: 0, Generation: 1}); first != want {
-		t.Errorf("first = %+v, want %+v", first, want)
-	}
-	if want := (Result{Outcome: Leased, Slot: 1, Generation: 1}); second != want {
-		t.Errorf("second = %+v, want %+v", second, want)
-	}
-	if want := (Result{Outcome: Shared, FirstShare: true}); third != want {
-		t.Errorf("third = %+v, want %+v", third, want)
-	}
+	require.Equal(t, first, (Result{Outcome: Leased, Slot: 0, Generation: 1}), "first")
+	require.Equal(t, second, (Result{Outcome: Leased, Slot: 1, Generation: 1}), "second")
+	require.Equal(t, third, (Result{Outcome: Shared, FirstShare: true}), "third")
 	if !slots.Release(0, 1) || slots.Release(0, 1) {
 		t.Error("a lease must be released exactly once")
 	}
 	want := Statistics{Live: 1, Peak: 2, Leases: 2, Shares: 1, Refused: 1}
-	if got := slots.Statistics(); got != want {
-		t.Errorf("statistics = %+v, want %+v", got, want)
-	}
-	if text := slots.ShareWarning(); !strings.Contains(text, "PYTORCH_MPS_STREAM_POOL_SIZE") {
-		t.Errorf("share warning does not name the variable: %s", text)
-	}
+	require.Equal(t, slots.Statistics(), want, "statistics")
+	require.Contains(t, slots.ShareWarning(), "PYTORCH_MPS_STREAM_POOL_SIZE", "share warning does not name the variable")
 }
 
 func TestNewRefusesBadConfig(t *testing.T) {
@@ -98,15 +88,12 @@ func TestRunHistoryReportsAStall(t *testing.T) {
 		Threads: 1, Operations: 1000, MaxHeld: 2, StallMS: 2000, // long enough for the thread to get there
 	})
 	require.NoError(t, err)
-	if !strings.Contains(history.Stuck, "thread 0 in acquire") {
-		t.Errorf("Stuck = %q", history.Stuck)
-	}
+	require.Contains(t, history.Stuck, "thread 0 in acquire", "Stuck")
 }
 
 func TestRunHistoryRefusesNoThreads(t *testing.T) {
-	if _, err := reference(t).RunHistory(HistoryOptions{Config: Config{WorkerSlots: 1}}); !errors.Is(err, ErrConfig) {
-		t.Errorf("err = %v, want ErrConfig", err)
-	}
+	_, err := reference(t).RunHistory(HistoryOptions{Config: Config{WorkerSlots: 1}})
+	require.Is(t, err, ErrConfig)
 }
 
 func TestLoadRefusesWhatIsNoSubject(t *testing.T) {

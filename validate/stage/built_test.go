@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mpsforge/fork/hostbuild/host"
+	"mpsforge/internal/require"
 )
 
 // A build is made once in a run; one that failed is tried again by the next stage.
@@ -18,9 +19,8 @@ func TestBuiltOnce(t *testing.T) {
 		}
 	}
 	failed := errors.New("the disk is full")
-	if _, err := built.Once("patched", make(failed)); !errors.Is(err, failed) {
-		t.Error(err)
-	}
+	_, err := built.Once("patched", make(failed))
+	require.Is(t, err, failed)
 	for range 2 {
 		if b, err := built.Once("patched", make(nil)); err != nil || b.Dir != "dir" {
 			t.Errorf("%+v, %v", b, err)

@@ -70,7 +70,5 @@ func TestShareIsEnough(t *testing.T) {
 			t.Errorf("%d shards draw too few", of)
 		}
 	}
-	if (Shard{}).Share(60) != 60 {
-		t.Error("a whole run draws all")
-	}
+	require.Equal(t, (Shard{}).Share(60), 60, "a whole run draws all")
 }

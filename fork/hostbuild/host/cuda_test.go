@@ -73,9 +73,7 @@ int main(int n, char** v) { std::printf("%s\n", ask()); std::fflush(stdout); ret
 	}
 	for argument, name := range map[string]string{"replay": "Graph::replay()", "malloc": "cudaMalloc"} {
 		_, err := (run.Command{Name: program, Args: []string{argument}}).Run(t.Context())
-		if err == nil || !strings.Contains(err.Error(), name+" was called, and there is no CUDA here") {
-			t.Errorf("%s: %v", name, err)
-		}
+		require.Says(t, err, name+" was called, and there is no CUDA here", name)
 	}
 	for path, want := range map[string]bool{"torchgen/gen.py": true, "torch/version.py": true, "torch/lib/libtorch_cpu.so": true} {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(filepath.Dir(folder)), path)); (err == nil) != want {

@@ -53,9 +53,7 @@ func TestLibtorchIsTheFirstThatCanBeHad(t *testing.T) {
 		t.Errorf("asked %d times", asked)
 	}
 	for path, want := range map[string]bool{"torch/lib/libtorch_cpu.so": true, "torch/lib/libtorch_cuda.so": false} {
-		if builds.Exists(filepath.Join(dir, path)) != want {
-			t.Errorf("%s is there: %t", path, !want)
-		}
+		require.Equal(t, builds.Exists(filepath.Join(dir, path)), want, path, "is there")
 	}
 	if _, err := host.FetchLibtorch(t.Context(), []patches.Wheel{absent}, cache); !errors.Is(err, builds.ErrEnvironment) ||
 		!strings.Contains(err.Error(), "--torch") {
@@ -63,8 +61,6 @@ func TestLibtorchIsTheFirstThatCanBeHad(t *testing.T) {
 	}
 	damaged := present
 	damaged.SHA256 = strings.Repeat("0", 64)
-	if _, err := host.FetchLibtorch(t.Context(), []patches.Wheel{damaged, present}, t.TempDir()); err == nil || !strings.Contains(err.Error(),
-		"its SHA-256 is") {
-		t.Errorf("a wheel with another checksum was passed over: %v", err)
-	}
+	_, err := host.FetchLibtorch(t.Context(), []patches.Wheel{damaged, present}, t.TempDir())
+	require.Says(t, err, "its SHA-256 is", "a wheel with another checksum was passed over")
 }

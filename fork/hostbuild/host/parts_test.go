@@ -77,9 +77,7 @@ func TestRegistrationKeepsOperatorsWithKernels(t *testing.T) {
 			t.Errorf("%s is still there:\n%s", gone, text)
 		}
 	}
-	if !strings.Contains(string(text), "void helper() {") {
-		t.Errorf("the helpers are gone:\n%s", text)
-	}
+	require.Contains(t, string(text), "void helper() {", "the helpers are gone")
 }
 
 // Sparse tensors have keys of their own from some version on; an operator may have a kernel for one key and not for another.
@@ -221,9 +219,7 @@ func TestOldBuildsAreDropped(t *testing.T) {
 	}
 	require.NoError(t, makeAndDropOld(filepath.Join(hosts, "0"), keptBuilds)) // the oldest is built again
 	for name, kept := range map[string]bool{"0": true, "1": false, "3": false, "4": true} {
-		if builds.Exists(filepath.Join(hosts, name)) != kept {
-			t.Errorf("%s: kept is %v", name, !kept)
-		}
+		require.Equal(t, builds.Exists(filepath.Join(hosts, name)), kept, name, "kept")
 	}
 }
 

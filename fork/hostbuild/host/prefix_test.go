@@ -86,9 +86,7 @@ func TestObjectsComeFromARemoteCache(t *testing.T) {
 				require.NoError(t, os.RemoveAll(filepath.Join(cache, "ccache")))
 				require.One(host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
 					[]string{"-x", "objective-c++", "-O0"}))(t)
-				if hits := host.CacheHits(t, root, cache); hits != want {
-					t.Errorf("hits: %d, want %d", hits, want)
-				}
+				require.Equal(t, host.CacheHits(t, root, cache), want, "hits")
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // Every number of 16 bits is read as what writing it gives back.
@@ -23,9 +25,7 @@ func TestHalvesAreWrittenAsTheyAreRead(t *testing.T) {
 func TestHalvesAreRounded(t *testing.T) {
 	for value, want := range map[float64]float64{1 + 0x1p-12: 1, 1 + 0x1.8p-11: 1 + 0x1p-10, 2047.9: 2048, 65519: 65504, 65520: math.Inf(1),
 		-1e9: math.Inf(-1), 0x1p-26: 0} {
-		if got := halfValue(halfBits(value)); got != want {
-			t.Errorf("%v becomes %v, want %v", value, got, want)
-		}
+		require.Equal(t, halfValue(halfBits(value)), want, value)
 	}
 }
 

@@ -137,9 +137,7 @@ func kernelsAreTranslated(t *testing.T, translate translation) {
 			_, code, _ = strings.Cut(code, "@k(ptr %0, ptr %1, ptr %2, i32 %3)")
 			code, rest, _ := strings.Cut(code, "\n}")
 			for _, want := range c.want {
-				if !strings.Contains(code, want) {
-					t.Errorf("no %s in%s", want, code)
-				}
+				require.Contains(t, code, want)
 			}
 			const asked = "%5 = call ptr @mpsforge_shader_variable(ptr %0, i32 0, i64 ptrtoint (ptr getelementptr ([4 x float], ptr null, i32 1) to i64))"
 			if c.declared == variables && strings.Count(code, "mpsforge_shader_variable") != strings.Count(code, asked) {
@@ -178,9 +176,8 @@ func unknownCodeIsRefused(t *testing.T, translate translation) {
 			"  %4 = call float @air.fma.f32(i32 0, i32 %2, i32 0)", "what it becomes is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := translate(t, kernel(c.declared, c.body)); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want one with %q", err, c.want)
-			}
+			_, _, err := translate(t, kernel(c.declared, c.body))
+			require.Says(t, err, c.want)
 		})
 	}
 	for name, c := range map[string]struct{ old, changed, want string }{
@@ -190,9 +187,8 @@ func unknownCodeIsRefused(t *testing.T, translate translation) {
 		"code":      {"ptr @k, !2", "null, !2", "kernel 0 has no code or no metadata"},
 	} {
 		t.Run("metadata, "+name, func(t *testing.T) {
-			if _, _, err := translate(t, strings.Replace(kernel("", ""), c.old, c.changed, 1)); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want one with %q", err, c.want)
-			}
+			_, _, err := translate(t, strings.Replace(kernel("", ""), c.old, c.changed, 1))
+			require.Says(t, err, c.want)
 		})
 	}
 }

@@ -204,9 +204,7 @@ func TestUpdatesAreThinned(t *testing.T) {
 	if most := 2 + int(time.Since(started)/updateInterval); len(log.progress) > most {
 		t.Errorf("%d updates in %s", len(log.progress), time.Since(started))
 	}
-	if n := strings.Count(disk.String(), "\n"); n != 20000 {
-		t.Errorf("lines in the log: %d", n)
-	}
+	require.Equal(t, strings.Count(disk.String(), "\n"), 20000, "lines in the log")
 }
 
 // What tools print when a build fails, and what it comes down to. The forms are those of ninja 1.11 and 1.13, gcc, clang,

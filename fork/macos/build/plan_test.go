@@ -43,9 +43,7 @@ func planFor(t *testing.T, r Recipe, m Machine, o PlanOptions) Plan {
 func wantIn(t *testing.T, text string, all ...string) {
 	t.Helper()
 	for _, want := range all {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in:\n%s", want, text)
-		}
+		require.Contains(t, text, want)
 	}
 }
 
@@ -68,9 +66,7 @@ func TestPlanForAMac(t *testing.T) {
 	if strings.Contains(text, "/Users/u/cc") || !slices.Contains(p.environment(), "CCACHE_DIR=/Users/u/cc") {
 		t.Errorf("the caller's values are handed on and not shown:\n%s", text)
 	}
-	if want := []string{"CONDA_PREFIX", "CPATH"}; !slices.Equal(p.LeftOut, want) {
-		t.Errorf("told as left out: %v, want %v", p.LeftOut, want)
-	}
+	require.Equal(t, p.LeftOut, []string{"CONDA_PREFIX", "CPATH"}, "told as left out")
 	page, err := os.ReadFile("../../../docs/transcripts.md")
 	require.NoError(t, err)
 	if !strings.Contains(string(page), "\n"+strings.TrimSpace(text)+"\n```\n") {

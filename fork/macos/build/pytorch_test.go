@@ -54,9 +54,7 @@ func TestBuildMakesAnEnvironmentAndThenHasNothingToDo(t *testing.T) {
 	if took := all() - before; again.Compiled != 0 || again.Torch != built.Torch || took > 2*time.Second {
 		t.Errorf("nothing has changed, and in %s it ran: %+v", took, again)
 	}
-	if want := []string{StepTools, StepVenv, StepConfigure, StepWheel, StepInstall, StepDependencies, StepCheck}; !slices.Equal(again.Skipped, want) {
-		t.Errorf("left out: %v, want %v", again.Skipped, want)
-	}
+	require.Equal(t, again.Skipped, []string{StepTools, StepVenv, StepConfigure, StepWheel, StepInstall, StepDependencies, StepCheck}, "left out")
 }
 
 // venvSite is the folder of an environment's packages.
@@ -273,9 +271,7 @@ func TestMPSCommandsAreKnown(t *testing.T) {
 	}
 	for _, other := range []string{"Building CXX object caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/Context.cpp.o", "Re-running CMake...",
 		"Linking CXX shared library lib/libtorch_python.dylib"} {
-		if err := onlyMPS(append(mps, other)); !errors.Is(err, ErrMore) {
-			t.Errorf("%s: %v", other, err)
-		}
+		require.Is(t, onlyMPS(append(mps, other)), ErrMore, other)
 	}
 }
 
@@ -330,7 +326,5 @@ func TestStampsOfTwoBuildsAreTheSame(t *testing.T) {
 
 // A full disk that the system reports, and no text, is one too.
 func TestFullDiskIsKnownByItsError(t *testing.T) {
-	if err := diagnose("x", "/", nil, &os.PathError{Op: "write", Err: syscall.ENOSPC}, "log"); !errors.Is(err, ErrDiskFull) {
-		t.Error(err)
-	}
+	require.Is(t, diagnose("x", "/", nil, &os.PathError{Op: "write", Err: syscall.ENOSPC}, "log"), ErrDiskFull)
 }

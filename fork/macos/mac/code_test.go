@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 // Instructions as they are in the page of 0x4000.
@@ -62,9 +64,7 @@ func TestWhatIsCalledNext(t *testing.T) {
 		"none as far as it was looked for": {slices.Repeat([]uint32{nothing}, farthest+1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := callsNext(c.words, 0, 0x4000, map[uint64]bool{0x400c: true}); got != c.want {
-				t.Errorf("%v, want %v", got, c.want)
-			}
+			require.Equal(t, callsNext(c.words, 0, 0x4000, map[uint64]bool{0x400c: true}), c.want)
 		})
 	}
 }

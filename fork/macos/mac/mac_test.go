@@ -22,9 +22,7 @@ func TestVirtualName(t *testing.T) {
 		"__ZN2at3mps8MPSHooksD2Ev":          "destructor D1",
 		"___cxa_pure_virtual":               "___cxa_pure_virtual",
 	} {
-		if got := virtualName(symbol); got != want {
-			t.Errorf("%s: %q, want %q", symbol, got, want)
-		}
+		require.Equal(t, virtualName(symbol), want, symbol)
 	}
 }
 
@@ -57,12 +55,8 @@ func TestNewWarnings(t *testing.T) {
 	stock := append(warningsIn("a.mm", "h.h:1:2: warning: old [-Wold]\n"), warningsIn("a.mm", "a.mm:3:4: warning: own [-Wown]\n")...)
 	patched := append(warningsIn("b.mm", "h.h:7:2: warning: old [-Wold]\n"),
 		warningsIn("a.mm", "a.mm:9:4: warning: own [-Wown]\na.mm:10:4: warning: own [-Wown]\n")...)
-	if got, want := NewWarnings(stock, patched), []Warning{{"a.mm", "a.mm", "own [-Wown]"}}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := NewWarnings(stock, stock); len(got) != 0 {
-		t.Errorf("stock against itself: %q", got)
-	}
+	require.Equal(t, NewWarnings(stock, patched), []Warning{{"a.mm", "a.mm", "own [-Wown]"}})
+	require.Equal(t, NewWarnings(stock, stock), nil, "stock against itself")
 }
 
 // A folder of optional sources is compiled where the checkout has it: without it the linker would take its kernels from the wheel.
@@ -80,9 +74,8 @@ func TestSourcesOfOptionalFolders(t *testing.T) {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	}
-	if _, err := Sources(dir, patches.HostFacts{Sources: []string{"mps"}}, patches.MacFacts{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without the folder of all sources: %v", err)
-	}
+	_, err := Sources(dir, patches.HostFacts{Sources: []string{"mps"}}, patches.MacFacts{})
+	require.Is(t, err, fs.ErrNotExist, "without the folder of all sources")
 	add("mps/Stream.mm")
 	add("mps/Stream.h")
 	check("mps/Stream.mm")

@@ -1,7 +1,6 @@
 package overlay_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -76,17 +75,14 @@ func TestCompareSelftest(t *testing.T) {
 			}
 		})
 	}
-	if text := macFile(t, series.Digest(), right).Summary(series); text != "torch 2.9.1, an overlay of the whole series, on Apple M4, macOS-15.1-arm64, "+
-		"2026-11-28, PYTORCH_MPS_STREAM_PER_THREAD=0" {
-		t.Error(text)
-	}
+	require.Equal(t, macFile(t, series.Digest(), right).Summary(series), "torch 2.9.1, an overlay of the whole series, on Apple M4, macOS-15.1-arm64, "+
+		"2026-11-28, PYTORCH_MPS_STREAM_PER_THREAD=0")
 }
 
 func TestReadSelftestRefuses(t *testing.T) {
 	for name, text := range map[string]string{"no JSON": "ok", "another file": `{"checks": []}`, "another schema": `{"schema": 2, "checks": [{}]}`} {
-		if _, err := overlay.ReadSelftest(strings.NewReader(text)); !errors.Is(err, overlay.ErrSelftest) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := overlay.ReadSelftest(strings.NewReader(text))
+		require.Is(t, err, overlay.ErrSelftest, name)
 	}
 }
 

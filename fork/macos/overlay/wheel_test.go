@@ -78,9 +78,7 @@ func TestWheelSaysWhatItIsFor(t *testing.T) {
 		"licenses/mpsforge/LICENSE": "mpsforge authors",
 		"licenses/pytorch/LICENSE":  "From PyTorch",
 	} {
-		if !strings.Contains(files[information+name], wanted) {
-			t.Errorf("%s lacks %q:\n%s", name, wanted, files[information+name])
-		}
+		require.Contains(t, files[information+name], wanted, name)
 	}
 	var kept Stamp
 	if err := json.Unmarshal([]byte(files["mpsforge_overlay/stamp.json"]), &kept); err != nil || kept != stamp {
@@ -181,18 +179,15 @@ func TestWheelReplacesTheOneBefore(t *testing.T) {
 	second, _, err := Write(o)
 	require.NoError(t, err)
 	for file, wanted := range map[string]bool{first: false, ofPart: true, second: true} {
-		if builds.Exists(file) != wanted {
-			t.Errorf("%s is there: %v", filepath.Base(file), !wanted)
-		}
+		require.Equal(t, builds.Exists(file), wanted, filepath.Base(file), "is there")
 	}
 }
 
 func TestTorchOfUnknownCommitIsRefused(t *testing.T) {
 	o := options(t)
 	o.TorchVersion = filepath.Join(filepath.Dir(o.Checkout), "withoutcommit/version.py")
-	if _, _, err := Write(o); err == nil || !strings.Contains(err.Error(), "git_version") {
-		t.Errorf("a torch that does not say its commit: %v", err)
-	}
+	_, _, err := Write(o)
+	require.Says(t, err, "git_version", "a torch that does not say its commit")
 }
 
 func TestVersionMayHaveItsType(t *testing.T) {

@@ -286,9 +286,7 @@ func TestReportKey(t *testing.T) {
 		return problem
 	}})
 	m = send(m, tea.WindowSizeMsg{Width: 100, Height: 24}, batch(failing()))
-	if frame := press(m, "o").View(); !strings.Contains(frame, "opens the report at the end") {
-		t.Errorf("o during the work:\n%s", frame)
-	}
+	require.Contains(t, press(m, "o").View(), "opens the report at the end", "o during the work")
 	if press(m, "o", "o").opening {
 		t.Error("a second o does not take it back")
 	}
@@ -327,9 +325,7 @@ func TestStockIsBesidePatched(t *testing.T) {
 		70:  "\n plain               stock         patched\n  sequential-shared ",
 		40:  "\n stock, plain\n  sequential-shared ",
 	} {
-		if frame := screen(width, 24, none, stream(all...)).View(); !strings.Contains(frame, want) {
-			t.Errorf("%d wide there is no %q:\n%s", width, want, frame)
-		}
+		require.Contains(t, screen(width, 24, none, stream(all...)).View(), want, width, "wide")
 	}
 }
 
@@ -340,9 +336,7 @@ func TestReplayStays(t *testing.T) {
 	if command != nil {
 		t.Error("the UI left at the end of a replay")
 	}
-	if view := next.View(); !strings.Contains(view, "cut off") {
-		t.Errorf("a stream without end is not distinguished from one that goes on:\n%s", view)
-	}
+	require.Contains(t, next.View(), "cut off", "a stream without end is not distinguished from one that goes on")
 	if _, command = next.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")}); command == nil {
 		t.Error("q does not leave")
 	}
@@ -357,9 +351,7 @@ func TestFollowing(t *testing.T) {
 	}
 	m = press(m, "home")
 	m = send(m, batch(records[120:700]))
-	if got := m.current().Name; got != "verify runtime" {
-		t.Errorf("left the chosen step for %q", got)
-	}
+	require.Equal(t, m.current().Name, "verify runtime", "left the chosen step for")
 	m = press(m, "esc")
 	if m.chosen != nil || m.current().Phase != events.Running {
 		t.Errorf("esc does not go back to following: %+v", m.current())
@@ -398,7 +390,5 @@ func TestPanicIsCaught(t *testing.T) {
 func TestSummaryHasTheConclusion(t *testing.T) {
 	records := later(0, events.Stream{Version: events.Version, Command: "verify"}, events.StepStarted{Step: "verify series"},
 		events.StepFinished{Step: "verify series", Outcome: events.OK}, events.End{Message: "verification passed 1 of 8 stages; report: out.json"})
-	if summary := screen(80, 24, none, records).Summary(); !strings.Contains(summary, "\n  verification passed 1 of 8 stages; report: out.json\n") {
-		t.Error(summary)
-	}
+	require.Contains(t, screen(80, 24, none, records).Summary(), "\n  verification passed 1 of 8 stages; report: out.json\n")
 }

@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"mpsforge/internal/require"
 	"mpsforge/native/slots"
 )
 
 func TestCString(t *testing.T) {
-	if got, want := cString("a\"b\\c\n?é"), `"a\042b\134c\012\077\303\251"`; got != want {
-		t.Errorf("cString = %s, want %s", got, want)
-	}
+	require.Equal(t, cString("a\"b\\c\n?é"), `"a\042b\134c\012\077\303\251"`, "cString")
 }
 
 // record makes records for the model; times are the position and what follows.

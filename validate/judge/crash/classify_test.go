@@ -150,9 +150,7 @@ func TestClassify(t *testing.T) {
 				t.Errorf("verdict %q of a %q, want %q of a %q; matches: %+v", got.Verdict, got.Kind, test.want.verdict, test.want.kind, got.Matches)
 			}
 			if test.want.signature == "" {
-				if len(got.Matches) > 0 {
-					t.Errorf("found %+v in what shows nothing", got.Matches)
-				}
+				require.Equal(t, got.Matches, nil, "found in what shows nothing")
 				return
 			}
 			if len(got.Matches) == 0 {
@@ -202,9 +200,7 @@ func TestClassifyLimits(t *testing.T) {
 			t.Errorf("%s: %+v, want the error %q", results[i].File, results[i], problem)
 		}
 	}
-	if err := Unreadable(results); err == nil || !strings.Contains(err.Error(), "3 of 3 files") {
-		t.Errorf("the error is %v", err)
-	}
+	require.Says(t, Unreadable(results), "3 of 3 files")
 
 	many, err := Read("many.log", bytes.Repeat([]byte("Invalid KernelDAG\n"), classifyMatches+5))
 	if err != nil || len(many.Matches) != classifyMatches || many.More != 5 {
@@ -290,9 +286,7 @@ func TestSignatures(t *testing.T) {
 	for _, s := range Signatures() {
 		if s.Number != 0 {
 			number++
-			if s.Number != number {
-				t.Errorf("%s has number %d, want %d", s.Slug, s.Number, number)
-			}
+			require.Equal(t, s.Number, number, s.Slug, "has number")
 		}
 		if slugs[s.Slug] || s.Slug != strings.ToLower(s.Slug) || strings.ContainsAny(s.Slug, " _") {
 			t.Errorf("slug %q", s.Slug)
@@ -312,9 +306,7 @@ func TestSignatures(t *testing.T) {
 			}
 		}
 	}
-	if number != 18 {
-		t.Errorf("%d numbers, want 18", number)
-	}
+	require.Equal(t, number, 18, "numbers")
 }
 
 func FuzzClassify(f *testing.F) {

@@ -119,7 +119,6 @@ func TestAnotherFileIsRefused(t *testing.T) {
 	run := &Run{Cache: t.TempDir(), Stage: "operators"}
 	path := open(t, run).file.Name()
 	require.NoError(t, os.WriteFile(path, []byte("{\"begun\": \"2026-01-02T03:04:05Z\"}\n7\n"), 0o644))
-	if _, _, err := Open[string](run, "stamp", "7"); err == nil || !strings.Contains(err.Error(), path+": line 2: ") {
-		t.Error(err)
-	}
+	_, _, err := Open[string](run, "stamp", "7")
+	require.Says(t, err, path+": line 2: ")
 }

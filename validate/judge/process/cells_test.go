@@ -2,7 +2,6 @@ package process
 
 import (
 	"os"
-	"slices"
 	"testing"
 
 	"mpsforge/internal/require"
@@ -22,9 +21,7 @@ func TestCells(t *testing.T) {
 		{Threads: 4, Outcome: reports.OutcomeCrashed, Bad: 2, Of: 3, Signature: "6 encode-after-commit", Detail: "died"},
 		{Threads: 4, Path: "graph", Outcome: reports.OutcomePassed, Of: 1},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	require.Equal(t, got, want)
 }
 
 // Of what ThreadSanitizer wrote, both sides of each race are reported: the access, the thread, the first place in PyTorch.
@@ -42,9 +39,7 @@ func TestDataRaces(t *testing.T) {
 			First:   "write by main thread: at::mps::Profiler::MPSProfiler::initialize, mps/MPSProfiler.mm:167:21",
 			Second:  "previous read by thread T5: updateCopyStats, mps/MPSProfiler.mm:427:9"},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	require.Equal(t, got, want)
 }
 
 // A violation that ended the process is reported with both calls; Metal itself names none.
@@ -58,16 +53,12 @@ func TestViolationThatEndedTheProcess(t *testing.T) {
 		found[0].Kind != "violation" || found[0].Signature == "" {
 		t.Errorf("%+v", found)
 	}
-	if found := (Result{Kind: reports.OutcomeCrashed, Output: words + "Abort trap\n"}).findings(); len(found) != 0 {
-		t.Errorf("%+v", found)
-	}
+	require.Equal(t, (Result{Kind: reports.OutcomeCrashed, Output: words + "Abort trap\n"}).findings(), nil)
 }
 
 // Most findings have no signature; those that have one are named as docs/troubleshooting.md names it.
 func TestFindingsAreNamedByTheirSignature(t *testing.T) {
 	for number, want := range map[int]string{0: "", 3: "3 double-commit"} {
-		if got := Report(script.Finding{Kind: "race", Signature: number}).Signature; got != want {
-			t.Errorf("signature %d is named %q, not %q", number, got, want)
-		}
+		require.Equal(t, Report(script.Finding{Kind: "race", Signature: number}).Signature, want, "signature", number, "is named")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mpsforge/internal/events"
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/reports"
 )
@@ -30,7 +31,5 @@ func TestEndingsAreToldByKind(t *testing.T) {
 			}
 		}
 	}
-	if got := crash.Finished(false).Signature; got != "5 second-encoder" {
-		t.Errorf("signature %q", got)
-	}
+	require.Equal(t, crash.Finished(false).Signature, "5 second-encoder", "signature")
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/internal/run"
 	"mpsforge/reports"
 )
@@ -49,7 +50,5 @@ func TestEndings(t *testing.T) {
 func TestAgainNamesTheSettings(t *testing.T) {
 	environment := []string{"HOME=/root", "MPSFORGE_METAL_GRAPH_SPLIT=seed", "PYTORCH_ENABLE_MPS_FALLBACK=0", "TSAN_OPTIONS=x", "MPSFORGE_METAL_GRAPH_SPLIT=0"}
 	got := Again(environment, run.Command{Name: "scenarios", Args: []string{"failed-work"}})
-	if want := "MPSFORGE_METAL_GRAPH_SPLIT=0 PYTORCH_ENABLE_MPS_FALLBACK=0 scenarios failed-work"; got != want {
-		t.Errorf("%s, not %s", got, want)
-	}
+	require.Equal(t, got, "MPSFORGE_METAL_GRAPH_SPLIT=0 PYTORCH_ENABLE_MPS_FALLBACK=0 scenarios failed-work")
 }

@@ -33,9 +33,7 @@ func TestPlantedStockTorchIsRefused(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	for _, part := range []string{"expected a stamp of mpsforge build with series abc, found no stamp", "PYTHONPATH names " + planted} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("no %q in %v", part, err)
-		}
+		require.Contains(t, err.Error(), part)
 	}
 	// The same torch is right where a stock one is wanted.
 	subject.wanted = wantedTorch{version: "2.6.0", stock: true}
@@ -82,9 +80,7 @@ func TestTorchMismatches(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			for _, word := range c.words {
-				if !strings.Contains(err.Error(), word) {
-					t.Errorf("no %q in %v", word, err)
-				}
+				require.Contains(t, err.Error(), word)
 			}
 		})
 	}
@@ -105,9 +101,7 @@ func TestPythonWithoutTorch(t *testing.T) {
 	scripts, err := unpackPython(t.TempDir())
 	require.NoError(t, err)
 	t.Chdir(planted)
-	if err := CheckTorch(t.Context(), torchless); !errors.Is(err, ErrNoTorch) {
-		t.Errorf("%v", err)
-	}
+	require.Is(t, CheckTorch(t.Context(), torchless), ErrNoTorch)
 	if err := CheckTorch(t.Context(), torchless, "PYTHONPATH="+planted); err != nil {
 		t.Error(err)
 	}

@@ -1,7 +1,6 @@
 package pytests
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -61,9 +60,7 @@ func TestSelectTests(t *testing.T) {
 	for pattern, want := range map[string]int{"": len(Tests()), "^linear$": 1, "linear": 3, "nothing-of-that": -1, "(": -1} {
 		found, err := SelectTests(Tests(), pattern)
 		if want < 0 {
-			if !errors.Is(err, ErrTestPattern) {
-				t.Errorf("%q: %v", pattern, err)
-			}
+			require.Is(t, err, ErrTestPattern, pattern)
 		} else if err != nil || len(found) != want {
 			t.Errorf("%q: %d tests, %v", pattern, len(found), err)
 		}
@@ -101,9 +98,7 @@ func TestNewCrashReport(t *testing.T) {
 	if !strings.HasPrefix(end.Signature, "3 ") || !strings.Contains(end.Problem, "crash report: "+path) {
 		t.Errorf("%q, signature %q", end.Problem, end.Signature)
 	}
-	if path := newCrashReport(dir, time.Now().Add(time.Hour), 77); path != "" {
-		t.Errorf("an old one: %s", path)
-	}
+	require.Equal(t, newCrashReport(dir, time.Now().Add(time.Hour), 77), "", "an old one")
 }
 
 // stageRun is a stage with a series of these patches.

@@ -79,9 +79,7 @@ func TestPythonRunnerFindsPlantedBugs(t *testing.T) {
 			if !strings.HasPrefix(end.Problem, c.problem) || (c.problem == "") != (end.Problem == "") {
 				t.Errorf("problem %q, want %q\n%s", end.Problem, c.problem, end.Output)
 			}
-			if !strings.Contains(end.Output, c.output) {
-				t.Errorf("no %q in %s", c.output, end.Output)
-			}
+			require.Contains(t, end.Output, c.output)
 			if c.test == "abort" && !strings.HasPrefix(end.Signature, "3") {
 				t.Errorf("signature %q", end.Signature)
 			}

@@ -43,16 +43,12 @@ func TestServerThatDies(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "script: the process ended: ") || !strings.Contains(err.Error(), "MemoryError: none left") {
 		t.Errorf("%v", err)
 	}
-	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("%v", err)
-	}
+	require.Says(t, s.Close(), "killed")
 }
 
 func TestServerThatEndsEarly(t *testing.T) {
 	s := served(t, "exit 0")
-	if err := s.Next("result", &struct{}{}); err == nil || !strings.Contains(err.Error(), "script: the process ended: unexpected EOF") {
-		t.Errorf("%v", err)
-	}
+	require.Says(t, s.Next("result", &struct{}{}), "script: the process ended: unexpected EOF")
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -61,9 +57,7 @@ func TestServerThatEndsEarly(t *testing.T) {
 func TestServerThatWritesNothing(t *testing.T) {
 	s := served(t, "exec sleep 600")
 	s.patience = 50 * time.Millisecond
-	if err := s.Next("result", &struct{}{}); err == nil || !strings.Contains(err.Error(), "wrote nothing for 50ms, and was stopped") {
-		t.Errorf("%v", err)
-	}
+	require.Says(t, s.Next("result", &struct{}{}), "wrote nothing for 50ms, and was stopped")
 	if err := s.Close(); err == nil {
 		t.Error("that it was stopped is no error")
 	}
@@ -72,9 +66,7 @@ func TestServerThatWritesNothing(t *testing.T) {
 func TestServerOfAnotherKindOfEvent(t *testing.T) {
 	for name, line := range map[string]string{"another event": `{"event": "skip"}`, "no event": "Traceback"} {
 		s := served(t, "echo '"+line+"' >&3; read end; exit 0")
-		if err := s.Next("result", &struct{}{}); err == nil || !strings.Contains(err.Error(), "expected the event result: ") {
-			t.Errorf("%s: %v", name, err)
-		}
+		require.Says(t, s.Next("result", &struct{}{}), "expected the event result: ", name)
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -83,7 +75,5 @@ func TestServerOfAnotherKindOfEvent(t *testing.T) {
 
 func TestServerWithAnotherTorch(t *testing.T) {
 	_, err := serve(t, wantedTorch{library: "/other.so"}, says(identityEvent, "3")+"read end; exit 0")
-	if !errors.Is(err, ErrOtherTorch) {
-		t.Errorf("%v", err)
-	}
+	require.Is(t, err, ErrOtherTorch)
 }

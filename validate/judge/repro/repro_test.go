@@ -73,9 +73,7 @@ func TestReportOfAReproducer(t *testing.T) {
 	require.NoError(t, err)
 	for _, part := range []string{"3 of 3 (95 %: 44 to 100 %)", "commit an already committed command buffer", "torch 2.9.1, git d38164a",
 		"Signature 3 double-commit", "processes instead of threads"} {
-		if !strings.Contains(string(report), part) {
-			t.Errorf("no %q in\n%s", part, report)
-		}
+		require.Contains(t, string(report), part)
 	}
 	if found.Failed != 3 || !strings.HasPrefix(found.Signature, "3 ") {
 		t.Errorf("%+v", found)

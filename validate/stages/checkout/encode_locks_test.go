@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -178,8 +177,6 @@ func TestLocksAndObjectsInTheReport(t *testing.T) {
 		for _, check := range report.Checks {
 			found = append(found, string(check.Verdict)+" "+check.Subject)
 		}
-		if !slices.Equal(found, c.want) {
-			t.Errorf("%s: %q, want %q", name, found, c.want)
-		}
+		require.Equal(t, found, c.want, name)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -66,9 +65,7 @@ void f() { log("stream->commandBuffer() { \" "); /* a->commandEncoder() */ }`, "
 					expected = append(expected, fmt.Sprint(i+1, " ", c.function))
 				}
 			}
-			if !slices.Equal(found, expected) {
-				t.Errorf("found %q, expected %q", found, expected)
-			}
+			require.Equal(t, found, expected)
 		})
 	}
 }

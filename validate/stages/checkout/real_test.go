@@ -61,18 +61,14 @@ func TestGuardsOfRealTrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tree, series := hosttest.TreeOf(t, cache, name)
 			dir := patchedCopy(t, tree, series, cache)
-			if found := naked(t, dir); len(found) != 0 {
-				t.Errorf("found without any plant: %v", found)
-			}
+			require.Equal(t, naked(t, dir), nil, "found without any plant")
 			var want []string
 			for _, p := range forms {
 				p.put(t, dir)
 				want = append(want, p.found)
 			}
 			slices.Sort(want)
-			if found := naked(t, dir); !slices.Equal(found, want) {
-				t.Errorf("found %v, want %v", found, want)
-			}
+			require.Equal(t, naked(t, dir), want)
 		})
 	}
 }

@@ -36,9 +36,7 @@ func TestObjectsThatEndWithTheProcess(t *testing.T) {
 		for _, o := range lastingObjects("View.mm", source) {
 			names = append(names, o.name)
 		}
-		if !slices.Equal(names, want) {
-			t.Errorf("%s\nfound %q, want %q", source, names, want)
-		}
+		require.Equal(t, names, want, source)
 	}
 }
 
@@ -66,9 +64,7 @@ func TestObjectsOfRealTrees(t *testing.T) {
 				require.NoError(t, err)
 				return names
 			}
-			if found := read(); len(found) > 0 {
-				t.Errorf("found without any plant: %q", found)
-			}
+			require.Equal(t, read(), nil, "found without any plant")
 			for _, row := range endsUnused {
 				if !seen[row.file+" "+row.name] {
 					t.Errorf("%s %s is exempt, and not found: delete the row", row.file, row.name)

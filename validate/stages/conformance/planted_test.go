@@ -85,9 +85,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			} else {
 				report := reports.Stage{Name: "conformance"}
 				require.NoError(t, checkConformance(t.Context(), options, &report))
-				if report.Verdict != reports.Failed {
-					t.Errorf("verdict %q, want failed", report.Verdict)
-				}
+				require.Equal(t, report.Verdict, reports.Failed, "verdict")
 				checks = report.Checks
 			}
 			found := failedChecks(t, checks)

@@ -88,9 +88,7 @@ func TestStageWithoutADevice(t *testing.T) {
 		"programs on a real Metal":                    reports.NotRun,
 		"order: one queue orders its command buffers": reports.Passed,
 	} {
-		if verdicts[name] != want {
-			t.Errorf("%s: %q, want %q", name, verdicts[name], want)
-		}
+		require.Equal(t, verdicts[name], want, name)
 	}
 	file := filepath.Join(env.Artifacts, "facts-software.json")
 	text, err := os.ReadFile(file)
@@ -288,8 +286,6 @@ func TestDocumentedExample(t *testing.T) {
 	for _, want := range facts.Programs {
 		p, err := corpus.Find(want.Name)
 		require.NoError(t, err)
-		if found := observed(t, p); !reflect.DeepEqual(found, want) {
-			t.Errorf("%s:\ndocumented %+v\nfound      %+v", want.Name, want, found)
-		}
+		require.Equal(t, observed(t, p), want, want.Name)
 	}
 }

@@ -106,9 +106,7 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 					t.Errorf("%s says %q, want %q", check.Name, check.Detail, c.found)
 				}
 			}
-			if names := strings.Join(failed, ", "); names != c.gates {
-				t.Errorf("failed: %q, want %q", names, c.gates)
-			}
+			require.Equal(t, strings.Join(failed, ", "), c.gates, "failed")
 		})
 	}
 }
@@ -185,9 +183,8 @@ func TestTheFullFormIsTheWholeBackend(t *testing.T) {
 // Sources that do not compile are a verdict on the series, and not on the machine.
 func TestWhatDoesNotCompileIsTheSources(t *testing.T) {
 	r := opened(t)
-	if _, err := compiled(t, r, "int planted() { return nothing; }\n"); !errors.Is(err, builds.ErrSources) {
-		t.Errorf("%v", err)
-	}
+	_, err := compiled(t, r, "int planted() { return nothing; }\n")
+	require.Is(t, err, builds.ErrSources)
 }
 
 // A class that extensions are built with is laid out as the compiler for macOS does it.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 )
@@ -40,9 +41,7 @@ func TestCrashAloneIsNoFaultOfThreads(t *testing.T) {
 // The command of a finding names all that the job varies.
 func TestFindingNamesItsCommand(t *testing.T) {
 	want := "mpsforge verify --stages operators --operators add --form shared --dtype float32 --threads 4 --seed 7 --baseline v2.6.0"
-	if got := (&pool{replay: []string{"--baseline", "v2.6.0"}}).again(ended("add", "float32", "shared", raced).Job); got != want {
-		t.Errorf("%s", got)
-	}
+	require.Equal(t, (&pool{replay: []string{"--baseline", "v2.6.0"}}).again(ended("add", "float32", "shared", raced).Job), want)
 }
 
 func TestDifferencesFromTheCPUAreGrouped(t *testing.T) {
@@ -52,9 +51,7 @@ func TestDifferencesFromTheCPUAreGrouped(t *testing.T) {
 		"addbmm, sample 1: result 0: Tensor-likes are not close! Mismatched elements: 1 / 50": "Tensor-likes are not close",
 		"var, sample 0: result 0: " + dtypes:                                                  dtypes,
 	} {
-		if got := howUnlike(text); got != want {
-			t.Errorf("%q", got)
-		}
+		require.Equal(t, howUnlike(text), want)
 	}
 }
 

@@ -71,9 +71,7 @@ func TestKnownFailureCoversMoreSpecialForms(t *testing.T) {
 		{ended("unfold", "float32", "shared", wrongValues), false},
 		{ended("fold", "float32", "first-work", wrongValues), false},
 	} {
-		if got := knownOf(known, c.end) != nil; got != c.want {
-			t.Errorf("%s, %s: %t", c.end.Job.cell, c.end.Result.Status, got)
-		}
+		require.Equal(t, knownOf(known, c.end) != nil, c.want, c.end.Job.cell, c.end.Result.Status)
 	}
 }
 
@@ -101,13 +99,9 @@ func TestLineForAnyOperatorCoversItsForm(t *testing.T) {
 		status status
 		want   bool
 	}{{"shared", raced, true}, {"shared+strided", raced, true}, {"shared", crashed, false}, {"basic", raced, false}} {
-		if got := knownOf(known, ended(c.form, c.status)) != nil; got != c.want {
-			t.Errorf("%s, %s: covered %t", c.form, c.status, got)
-		}
+		require.Equal(t, knownOf(known, ended(c.form, c.status)) != nil, c.want, c.form, c.status, "covered")
 	}
-	if jobs := (plan{}).knownJobs(known); len(jobs) != 0 {
-		t.Errorf("it runs %v", jobs)
-	}
+	require.Equal(t, (plan{}).knownJobs(known), nil, "it runs")
 }
 
 // An entry that no longer runs alone, and one that does again, are both news; what is listed, in another type or another form is none.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mpsforge/internal/require"
 )
 
 var someEntries = []entry{
@@ -24,9 +26,7 @@ func TestEveryEntryAndTypeRunsInTheBasicForm(t *testing.T) {
 		"add, bool, basic, 4 threads, seed 1", "add, float32, basic, 4 threads, seed 1", "add, int64, basic, 4 threads, seed 1",
 		"bitwise_not, bool, basic, 4 threads, seed 1", "bitwise_not, int64, basic, 4 threads, seed 1", "view, float32, basic, 4 threads, seed 1",
 	}
-	if !slices.Equal(have, want) {
-		t.Errorf("%q", have)
-	}
+	require.Equal(t, have, want)
 }
 
 // The long form covers each form that an entry has, in float32 where it has that, and one pair and one group.
@@ -46,9 +46,7 @@ func TestEveryEntryRunsInEveryForm(t *testing.T) {
 			t.Errorf("%s: %q", operator, all)
 		}
 	}
-	if len(have) != 2 {
-		t.Errorf("entries that do not run have forms: %v", have)
-	}
+	require.Equal(t, len(have), 2, "entries that do not run have forms", have)
 }
 
 // ThreadSanitizer runs each entry that has a possible type once.
@@ -58,9 +56,7 @@ func TestEveryEntryRunsOnceUnderThreadSanitizer(t *testing.T) {
 		have = append(have, j.cell.String())
 	}
 	want := []string{"add, float32, basic, 4 threads, seed 1", "bitwise_not, int64, basic, 4 threads, seed 1", "view, float32, basic, 4 threads, seed 1"}
-	if !slices.Equal(have, want) {
-		t.Errorf("%q", have)
-	}
+	require.Equal(t, have, want)
 }
 
 // The short form has each entry once, and what it draws depends on the seed and the entry alone.

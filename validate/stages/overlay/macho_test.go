@@ -258,9 +258,7 @@ func imagesAreLed(t *testing.T, baseline string) {
 		}
 	})
 	t.Run("looking changes nothing", func(t *testing.T) {
-		if said["check"] != "nothing changed" {
-			t.Error(said["check"])
-		}
+		require.Equal(t, said["check"], "nothing changed")
 	})
 	for when, images := range map[string][]string{"first": {python, chained}, "later": {classic}} {
 		pointers := 0
@@ -280,9 +278,7 @@ func imagesAreLed(t *testing.T, baseline string) {
 		}
 	}
 	t.Run("a second time there is nothing to change", func(t *testing.T) {
-		if said["again"] != "nothing changed" {
-			t.Error(said["again"])
-		}
+		require.Equal(t, said["again"], "nothing changed")
 	})
 	t.Run("no pointer into torch's copy is left", func(t *testing.T) {
 		if _, left := said["left"]; left {
@@ -485,9 +481,7 @@ func TestMachoGlueLinksForMacOS(t *testing.T) {
 		part.Sources = one
 		built, err := kit.Compile(t.Context(), part, facts, 1, events.Discard)
 		require.NoError(t, err)
-		if len(built.Warnings) > 0 {
-			t.Errorf("%v", built.Warnings)
-		}
+		require.Equal(t, built.Warnings, nil)
 		maps.Copy(objects, built.Objects)
 	}
 	image, err := kit.Link(t.Context(), tree.Subject, objects)

@@ -46,9 +46,7 @@ func TestPythonTables(t *testing.T) {
 	} {
 		want, err := json.Marshal(row)
 		require.NoError(t, err)
-		if !strings.Contains(string(text), string(want)) {
-			t.Errorf("no row %s in %s", want, text)
-		}
+		require.Contains(t, string(text), string(want))
 	}
 }
 

@@ -136,9 +136,7 @@ func TestCorpusNamesThePlantedFaults(t *testing.T) {
 		}
 	}
 	for _, fault := range faults {
-		if n := named[fault.name]; n != 1 {
-			t.Errorf("%q is found by %d programs, want 1", fault.name, n)
-		}
+		require.Equal(t, named[fault.name], 1, fault.name, "is found by", "programs")
 	}
 }
 
@@ -209,9 +207,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			if err != nil || json.Unmarshal(stdout, &result) != nil || result.Runs == 0 {
 				t.Fatalf("control without the fault: %v: %.300s", err, stdout)
 			}
-			if problem := program.Expect.Problem(&result); problem != "" {
-				t.Errorf("control without the fault: %s", problem)
-			}
+			require.Equal(t, program.Expect.Problem(&result), "", "control without the fault")
 		})
 	}
 }

@@ -155,9 +155,7 @@ func TestProgramErrorsNameTheLine(t *testing.T) {
 		result, err := script.Run(t.Context(), text, script.Options{Runs: 1, Stall: stagetest.Options(t).Patience})
 		switch {
 		case err != nil:
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q: %v, want %q", text, err, want)
-			}
+			require.Contains(t, err.Error(), want, text)
 		case len(result.Failures) != 1 || !strings.HasPrefix(result.Failures[0].Text, want):
 			t.Errorf("%q: %+v, want %q", text, result.Failures, want)
 		}

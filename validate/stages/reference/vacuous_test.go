@@ -187,9 +187,7 @@ func TestVacuousProgramsAreTold(t *testing.T) {
 		{"the join matters", "buffer b 64\nthread A\npoke b 0 64 1\nend\npoke b 0 64 2", false},
 		{"the join does not matter", "buffer b 64\nthread A\npause\nend\npoke b 0 64 2", true},
 	} {
-		if got := vacuous(t, engine, corpus.Program{Name: c.name, Text: c.text}, quick); got != c.want {
-			t.Errorf("%s: vacuous %v, want %v", c.name, got, c.want)
-		}
+		require.Equal(t, vacuous(t, engine, corpus.Program{Name: c.name, Text: c.text}, quick), c.want, c.name, "vacuous")
 	}
 	removals := withoutOrdering("thread A\nawait a # comment\nset t 1\nend\nwaits")
 	if len(removals) != 2 || removals[0] != (removal{"await a # comment", "thread A\n\nset t 1\nend\nwaits"}) ||

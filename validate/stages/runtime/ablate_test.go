@@ -299,9 +299,7 @@ func TestAblationWhoseSourcesDoNotCompile(t *testing.T) {
 	}
 	s.fails["without queues, slots, idle: two"], s.fails["without queues, slots, idle: three"] = wrongValue, wrongValue
 	require.NoError(t, s.run(t.Context()))
-	if want := []string{"patched", "without locks", "stock", "without queues", "without queues, slots, idle"}; !slices.Equal(s.built, want) {
-		t.Errorf("built %q, want %q", s.built, want)
-	}
+	require.Equal(t, s.built, []string{"patched", "without locks", "stock", "without queues", "without queues, slots, idle"}, "built")
 	checks := s.ablations()
 	if len(checks) != 2 || checks[0].Verdict != reports.Failed || !strings.Contains(checks[0].Detail,
 		"cannot be judged: the series without locks, queues, slots, idle: the sources do not compile: a.mm:1") {
@@ -383,9 +381,7 @@ func TestStoppedAblationGoesOn(t *testing.T) {
 
 	whole, all := first.again(), len(second.processes())
 	require.NoError(t, whole.run(t.Context()))
-	if again := len(whole.processes()) - all; again != len(times) {
-		t.Errorf("a new run after one that came to its end: %d processes, want %d", again, len(times))
-	}
+	require.Equal(t, len(whole.processes())-all, len(times), "processes of a new run after one that came to its end")
 	for i, check := range whole.ablations() {
 		if got := second.ablations()[i]; got.Name != check.Name || got.Verdict != check.Verdict || got.Detail != check.Detail {
 			t.Errorf("stopped and gone on: %+v\nin one go: %+v", got, check)
@@ -405,7 +401,5 @@ func TestStoppedAblationWithAnotherSeedBeginsAnew(t *testing.T) {
 	second := first.again()
 	second.r.env.Seed++
 	require.NoError(t, second.run(t.Context()))
-	if len(second.r.stage.Facts) > 0 {
-		t.Errorf("%+v", second.r.stage.Facts)
-	}
+	require.Equal(t, second.r.stage.Facts, nil)
 }

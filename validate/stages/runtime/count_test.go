@@ -353,8 +353,7 @@ calls=1 0x10 1
 		t.Errorf("calls: %v", found.calls)
 	}
 	for _, wrong := range []string{"", "fn=f\n0x10 1\n", "fn=f\n0x1g 1 7\n", "fn=f\ncalls=many 0x10 1\n"} {
-		if _, err := read([]byte(wrong), "", nil); !errors.Is(err, errFormat) {
-			t.Errorf("%q: %v", wrong, err)
-		}
+		_, err := read([]byte(wrong), "", nil)
+		require.Is(t, err, errFormat, wrong)
 	}
 }

@@ -61,8 +61,6 @@ func TestInductorsKernelsComputeWhatTheCPUDoes(t *testing.T) {
 			t.Errorf("%s: %d graphs forward, %d backward, %d Metal sources", name, model.Forward, model.Backward, model.Sources)
 		}
 	}
-	if len(found.Models) != 6 {
-		t.Errorf("%d models, want 6", len(found.Models))
-	}
+	require.Equal(t, len(found.Models), 6, "models")
 	t.Logf("%+v, %d reads outside of a buffer", found.Models, len(found.Findings))
 }

@@ -59,9 +59,8 @@ func TestRowOfAScenarioThatMakesNoSenseIsRefused(t *testing.T) {
 		"no patch":              {"[" + strings.Replace(whole, `"c"`, "", 1) + "]", "patches"},
 		"another word of stock": {"[" + strings.Replace(whole, "must fail", "fails", 1) + "]", `"fails"`},
 	} {
-		if _, err := readScenarios([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := readScenarios([]byte(c.text))
+		require.Says(t, err, c.says, name)
 	}
 }
 
@@ -113,9 +112,7 @@ func TestMissingKernelIsExcusedOnlyByAMissingSource(t *testing.T) {
 		t.Errorf("reason %q", reason)
 	}
 	whole := hostRun{built: &host.Build{Excluded: []host.Excluded{{Path: "Pooling.mm", Reason: "another"}}}}
-	if reason := whole.notRun("sum.IntList_out"); reason != "" {
-		t.Errorf("excused in a whole checkout: %q", reason)
-	}
+	require.Equal(t, whole.notRun("sum.IntList_out"), "", "excused in a whole checkout")
 }
 
 // Without a kernel that only whole builds have, a scenario fails whichever patch is left out: that proves nothing.
@@ -127,9 +124,7 @@ func TestKernelThatTheCoreLacksIsNoProof(t *testing.T) {
 		"The operator 'aten::record_stream' is not currently implemented for the MPS device. If": false, // the series adds it
 		"thread 0: another error": false,
 	} {
-		if core.lacksCore(text) != want {
-			t.Errorf("%q: %v", text, !want)
-		}
+		require.Equal(t, core.lacksCore(text), want, text)
 		if (hostRun{built: &host.Build{}}).lacksCore(text) {
 			t.Errorf("%q: of a build of all sources", text)
 		}
@@ -144,12 +139,8 @@ func TestFirstRaceNamesPyTorchsLines(t *testing.T) {
   Previous read of size 8 at 0x1 by thread T1:
     #0 at::mps::MPSStream::commandBuffer() ./aten/src/ATen/mps/MPSStream.mm:47 (libhostmps.so+0x1)
 `
-	if got := firstRace(report); got != "mps/MPSStream.mm:109 and mps/MPSStream.mm:47" {
-		t.Error(got)
-	}
-	if got := firstRace("WARNING: ThreadSanitizer: data race\n"); got != "code outside PyTorch's sources" {
-		t.Error(got)
-	}
+	require.Equal(t, firstRace(report), "mps/MPSStream.mm:109 and mps/MPSStream.mm:47")
+	require.Equal(t, firstRace("WARNING: ThreadSanitizer: data race\n"), "code outside PyTorch's sources")
 }
 
 // The Objective-C runtime, Foundation, the Metal classes, the graph recorder and its evaluator have programs of their own.
@@ -192,7 +183,6 @@ func TestRuntimeStageRefusesAnotherBuild(t *testing.T) {
 	other := *built
 	other.Stamp.Tree = strings.Repeat("0", 40)
 	one := hostRun{built: &other, tools: root, scenario: "items", threads: 1, iterations: 1, seed: 1, limit: process.Patient}
-	if _, _, err := one.run(t.Context()); err == nil || !strings.Contains(err.Error(), "is another build") {
-		t.Errorf("%v", err)
-	}
+	_, _, err := one.run(t.Context())
+	require.Says(t, err, "is another build")
 }

@@ -73,16 +73,10 @@ func TestShardsHaveTheChecksOfAWholeRun(t *testing.T) {
 		merged, err := reports.Merge(parts, names)
 		require.NoError(t, err)
 		for what, all := range map[string][]*reports.Report{"shards": parts, "shards, merged": {merged}} {
-			if got := sameChecks(all...); !slices.Equal(got, want) {
-				t.Errorf("%d %s:\n%s\nwant:\n%s", of, what, strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
+			require.Equal(t, sameChecks(all...), want, of, what)
 		}
-		if got, want := fmt.Sprint(merged.Stages[0].Facts), fmt.Sprint(whole.Stages[0].Facts); got != want {
-			t.Errorf("%d shards: facts %s\nwant %s", of, got, want)
-		}
-		if merged.Verdict != reports.Failed {
-			t.Errorf("%d shards: %s", of, merged.Verdict)
-		}
+		require.Equal(t, fmt.Sprint(merged.Stages[0].Facts), fmt.Sprint(whole.Stages[0].Facts), of, "shards: facts")
+		require.Equal(t, merged.Verdict, reports.Failed, of, "shards")
 	}
 }
 
@@ -104,13 +98,9 @@ func TestShardsHaveTheChecksOfThePool(t *testing.T) {
 			want = require.One(s.r.poolJobs())(t)
 		}
 		for _, name := range want {
-			if made[name] != 1 {
-				t.Errorf("%d shards make %q %d times", of+1, name, made[name])
-			}
+			require.Equal(t, made[name], 1, of+1, "shards make", name, "times")
 		}
-		if len(made) != len(want) {
-			t.Errorf("%d shards make %d checks, want %d", of+1, len(made), len(want))
-		}
+		require.Equal(t, len(made), len(want), of+1, "shards make checks")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/fork/hostbuild/host"
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/judge/hosts"
@@ -34,14 +35,10 @@ func TestWhichRunsMayFail(t *testing.T) {
 		"a patch that the series has not":    {scenario{Stock: process.StockFails, Patches: []string{"thread-leases"}}, whole, 4, true},
 		"a patch that was left out on trial": {scenario{Stock: process.StockFails, Patches: []string{"hand-over"}}, whole[:1], 4, true},
 	} {
-		if got := r.mayFail(c.scenario, &host.Build{Stamp: builds.Stamp{Patches: c.applied}}, c.threads); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		require.Equal(t, r.mayFail(c.scenario, &host.Build{Stamp: builds.Stamp{Patches: c.applied}}, c.threads), c.want, name)
 	}
 	for want, applied := range map[string][]string{"stock": nil, "patched": whole, "without hand-over": whole[:1]} {
-		if got := (&hosts.Builder{Env: r.env}).Subject(applied); got != want {
-			t.Errorf("%v is called %q, want %q", applied, got, want)
-		}
+		require.Equal(t, (&hosts.Builder{Env: r.env}).Subject(applied), want, applied, "is called")
 	}
 }
 
@@ -62,9 +59,7 @@ func TestWhichEndsOfStockCount(t *testing.T) {
 		"another text":                   {process.Result{Problem: "wrong values: 1 of 2, the first: mm: off by up to 3"}, false},
 		"a damaged heap, unnamed":        {process.Result{Problem: "died by signal aborted: free(): invalid pointer"}, false},
 	} {
-		if got := row.names(c.end); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		require.Equal(t, row.names(c.end), c.want, name)
 	}
 	damaged := process.Result{Problem: "died by signal aborted: free(): invalid pointer"}
 	if !(scenario{Ends: []string{process.HeapCorrupted}}).names(damaged) {

@@ -57,9 +57,7 @@ func TestCausesAreNamedByWhatWasSaid(t *testing.T) {
 			end{found, "race: race on bytes N to N of buffer N"}},
 		{ended{Outcome: "perhaps"}, end{raised, "suite.py reported an outcome that this mpsforge does not know: perhaps"}},
 	} {
-		if got := judge(c.said, onMac); got != c.cause {
-			t.Errorf("%v: %v, want %v", c.said, got, c.cause)
-		}
+		require.Equal(t, judge(c.said, onMac), c.cause, c.said)
 	}
 }
 
@@ -92,9 +90,7 @@ func TestOperatorsOfAMacAreThoseThatPyTorchRegistersForMPS(t *testing.T) {
 	want := map[string]bool{"aten::dot": true, "aten::exp": true, "aten::exp.out": true, "aten::native_group_norm": true}
 	operators, err := nativefunctions.Parse([]byte(yaml))
 	require.NoError(t, err)
-	if got := operatorsOnMac(operators, python); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	require.Equal(t, operatorsOnMac(operators, python), want)
 }
 
 // A list is written in one form, which reads back as it was.

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -124,9 +123,7 @@ func TestEveryEndIsToldByItsName(t *testing.T) {
 		}
 		delete(ends, name)
 	}
-	if len(ends) > 0 {
-		t.Errorf("without an expectation: %v", ends)
-	}
+	require.Equal(t, ends, nil, "without an expectation")
 	for _, test := range p.all {
 		if test.name == "Planted.test_hangs" && !strings.Contains(test.last.Output, "in test_hangs") {
 			t.Errorf("no stack of the hang in %q", test.last.Output)
@@ -173,9 +170,7 @@ func TestWhatFailsTheStage(t *testing.T) {
 			if detail := failed[id(c.test)]; !strings.HasPrefix(detail, c.detail) || (detail == "") != (c.detail == "") {
 				t.Errorf("%q, want %q", detail, c.detail)
 			}
-			if rows[id(c.test)] != c.table {
-				t.Errorf("named in table %q, want %q", rows[id(c.test)], c.table)
-			}
+			require.Equal(t, rows[id(c.test)], c.table, "named in table")
 		})
 		delete(failed, id(c.test))
 	}
@@ -226,15 +221,13 @@ func TestOfAnotherDeviceOnlyWhatUsesThisOneCounts(t *testing.T) {
 	p.standin(t, "test_pointed", "elsewhere_is_here")
 	p.file.about = regexp.MustCompile(`^Pointed\.`)
 	failed := p.run(t)
-	if got, want := p.ends(), map[string]end{
+	require.Equal(t, p.ends(), map[string]end{
 		"uses_the_device":                {kind: passed},
 		"names_no_device":                {offDevice, "did not use mps"},
 		"fails_as_expected_on_no_device": {offDevice, "did not use mps"},
 		"skips_by_its_own_condition":     {foreignSkip, "skipped by a condition outside the test's file: fewer than N devices"},
 		"skips_as_marked_for_mps":        {kind: skipped},
-	}; !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	})
 	if detail := failed["names that no test has"]; !strings.HasSuffix(detail, id+"was_deleted") {
 		t.Errorf("a name that is left out and that no test has: %q", detail)
 	}
@@ -257,13 +250,9 @@ func TestStandInsReachTestsAndTheirThreads(t *testing.T) {
 		if name == "a_missing_stream_is_named" {
 			want = end{raised, "AttributeError: module 'torch.mps' has no attribute 'Stream'"}
 		}
-		if got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		require.Equal(t, got, want, name)
 	}
-	if len(p.all) != 14 {
-		t.Errorf("%d tests ran", len(p.all))
-	}
+	require.Equal(t, len(p.all), 14, "tests ran")
 }
 
 // A file whose tests unittest cannot gather is an error: it has no tests to end well.
@@ -271,9 +260,7 @@ func TestAFileThatCannotBeReadFails(t *testing.T) {
 	p := plant(t, patches.UpstreamFacts{}, "")
 	p.file.path = filepath.Join(p.folder, "test_broken.py")
 	require.NoError(t, os.WriteFile(p.file.path, []byte("def load_tests(*_):\n    raise ValueError('no tests here')\n"), 0o644))
-	if err := p.runFile(t.Context(), p.file); err == nil || !strings.Contains(err.Error(), "no tests here") {
-		t.Errorf("%v", err)
-	}
+	require.Says(t, p.runFile(t.Context(), p.file), "no tests here")
 }
 
 // A long run that was stopped goes on: what has ended is not run again, and what was under way is.

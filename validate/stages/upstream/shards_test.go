@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"mpsforge/internal/require"
 	"mpsforge/patches"
 	"mpsforge/reports"
 	"mpsforge/validate/stage"
@@ -46,8 +47,6 @@ func TestEachShardJudgesItsNamesOnTheList(t *testing.T) {
 			stale = append(stale, v.stale...)
 		}
 		slices.Sort(stale)
-		if want := slices.Sorted(slices.Values(gone)); !slices.Equal(stale, want) {
-			t.Errorf("%d shards find %v", of, stale)
-		}
+		require.Equal(t, stale, slices.Sorted(slices.Values(gone)), of, "shards find")
 	}
 }
