@@ -57,9 +57,7 @@ func compilersForMacOS(t *testing.T) (dir, cache string) {
 func TestFaultsOfProgramsForMacOSAreFound(t *testing.T) {
 	compilers, _ := compilersForMacOS(t)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"main.go": small, "go.mod": "module small\n"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
+	require.Files(t, dir, map[string]string{"main.go": small, "go.mod": "module small\n"})
 	for name, value := range map[string]string{"CGO_ENABLED": "1", "GOOS": "darwin", "GOARCH": "arm64", "CC": filepath.Join(compilers, "cc-arm64")} {
 		t.Setenv(name, value)
 	}

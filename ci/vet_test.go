@@ -17,15 +17,12 @@ func TestVetReadsNoClonesThatAreGone(t *testing.T) {
 	root := t.TempDir()
 	clones := [2]string{filepath.Join(root, "one"), filepath.Join(root, "two")}
 	for _, clone := range clones {
-		for name, text := range map[string]string{
+		require.Files(t, clone, map[string]string{
 			"go.mod":           "module vetted\n",
 			"plain/plain.go":   "package plain\n",
 			"native/native.go": "package native\n\nimport \"C\"\n\n// In is " + root + ".\nfunc In() C.int { return 1 }\n",
 			"native/nocgo.go":  "//go:build !cgo\n\npackage native\n",
-		} {
-			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(clone, name)), 0o755))
-			require.NoError(t, os.WriteFile(filepath.Join(clone, name), []byte(text), 0o644))
-		}
+		})
 	}
 	sh(t, clones[0], "go", "build", "./...")
 	require.NoError(t, os.RemoveAll(clones[0]))

@@ -149,9 +149,7 @@ func TestSlug(t *testing.T) {
 func TestRewriteIsAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		require.File(t, filepath.Join(dir, name), text)
 	}
 	files := func() string {
 		var b bytes.Buffer

@@ -18,8 +18,7 @@ func made(t *testing.T, files map[string]int) string {
 	require.NoError(t, cache.Mark(dir))
 	for name, days := range files {
 		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, make([]byte, 100), 0o644))
+		require.File(t, path, string(make([]byte, 100)))
 		then := time.Now().Add(-time.Duration(days)*24*time.Hour - time.Minute)
 		for at := path; at != dir; at = filepath.Dir(at) {
 			require.NoError(t, os.Chtimes(at, then, then))
@@ -52,9 +51,7 @@ func TestOnlyTheOldGoes(t *testing.T) {
 // A folder that holds something else gets no mark, and nothing in it is removed.
 func TestForeignFolderIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"hosts/mine", "letter.txt"} {
-		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), nil, 0o644)))
-	}
+	require.Files(t, dir, map[string]string{"hosts/mine": "", "letter.txt": ""})
 	require.NoError(t, cache.Mark(dir))
 	_, err := clean(t, dir, nil, 0)
 	require.Is(t, err, cache.ErrNotOurs)

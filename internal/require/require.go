@@ -1,10 +1,13 @@
 // Package require says in one line what a test needs: NoError and One end a test that cannot go on, the others report what is wrong and go on.
+// File and Files write what a test reads.
 // Words for a message come last; they stand before what was got. What one package's tests alone compare is not here.
 package require
 
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -62,6 +65,25 @@ func Contains(t testing.TB, text, part string, words ...any) {
 	t.Helper()
 	if !strings.Contains(text, part) {
 		t.Errorf("%sno %q in:\n%s", front(words), part, text)
+	}
+}
+
+// File writes a file with its folders. One that begins as a script does can be run.
+func File(t testing.TB, path, text string) {
+	t.Helper()
+	mode := os.FileMode(0o644)
+	if strings.HasPrefix(text, "#!") {
+		mode = 0o755
+	}
+	NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	NoError(t, os.WriteFile(path, []byte(text), mode))
+}
+
+// Files writes files below a folder, by their names from there.
+func Files(t testing.TB, dir string, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		File(t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
 }
 

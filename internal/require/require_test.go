@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -74,5 +76,17 @@ func TestChecksFailWhenTheyShould(t *testing.T) {
 		if got := said(c.check); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+func TestFilesHaveTheirFolders(t *testing.T) {
+	dir := t.TempDir()
+	require.Files(t, dir, map[string]string{"a": "one", "b/c/d": "#!/bin/sh\n"})
+	for name, want := range map[string]fs.FileMode{"a": 0o644, "b/c/d": 0o755} {
+		require.Equal(t, require.One(os.Stat(filepath.Join(dir, name)))(t).Mode()&0o111, want&0o111, name)
+	}
+	require.Equal(t, string(require.One(os.ReadFile(filepath.Join(dir, "a")))(t)), "one")
+	if text := said(func(t testing.TB) { require.File(t, filepath.Join(dir, "a/e"), "") }); text == "" {
+		t.Error("a file below a file was written")
 	}
 }

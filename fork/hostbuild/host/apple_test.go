@@ -34,11 +34,9 @@ func headerFiles(t *testing.T) map[string]string {
 func declared(t *testing.T, root *host.Root, files map[string]string) *apple.Headers {
 	t.Helper()
 	folder := t.TempDir()
+	require.Files(t, folder, files)
 	var includes strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(folder, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(files[name]), 0o644))
 		includes.WriteString("#include <" + name + ">\n")
 	}
 	source := filepath.Join(t.TempDir(), "all.mm")

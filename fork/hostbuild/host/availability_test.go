@@ -2,8 +2,6 @@ package host
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,10 +19,7 @@ func TestSourcesThatUseAvailableAreRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			checkout := t.TempDir()
-			require.NoError(t, os.Mkdir(filepath.Join(checkout, "mps"), 0o755))
-			for name, text := range map[string]string{"One.mm": test.source, "One.h": test.header} {
-				require.NoError(t, os.WriteFile(filepath.Join(checkout, "mps", name), []byte(text), 0o644))
-			}
+			require.Files(t, checkout, map[string]string{"mps/One.mm": test.source, "mps/One.h": test.header})
 			err := refuseAvailable(checkout, []string{"mps/One.mm"})
 			if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, builds.ErrSources) || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%v, want %q", err, test.want)

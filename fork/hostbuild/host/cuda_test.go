@@ -19,8 +19,7 @@ func TestALibtorchForCUDALoadsNone(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		require.File(t, path, text)
 		return path
 	}
 	compile := func(output, source string, flags ...string) {

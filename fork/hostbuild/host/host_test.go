@@ -2,7 +2,6 @@ package host
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -43,9 +42,7 @@ func TestHostBuildWritesIntoTheCacheOnly(t *testing.T) {
 	top := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		path := filepath.Join(top, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+		require.File(t, filepath.Join(top, name), text)
 	}
 	for name, script := range standInTools {
 		write("tools/"+name, "#!/bin/sh\nset -e\n"+script)

@@ -123,8 +123,7 @@ func treeWith(t *testing.T, paths ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, path := range paths {
-		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, path), nil, 0o644))
+		require.File(t, filepath.Join(dir, path), "")
 	}
 	return dir
 }

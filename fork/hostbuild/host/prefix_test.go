@@ -79,9 +79,7 @@ func TestObjectsComeFromARemoteCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("CCACHE_REMOTE_STORAGE", storage)
 			cache, checkout := t.TempDir(), t.TempDir()
-			for path, text := range map[string]string{"prefix.h": "#include <stddef.h>\n", "source.cc": "int answer() { return 42; }\n"} {
-				require.NoError(t, os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644))
-			}
+			require.Files(t, checkout, map[string]string{"prefix.h": "#include <stddef.h>\n", "source.cc": "int answer() { return 42; }\n"})
 			for _, want := range []int{0, 1} {
 				require.NoError(t, os.RemoveAll(filepath.Join(cache, "ccache")))
 				require.One(host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
@@ -98,11 +96,9 @@ func TestHeaderThatHasComeIsSeen(t *testing.T) {
 	cache, checkout := t.TempDir(), t.TempDir()
 	headers := filepath.Join(checkout, "aten/src/ATen/mps")
 	require.NoError(t, os.MkdirAll(headers, 0o755))
-	for path, text := range map[string]string{"prefix.h": "#include <stddef.h>\n",
+	require.Files(t, checkout, map[string]string{"prefix.h": "#include <stddef.h>\n",
 		"source.cc": "#if __has_include(<ATen/mps/New.h>)\nextern const char answer[];\nconst char answer[] = \"it has come\";\n" +
-			"#endif\nint other() { return 1; }\n"} {
-		require.NoError(t, os.WriteFile(filepath.Join(checkout, path), []byte(text), 0o644))
-	}
+			"#endif\nint other() { return 1; }\n"})
 	has := func() bool {
 		t.Helper()
 		flag, err := host.HeadersFlag(checkout)

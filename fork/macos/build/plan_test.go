@@ -148,9 +148,7 @@ func TestRecipeIsReadFromTheCheckout(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+		require.File(t, filepath.Join(dir, name), text)
 	}
 	write("version.txt", "2.6.0a0\n")
 	write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.18 FATAL_ERROR)\n      if(_macosx_sdk_version VERSION_GREATER_EQUAL 12.3)\n")

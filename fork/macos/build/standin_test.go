@@ -83,9 +83,7 @@ func newProject(t testing.TB) *project {
 
 func (p *project) write(name, text string) {
 	p.t.Helper()
-	file := filepath.Join(p.dir, name)
-	require.NoError(p.t, os.MkdirAll(filepath.Dir(file), 0o755))
-	require.NoError(p.t, os.WriteFile(file, []byte(text), 0o644))
+	require.File(p.t, filepath.Join(p.dir, name), text)
 }
 
 func (p *project) build(ctx context.Context) (*Built, error) {

@@ -3,7 +3,6 @@ package mac
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,8 +63,7 @@ func TestSourcesOfOptionalFolders(t *testing.T) {
 	dir := t.TempDir()
 	add := func(source string) {
 		t.Helper()
-		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(source)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, source), nil, 0o644))
+		require.File(t, filepath.Join(dir, source), "")
 	}
 	check := func(want ...string) {
 		t.Helper()

@@ -2,7 +2,6 @@ package mac
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,12 +28,9 @@ func TestFindXcode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for file, text := range map[string]string{"xcrun": c.xcrun, "clang": c.clang, "resources/lib/darwin/libclang_rt.osx.a": "x"} {
-				path := filepath.Join(dir, file)
-				if text == "" {
-					continue
+				if text != "" {
+					require.File(t, filepath.Join(dir, file), "#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", dir)+"\n")
 				}
-				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-				require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", dir)+"\n"), 0o755))
 			}
 			t.Setenv("PATH", dir+":/usr/bin:/bin")
 			x, err := FindXcode(t.Context())

@@ -36,16 +36,12 @@ func makeMacWheel(t *testing.T) macWheel {
 	build := builds.Stamp{Format: builds.StampFormat, Kind: "overlay", Series: strings.Repeat("5", 64)}
 	stamp, err := build.Text()
 	require.NoError(t, err)
-	for name, text := range map[string]string{
+	require.Files(t, top, map[string]string{
 		"torch/lib/libtorch_cpu.dylib":    "torch's copy",
 		"built/libmpsforge_overlay.dylib": "the overlay " + stamp + "\x00",
 		"checkout/torch/mps/__init__.py":  "patched",
 		"checkout/torch/library.py":       "patched",
-	} {
-		path := filepath.Join(top, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	}
+	})
 	w := macWheel{stock: filepath.Join(top, "torch/lib/libtorch_cpu.dylib")}
 	facts := macFacts
 	sum, err := builds.FileSHA256(w.stock)

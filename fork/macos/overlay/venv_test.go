@@ -37,8 +37,7 @@ func venv(t *testing.T, interpreter string, more ...string) (environment python,
 		filepath.Join(dir, "pyvenv.cfg"): "home = " + filepath.Dir(interpreter) + "\ninclude-system-site-packages = false\n",
 		filepath.Join(site, "outer.pth"): strings.Join(more, "\n") + "\n",
 	} {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+		require.File(t, path, text)
 	}
 	return python{interpreter: own}, site
 }

@@ -24,7 +24,7 @@ import (
 func options(t *testing.T) Options {
 	t.Helper()
 	top := t.TempDir()
-	for name, text := range map[string]string{
+	require.Files(t, top, map[string]string{
 		"stock/libhostmps.so":             "torch's copy",
 		"patched/libmpsforge_overlay.so":  "the overlay",
 		"checkout/torch/mps/__init__.py":  "patched",
@@ -33,11 +33,7 @@ func options(t *testing.T) Options {
 		"torch/version.py":                "from typing import Optional\n__version__ = '2.6.0+debian'\ngit_version = 'Unknown'\ncuda: Optional[str] = None\n",
 		"annotated/version.py":            "__version__ = '2.9.1'\ngit_version: str = 'abc'\n",
 		"withoutcommit/version.py":        "__version__ = '2.9.1'\n",
-	} {
-		path := filepath.Join(top, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	}
+	})
 	stamp := builds.Stamp{Format: builds.StampFormat, Kind: "overlay", Series: strings.Repeat("5", 64)}
 	return Options{
 		Patched:      &host.Build{Stamp: stamp, Overlay: &host.Overlay{Library: filepath.Join(top, "patched/libmpsforge_overlay.so"), Stamp: stamp}},

@@ -153,8 +153,7 @@ func compare(t *testing.T, name, frame string) {
 	path := filepath.Join("testdata", "frames", name+".txt")
 	got := strings.ReplaceAll(frame, "\x1b", "␛") + "\n"
 	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+		require.File(t, path, got)
 		return
 	}
 	want, err := os.ReadFile(path)

@@ -167,9 +167,7 @@ func TestLocksAndObjectsInTheReport(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, kernelFolders[0]), 0o755))
-		for file, text := range c.files {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, kernelFolders[0], file), []byte(text), 0o644))
-		}
+		require.Files(t, filepath.Join(dir, kernelFolders[0]), c.files)
 		report := &reports.Stage{}
 		require.NoError(t, checkEncodeLocks(dir, report))
 		require.NoError(t, checkStatics(dir, report))

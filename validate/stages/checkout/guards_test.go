@@ -1,8 +1,6 @@
 package checkout
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -75,11 +73,7 @@ func uncovered(t *testing.T, instead map[string]string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, files := range []map[string]string{coveredBackend, instead} {
-		for name, text := range files {
-			path := filepath.Join(dir, name)
-			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-		}
+		require.Files(t, dir, files)
 	}
 	g, err := guards(dir)
 	require.NoError(t, err)

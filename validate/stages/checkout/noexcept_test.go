@@ -1,7 +1,6 @@
 package checkout
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,10 +138,7 @@ void Pool::get(int n) { throw n; }
 func plantText(t *testing.T, text string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, runtimeFolder), 0o755))
-	for name, text := range map[string]string{"A.mm": text, "B.mm": `namespace { void elsewhere() { throw 1; } }`} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, runtimeFolder, name), []byte(text), 0o644))
-	}
+	require.Files(t, filepath.Join(dir, runtimeFolder), map[string]string{"A.mm": text, "B.mm": `namespace { void elsewhere() { throw 1; } }`})
 	return dir
 }
 

@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,9 +72,7 @@ void f() { log("stream->commandBuffer() { \" "); /* a->commandEncoder() */ }`, "
 // A fault that is put into a checkout is named with its place.
 func TestUseOffTheQueueFailsTheCheckoutStage(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "aten/src/ATen/native/mps/operations/New.mm")
-	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-	require.NoError(t, os.WriteFile(file, []byte("void op() {\n  auto e = getCurrentMPSStream()->commandEncoder();\n}\n"), 0o644))
+	require.File(t, filepath.Join(dir, "aten/src/ATen/native/mps/operations/New.mm"), "void op() {\n  auto e = getCurrentMPSStream()->commandEncoder();\n}\n")
 	report := &reports.Stage{}
 	require.NoError(t, checkQueueUses(dir, []string{"aten/src/ATen/native/mps"}, report))
 	if len(report.Checks) != 1 || report.Checks[0].Verdict != reports.Failed || report.Checks[0].Subject != "aten/src/ATen/native/mps/operations/New.mm:2" {

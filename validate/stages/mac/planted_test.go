@@ -197,8 +197,7 @@ func TestAMemberMoreIsFound(t *testing.T) {
 			path := filepath.Join("aten/src/ATen/mps", header)
 			text, err := os.ReadFile(filepath.Join(tree, path))
 			require.NoError(t, err)
-			require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(change(string(text))), 0o644))
+			require.File(t, filepath.Join(dir, path), change(string(text)))
 		}
 		found, _, err := r.kit.Layouts(t.Context(), "tests/layout", dir, r.classes)
 		require.NoError(t, err)

@@ -470,8 +470,7 @@ func TestMachoGlueLinksForMacOS(t *testing.T) {
 	objects := map[string]string{}
 	for _, source := range machoSources(t) {
 		file := filepath.Join(tree.Dir, source.Path)
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(t, os.WriteFile(file, source.Data, 0o644))
+		require.File(t, file, string(source.Data))
 		if path.Ext(file) == ".cc" {
 			tree.Sources = append(tree.Sources, source.Path)
 		}

@@ -91,8 +91,7 @@ func TestTypesAreAsUpstreamWants(t *testing.T) {
 		t.Fatalf(".lintrunner.toml wants %s, and ci/tool.sh installs %s: change the latter", wanted, filepath.Base(site))
 	}
 	// PyTorch's plugin compares versions, with a file that Debian's source package leaves out.
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".ci/docker"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ".ci/docker/requirements-ci.txt"), []byte(wanted+"\n"), 0o644))
+	require.File(t, filepath.Join(dir, ".ci/docker/requirements-ci.txt"), wanted+"\n")
 	for _, args := range [][]string{
 		{"-m", "tools.pyi.gen_pyi"},
 		append([]string{"-m", "mypy", "--config-file", "mypy.ini", "--follow-imports", "silent", "--cache-dir", filepath.Join(cache, "mypy")}, changed...),
