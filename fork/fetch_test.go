@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mpsforge/fork"
+	"mpsforge/internal/gittest"
 	"mpsforge/internal/require"
 )
 
@@ -18,15 +19,15 @@ import (
 // One ends well, and the other finds its checkout or is refused: neither removes what the other makes. Some of the second ones have
 // the wrong files, and clean up.
 func TestTwoFetchesIntoOneFolder(t *testing.T) {
-	r := newRepo(t)
-	r.write("greeting", "hello\n")
-	series := r.series(r.commit("base"))
-	series.Baseline.Tree = r.git("rev-parse", "HEAD^{tree}")
-	r.git("archive", "--prefix=right/", "-o", "right.tar", "HEAD")
-	r.write("greeting", "goodbye\n")
-	r.git("archive", "--prefix=wrong/", "-o", "wrong.tar", r.commit("wrong"))
+	r := repo{gittest.New(t)}
+	r.Write("greeting", "hello\n")
+	series := r.series(r.Commit("base"))
+	series.Baseline.Tree = r.Git("rev-parse", "HEAD^{tree}")
+	r.Git("archive", "--prefix=right/", "-o", "right.tar", "HEAD")
+	r.Write("greeting", "goodbye\n")
+	r.Git("archive", "--prefix=wrong/", "-o", "wrong.tar", r.Commit("wrong"))
 	fetch := func(dir, from string) error {
-		_, err := fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, From: r.path(from)}, nil)
+		_, err := fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, From: r.Path(from)}, nil)
 		return err
 	}
 	started := time.Now()

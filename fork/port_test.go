@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,35 +13,36 @@ import (
 
 	"mpsforge/fork"
 	"mpsforge/internal/events"
+	"mpsforge/internal/gittest"
 	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
 
 // edit makes one random change of text, of the kinds that a series holds.
 func edit(random *rand.Rand, r repo, n int) {
-	names := slices.DeleteFunc(strings.Split(r.git("ls-files"), "\n"), func(name string) bool {
-		_, err := os.Stat(r.path(name))
+	names := slices.DeleteFunc(strings.Split(r.Git("ls-files"), "\n"), func(name string) bool {
+		_, err := os.Stat(r.Path(name))
 		return err != nil
 	})
 	name := names[random.IntN(len(names))]
-	lines := strings.SplitAfter(r.read(name), "\n")
+	lines := strings.SplitAfter(r.Read(name), "\n")
 	at := random.IntN(min(len(lines), 25)) // near each other, so that changes meet
 	switch random.IntN(14) {
 	case 0:
-		r.write(fmt.Sprintf("dir%d/new%d", random.IntN(2), n), strings.Repeat(fmt.Sprintf("new %d\n", n), 1+random.IntN(5)))
+		r.Write(fmt.Sprintf("dir%d/new%d", random.IntN(2), n), strings.Repeat(fmt.Sprintf("new %d\n", n), 1+random.IntN(5)))
 	case 1:
 		if len(names) > 2 {
-			os.Remove(r.path(name))
+			os.Remove(r.Path(name))
 		}
 	case 2:
-		require.NoError(r.t, os.Chmod(r.path(name), 0o755))
+		require.NoError(r.T, os.Chmod(r.Path(name), 0o755))
 	case 3, 4, 5, 6:
-		r.write(name, strings.Join(slices.Insert(lines, at, fmt.Sprintf("inserted %d\n", n)), ""))
+		r.Write(name, strings.Join(slices.Insert(lines, at, fmt.Sprintf("inserted %d\n", n)), ""))
 	case 7, 8:
-		r.write(name, strings.Join(slices.Delete(lines, at, min(at+2, len(lines))), ""))
+		r.Write(name, strings.Join(slices.Delete(lines, at, min(at+2, len(lines))), ""))
 	default:
 		lines[at] = fmt.Sprintf("changed %d\n", n)
-		r.write(name, strings.Join(lines, ""))
+		r.Write(name, strings.Join(lines, ""))
 	}
 }
 
@@ -59,18 +59,11 @@ func writeSeries(t *testing.T, r repo, base, dir string) *patches.Series {
 
 // cherryPick picks a commit and gives the tree; "" for a conflict, which is then undone.
 func (r repo) cherryPick(commit string) string {
-	r.t.Helper()
-	command := exec.Command("git", "-C", r.dir, "-c", "user.name=C", "-c", "user.email=c@example.invalid", "cherry-pick", "--allow-empty",
-		"--keep-redundant-commits", commit)
-	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "LC_ALL=C")
-	if output, err := command.CombinedOutput(); err != nil {
-		if !strings.Contains(string(output), "CONFLICT") {
-			r.t.Fatalf("cherry-pick: %v\n%s", err, output)
-		}
-		r.git("cherry-pick", "--abort")
+	r.T.Helper()
+	if len(r.CherryPick(commit)) > 0 {
 		return ""
 	}
-	return r.git("rev-parse", "HEAD^{tree}")
+	return r.Git("rev-parse", "HEAD^{tree}")
 }
 
 // TestPortAgreesWithCherryPick carries random series over random histories, some of whose versions hold patches of the
@@ -104,53 +97,53 @@ func TestPortAgreesWithCherryPick(t *testing.T) {
 
 func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) {
 	ctx := context.Background()
-	upstream := newRepo(t)
+	upstream := repo{gittest.New(t)}
 	for i := range 2 {
 		var text strings.Builder
 		for line := range 30 + random.IntN(30) {
 			fmt.Fprintf(&text, "file %d line %d\n", i, line)
 		}
-		upstream.write(fmt.Sprintf("dir%d/file%d", i%2, i), text.String())
+		upstream.Write(fmt.Sprintf("dir%d/file%d", i%2, i), text.String())
 	}
-	base := upstream.commit("base")
+	base := upstream.Commit("base")
 	var commits []string
 	for i := range 5 {
 		for j := range 1 + random.IntN(2) {
 			edit(random, upstream, 10*i+j+100)
 		}
-		if upstream.git("status", "--porcelain") != "" {
-			commits = append(commits, upstream.commit(fmt.Sprintf("[MPS] Change %d\n\nA body.\n\nUpstream-Status: Pending", i)))
+		if upstream.Git("status", "--porcelain") != "" {
+			commits = append(commits, upstream.Commit(fmt.Sprintf("[MPS] Change %d\n\nA body.\n\nUpstream-Status: Pending", i)))
 		}
 	}
 	series := writeSeries(t, upstream, base, filepath.Join(t.TempDir(), "v2.9.1"))
 
-	upstream.git("checkout", "-q", "-b", "next", base)
+	upstream.Git("checkout", "-q", "-b", "next", base)
 	took := map[string]bool{} // commits that the version holds
 	for i := range random.IntN(3) {
 		edit(random, upstream, i)
-		upstream.commit("other work")
+		upstream.Commit("other work")
 		if pick := commits[random.IntN(len(commits))]; random.IntN(2) == 0 && !took[pick] {
 			took[pick] = upstream.cherryPick(pick) != ""
 		}
 	}
-	target := upstream.git("rev-parse", "HEAD")
-	upstream.git("checkout", "-q", "main")
+	target := upstream.Git("rev-parse", "HEAD")
+	upstream.Git("checkout", "-q", "main")
 
-	status := upstream.git("status", "--porcelain", "--branch")
+	status := upstream.Git("status", "--porcelain", "--branch")
 	dir := filepath.Join(t.TempDir(), "next")
 	empty := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: "next", Tag: "next", Absent: []string{}, Touched: map[string]*string{}}}
 	ported, err := upstream.open().Port(ctx, series, empty, fork.PortOptions{To: target, Dir: dir}, events.Discard)
 	require.NoError(t, err)
-	if now := upstream.git("status", "--porcelain", "--branch"); now != status {
+	if now := upstream.Git("status", "--porcelain", "--branch"); now != status {
 		t.Errorf("the work tree was touched:\n%s\nwas\n%s", now, status)
 	}
 
 	oracle := upstream.clone(target)
-	oracle.git("fetch", "-q", upstream.dir, "main")
+	oracle.Git("fetch", "-q", upstream.Dir, "main")
 	stopped := false
 	for i, patch := range ported.Patches {
 		seen <- patch.Outcome
-		before := oracle.git("rev-parse", "HEAD^{tree}")
+		before := oracle.Git("rev-parse", "HEAD^{tree}")
 		tree := ""
 		if !stopped {
 			tree = oracle.cherryPick(commits[i])
@@ -173,16 +166,16 @@ func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) 
 				t.Errorf("%s is said to be upstream, git cherry-pick changes the tree", patch.Name)
 			}
 			if tree != before { // what cherry-pick made does not count
-				oracle.git("reset", "-q", "--hard", map[bool]string{true: "HEAD~1", false: "HEAD"}[tree != ""])
+				oracle.Git("reset", "-q", "--hard", map[bool]string{true: "HEAD~1", false: "HEAD"}[tree != ""])
 			}
 		default:
-			got := upstream.git("rev-parse", patch.Commit+"^{tree}")
+			got := upstream.Git("rev-parse", patch.Commit+"^{tree}")
 			if len(patch.Present) == 0 && tree != got || tree != "" && tree != got {
 				t.Errorf("%s is %s as tree %s, git cherry-pick makes %q", patch.Name, patch.Outcome, got, tree)
 			}
 			if tree == "" { // a conflict in a part that is upstream
-				oracle.git("fetch", "-q", upstream.dir, patch.Commit)
-				oracle.git("reset", "-q", "--hard", patch.Commit)
+				oracle.Git("fetch", "-q", upstream.Dir, patch.Commit)
+				oracle.Git("reset", "-q", "--hard", patch.Commit)
 			}
 			if tree == before {
 				t.Errorf("%s is %s, but git cherry-pick finds nothing to change", patch.Name, patch.Outcome)

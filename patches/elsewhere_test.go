@@ -104,8 +104,8 @@ func TestElsewhereAgreesWithGit(t *testing.T) {
 		}
 		diff := changed("a.h", strings.Join(old, ""), strings.Join(new, ""))
 		newer := strings.Join(append(text(2)[random.IntN(4):], edited(old)...), "")
-		r.write("a.h", newer)
-		_, gitErr := r.run([]byte(diff), "apply", "--check", "-")
+		r.Write("a.h", newer)
+		_, gitErr := r.Run([]byte(diff), "apply", "--check", "-")
 		series := &Series{Patches: []*Patch{parsed(t, good(diff))}}
 		found, err := series.Elsewhere(func(string) ([]byte, bool, error) { return []byte(newer), true, nil })
 		require.NoError(t, err)

@@ -7,77 +7,41 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"mpsforge/internal/gittest"
 	"mpsforge/internal/require"
 )
 
 // These tests hold the parser, the printer and Apply against the real git.
 
 // repo is a scratch repository.
-type repo struct {
-	t   *testing.T
-	dir string
-}
+type repo struct{ gittest.Repo }
 
 func newRepo(t *testing.T) repo {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	r := repo{t, t.TempDir()}
-	r.git(nil, "init", "-q", "-b", "main")
-	r.git(nil, "commit", "-q", "--allow-empty", "-m", "root")
+	r := repo{gittest.New(t, "core.quotepath=off", "core.autocrlf=false", "core.safecrlf=false")}
+	r.Git("commit", "-q", "--allow-empty", "-m", "root")
 	return r
-}
-
-// run is git with pinned configuration; it gives stdout, and an error that holds stderr.
-func (r repo) run(stdin []byte, args ...string) ([]byte, error) {
-	cmd := exec.Command("git", append([]string{"-c", "core.quotepath=off", "-c", "core.autocrlf=false", "-c", "core.safecrlf=false"}, args...)...)
-	cmd.Dir, cmd.Stdin = r.dir, bytes.NewReader(stdin)
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
-		"GIT_AUTHOR_DATE=2026-11-21T10:11:12 +0530", "GIT_COMMITTER_NAME=c", "GIT_COMMITTER_EMAIL=c@example.invalid")
-	if os.Getenv("GIT_AUTHOR_NAME") == "" {
-		cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=mpsforge", "GIT_AUTHOR_EMAIL=mpsforge@example.invalid")
-	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("git %v: %w\n%s", args, err, &stderr)
-	}
-	return out, err
-}
-
-func (r repo) git(stdin []byte, args ...string) string {
-	r.t.Helper()
-	out, err := r.run(stdin, args...)
-	require.NoError(r.t, err)
-	return string(out)
-}
-
-func (r repo) write(name, content string) {
-	r.t.Helper()
-	file := filepath.Join(r.dir, name)
-	require.NoError(r.t, os.MkdirAll(filepath.Dir(file), 0o755))
-	require.NoError(r.t, os.WriteFile(file, []byte(content), 0o644))
 }
 
 // commit commits everything and exports the commit under the pinned options.
 func (r repo) commit(message string, options ...string) []byte {
-	r.t.Helper()
-	r.git(nil, "add", "-A")
-	r.git([]byte(message), "commit", "-q", "--allow-empty-message", "--cleanup=strip", "-F", "-")
+	r.T.Helper()
+	r.Git("add", "-A")
+	r.Raw([]byte(message), "commit", "-q", "--allow-empty-message", "--cleanup=strip", "-F", "-")
 	args := append([]string{"format-patch", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--binary", "-1", "--stdout"}, options...)
-	return []byte(r.git(nil, args...))
+	return r.Raw(nil, args...)
 }
 
 // content is a file's content in a commit, nil if it is not there.
 func (r repo) content(commit, name string) []byte {
-	out, err := r.run(nil, "show", commit+":"+name)
+	out, err := r.Run(nil, "show", commit+":"+name)
 	if err != nil {
 		return nil
 	}
@@ -86,7 +50,7 @@ func (r repo) content(commit, name string) []byte {
 
 // check holds one exported HEAD commit against the package: canonical form, result of Apply, and what git am makes of it.
 func (r repo) check(raw []byte) {
-	t := r.t
+	t := r.T
 	t.Helper()
 	p, err := Parse("p", raw)
 	if err != nil {
@@ -111,19 +75,19 @@ func (r repo) check(raw []byte) {
 			t.Errorf("%s becomes blob %s, the patch says %s", f.Path(), blobID(got), f.NewID)
 		}
 	}
-	tree := r.git(nil, "rev-parse", "HEAD^{tree}")
-	r.git(nil, "checkout", "-q", "-f", "--detach", "HEAD~")
-	defer r.git(nil, "checkout", "-q", "-f", "main")
-	r.git(raw, "am", "-q", "--keep-cr", "--keep-non-patch")
-	_, message, _ := strings.Cut(r.git(nil, "cat-file", "commit", "HEAD"), "\n\n")
+	tree := r.Git("rev-parse", "HEAD^{tree}")
+	r.Git("checkout", "-q", "-f", "--detach", "HEAD~")
+	defer r.Git("checkout", "-q", "-f", "main")
+	r.Raw(raw, "am", "-q", "--keep-cr", "--keep-non-patch")
+	_, message, _ := strings.Cut(string(r.Raw(nil, "cat-file", "commit", "HEAD")), "\n\n")
 	if message != p.Header.Message() {
 		t.Errorf("message %q, git am makes %q", p.Header.Message(), message)
 	}
-	if who := r.git(nil, "log", "-1", "--format=%an <%ae> %aI"); strings.TrimSpace(who) !=
+	if who := r.Git("log", "-1", "--format=%an <%ae> %aI"); strings.TrimSpace(who) !=
 		fmt.Sprintf("%s <%s> %s", p.Header.AuthorName, p.Header.AuthorEmail, p.Header.Date.Format("2006-01-02T15:04:05-07:00")) {
 		t.Errorf("author and date %+v, git am makes %q", p.Header, who)
 	}
-	if am := r.git(nil, "rev-parse", "HEAD^{tree}"); am != tree {
+	if am := r.Git("rev-parse", "HEAD^{tree}"); am != tree {
 		t.Errorf("git am makes tree %s, the commit has %s", am, tree)
 	}
 }
@@ -139,41 +103,41 @@ func numbered(n int) string {
 // Every kind of change that git can write comes out of the printer as git writes it.
 func TestCanonicalIsWhatGitWrites(t *testing.T) {
 	for name, step := range map[string]struct{ before, after func(repo) }{
-		"add":                 {nil, func(r repo) { r.write("dir/a.h", numbered(5)) }},
-		"add empty file":      {nil, func(r repo) { r.write("empty", "") }},
-		"add one line":        {nil, func(r repo) { r.write("a", "x\n") }},
-		"add without newline": {nil, func(r repo) { r.write("a", "x\ny") }},
-		"delete":              {func(r repo) { r.write("a", numbered(3)) }, func(r repo) { os.Remove(r.dir + "/a") }},
-		"delete empty file":   {func(r repo) { r.write("a", ""); r.write("b", "") }, func(r repo) { os.Remove(r.dir + "/a") }},
-		"rename":              {func(r repo) { r.write("a", numbered(9)) }, func(r repo) { r.git(nil, "mv", "a", "b c") }},
-		"rename and change": {func(r repo) { r.write("a", numbered(20)) }, func(r repo) {
-			r.git(nil, "mv", "a", "d-e.txt")
-			r.write("d-e.txt", numbered(20)+"x\n")
+		"add":                 {nil, func(r repo) { r.Write("dir/a.h", numbered(5)) }},
+		"add empty file":      {nil, func(r repo) { r.Write("empty", "") }},
+		"add one line":        {nil, func(r repo) { r.Write("a", "x\n") }},
+		"add without newline": {nil, func(r repo) { r.Write("a", "x\ny") }},
+		"delete":              {func(r repo) { r.Write("a", numbered(3)) }, func(r repo) { os.Remove(r.Dir + "/a") }},
+		"delete empty file":   {func(r repo) { r.Write("a", ""); r.Write("b", "") }, func(r repo) { os.Remove(r.Dir + "/a") }},
+		"rename":              {func(r repo) { r.Write("a", numbered(9)) }, func(r repo) { r.Git("mv", "a", "b c") }},
+		"rename and change": {func(r repo) { r.Write("a", numbered(20)) }, func(r repo) {
+			r.Git("mv", "a", "d-e.txt")
+			r.Write("d-e.txt", numbered(20)+"x\n")
 		}},
-		"mode":            {func(r repo) { r.write("a", "x\n") }, func(r repo) { os.Chmod(r.dir+"/a", 0o755) }},
-		"mode and change": {func(r repo) { r.write("a", "x\n") }, func(r repo) { r.write("a", "y\n"); os.Chmod(r.dir+"/a", 0o755) }},
-		"one-line ranges": {func(r repo) { r.write("a", "x\n") }, func(r repo) { r.write("a", "y\n") }},
-		"empty a file":    {func(r repo) { r.write("a", "x\ny\n") }, func(r repo) { r.write("a", "") }},
-		"fill a file":     {func(r repo) { r.write("a", "") }, func(r repo) { r.write("a", "x\ny\n") }},
-		"lose newline":    {func(r repo) { r.write("a", "x\ny\n") }, func(r repo) { r.write("a", "x\ny") }},
-		"gain newline":    {func(r repo) { r.write("a", "x\ny") }, func(r repo) { r.write("a", "x\ny\n") }},
-		"keep no newline": {func(r repo) { r.write("a", "x\ny\nz") }, func(r repo) { r.write("a", "X\ny\nz") }},
-		"CRLF content":    {func(r repo) { r.write("a", "x\r\ny\r\n") }, func(r repo) { r.write("a", "x\r\nz\r\n") }},
+		"mode":            {func(r repo) { r.Write("a", "x\n") }, func(r repo) { os.Chmod(r.Dir+"/a", 0o755) }},
+		"mode and change": {func(r repo) { r.Write("a", "x\n") }, func(r repo) { r.Write("a", "y\n"); os.Chmod(r.Dir+"/a", 0o755) }},
+		"one-line ranges": {func(r repo) { r.Write("a", "x\n") }, func(r repo) { r.Write("a", "y\n") }},
+		"empty a file":    {func(r repo) { r.Write("a", "x\ny\n") }, func(r repo) { r.Write("a", "") }},
+		"fill a file":     {func(r repo) { r.Write("a", "") }, func(r repo) { r.Write("a", "x\ny\n") }},
+		"lose newline":    {func(r repo) { r.Write("a", "x\ny\n") }, func(r repo) { r.Write("a", "x\ny") }},
+		"gain newline":    {func(r repo) { r.Write("a", "x\ny") }, func(r repo) { r.Write("a", "x\ny\n") }},
+		"keep no newline": {func(r repo) { r.Write("a", "x\ny\nz") }, func(r repo) { r.Write("a", "X\ny\nz") }},
+		"CRLF content":    {func(r repo) { r.Write("a", "x\r\ny\r\n") }, func(r repo) { r.Write("a", "x\r\nz\r\n") }},
 		"odd names": {nil, func(r repo) {
 			for _, name := range []string{"with space", "ümlaut", "ta\tb", `quo"te`, `back\slash dir/f`, "bell\a", "del\x7f", " lead"} {
-				r.write(name, name+"\n")
+				r.Write(name, name+"\n")
 			}
 		}},
-		"odd names changed": {func(r repo) { r.write("with space", "1\n"); r.write("ta\tb c", "1\n") },
-			func(r repo) { r.write("with space", "2\n"); r.write("ta\tb c", "2\n") }},
-		"headings": {func(r repo) { r.write("a", "int main() {\n"+numbered(40)) },
-			func(r repo) { r.write("a", "int main() {\n"+strings.Replace(numbered(40), "line 30", "new", 1)) }},
-		"a heading cut behind a blank": {func(r repo) { r.write("a", "int f("+strings.Repeat("x", 73)+" b) {\n"+numbered(40)) },
+		"odd names changed": {func(r repo) { r.Write("with space", "1\n"); r.Write("ta\tb c", "1\n") },
+			func(r repo) { r.Write("with space", "2\n"); r.Write("ta\tb c", "2\n") }},
+		"headings": {func(r repo) { r.Write("a", "int main() {\n"+numbered(40)) },
+			func(r repo) { r.Write("a", "int main() {\n"+strings.Replace(numbered(40), "line 30", "new", 1)) }},
+		"a heading cut behind a blank": {func(r repo) { r.Write("a", "int f("+strings.Repeat("x", 73)+" b) {\n"+numbered(40)) },
 			func(r repo) {
-				r.write("a", "int f("+strings.Repeat("x", 73)+" b) {\n"+strings.Replace(numbered(40), "line 30", "new", 1))
+				r.Write("a", "int f("+strings.Repeat("x", 73)+" b) {\n"+strings.Replace(numbered(40), "line 30", "new", 1))
 			}},
-		"order of names": {nil, func(r repo) { r.write("a/b", "1\n"); r.write("a.b", "2\n"); r.write("a0", "3\n") }},
-		"dashes":         {func(r repo) { r.write("a", "-- \n- x\n++ y\n") }, func(r repo) { r.write("a", "++ z\n") }},
+		"order of names": {nil, func(r repo) { r.Write("a/b", "1\n"); r.Write("a.b", "2\n"); r.Write("a0", "3\n") }},
+		"dashes":         {func(r repo) { r.Write("a", "-- \n- x\n++ y\n") }, func(r repo) { r.Write("a", "++ z\n") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +173,7 @@ func TestHeadersAreWhatGitWrites(t *testing.T) {
 			"a\n  continued",
 		"[MPS] No body but trailers\n\nScenario: x",
 	} {
-		r.write("f", fmt.Sprint(i))
+		r.Write("f", fmt.Sprint(i))
 		raw := r.commit(message)
 		t.Log(message)
 		if strings.HasPrefix(message, "Re:") { // git drops the reply mark on the way, so it is not canonical
@@ -228,10 +192,9 @@ func TestAuthorsAreWhatGitWrites(t *testing.T) {
 		"Plain Name", "Dr. O'Neil, Jr", `Quoted "Nick" Name`, "Jörg Müller", "日本 太郎",
 		"A Name of Some Sixty Bytes That Makes the Line Rather Long x", "Jörg with a Name of Sixty Bytes That Makes the Line Long x",
 	} {
-		t.Setenv("GIT_AUTHOR_NAME", name)
-		t.Setenv("GIT_AUTHOR_EMAIL", "somebody.with.a.long.address@subdomain.example.invalid")
 		r := newRepo(t)
-		r.write("f", fmt.Sprint(i))
+		r.Env = append(r.Env, "GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL=somebody.with.a.long.address@subdomain.example.invalid")
+		r.Write("f", fmt.Sprint(i))
 		r.check(r.commit("[MPS] By " + name))
 	}
 }
@@ -239,10 +202,10 @@ func TestAuthorsAreWhatGitWrites(t *testing.T) {
 // What git format-patch writes without the pinned options is not canonical, and Fix makes it so.
 func TestFixMendsOtherOptions(t *testing.T) {
 	r := newRepo(t)
-	r.write("a", numbered(3))
-	r.write("ümlaut", "x\n")
+	r.Write("a", numbered(3))
+	r.Write("ümlaut", "x\n")
 	want := r.commit("[MPS] Something\n\nBody.\n\nScenario: x")
-	loose := r.git(nil, "-c", "core.quotepath=on", "format-patch", "--full-index", "--binary", "-n", "-1", "--stdout", "--stat", "--signature=2.39.5")
+	loose := string(r.Raw(nil, "-c", "core.quotepath=on", "format-patch", "--full-index", "--binary", "-n", "-1", "--stdout", "--stat", "--signature=2.39.5"))
 	if loose == string(want) {
 		t.Fatal("the options make no difference")
 	}
@@ -256,14 +219,14 @@ func TestFixMendsOtherOptions(t *testing.T) {
 // Binary changes, copies and abbreviated ids are refused rather than printed.
 func TestNoCanonicalForm(t *testing.T) {
 	r := newRepo(t)
-	r.write("a", numbered(30))
-	r.write("bin", "\x00\x01\x02")
+	r.Write("a", numbered(30))
+	r.Write("bin", "\x00\x01\x02")
 	binary := r.commit("[MPS] Binary")
-	r.write("copy", numbered(30))
+	r.Write("copy", numbered(30))
 	copied := r.commit("[MPS] Copy", "-C", "--find-copies-harder")
-	r.write("a", "short\n")
+	r.Write("a", "short\n")
 	r.commit("[MPS] Short ids")
-	short := []byte(r.git(nil, "format-patch", "-k", "-1", "--stdout"))
+	short := r.Raw(nil, "format-patch", "-k", "-1", "--stdout")
 	for why, raw := range map[string][]byte{"a binary change": binary, "a copy": copied, "abbreviated": short} {
 		if p, err := Parse("p", raw); err != nil {
 			t.Errorf("%s: %v", why, err)
@@ -276,9 +239,9 @@ func TestNoCanonicalForm(t *testing.T) {
 // A binary change applies to the very blob it was made from, and to nothing else. No second mail hides behind it.
 func TestApplyBinary(t *testing.T) {
 	r := newRepo(t)
-	r.write("bin", "\x00\x01\x02"+numbered(50))
+	r.Write("bin", "\x00\x01\x02"+numbered(50))
 	r.commit("before")
-	r.write("bin", "\x00\x03\x02"+numbered(51))
+	r.Write("bin", "\x00\x03\x02"+numbered(51))
 	raw := r.commit("[MPS] Binary")
 	p, err := Parse("p", raw)
 	require.NoError(t, err)
@@ -321,12 +284,12 @@ func TestApplyAgreesWithGit(t *testing.T) {
 	}
 	for range rounds {
 		old := edit(numbered(rng.IntN(40)), 3)
-		r.write("f", old)
-		if r.git(nil, "status", "--porcelain") != "" {
+		r.Write("f", old)
+		if r.Git("status", "--porcelain") != "" {
 			r.commit("old")
 		}
-		r.write("f", edit(old, 1+rng.IntN(6)))
-		if r.git(nil, "status", "--porcelain") == "" {
+		r.Write("f", edit(old, 1+rng.IntN(6)))
+		if r.Git("status", "--porcelain") == "" {
 			continue
 		}
 		raw := r.commit("[MPS] new")
@@ -338,9 +301,9 @@ func TestApplyAgreesWithGit(t *testing.T) {
 			t.Fatalf("canonical: %v\n%s\nwant\n%s", err, canon, raw)
 		}
 		target := edit(old, rng.IntN(3))
-		r.write("f", target)
-		_, gitErr := r.run(raw, "apply", "-v")
-		want, _ := os.ReadFile(r.dir + "/f")
+		r.Write("f", target)
+		_, gitErr := r.Run(raw, "apply", "-v")
+		want, _ := os.ReadFile(r.Dir + "/f")
 		got, err := p.Files[0].Apply([]byte(target))
 		switch {
 		case err == nil && gitErr == nil && bytes.Equal(got, want):

@@ -258,7 +258,7 @@ func portsLikeCherryPick(t *testing.T, dir string, series *patches.Series, from,
 		switch patch.Outcome {
 		case fork.PortNotTried:
 		case fork.PortConflicts:
-			unmerged := conflictsOf(t, dir, commits[i])
+			unmerged := someone(t, dir).CherryPick(commits[i])
 			var reported []string
 			for _, conflict := range ported.Conflicts {
 				t.Logf("  %s: %s", conflict.Path, conflict.Why)
@@ -274,32 +274,15 @@ func portsLikeCherryPick(t *testing.T, dir string, series *patches.Series, from,
 				t.Errorf("%s conflicts in %v, git cherry-pick in %v", patch.Name, reported, unmerged)
 			}
 		case fork.PortUpstream:
-			if unmerged := conflictsOf(t, dir, commits[i]); len(unmerged) == 0 && gitIn(t, dir, "rev-parse", "HEAD^{tree}") != before {
+			if unmerged := someone(t, dir).CherryPick(commits[i]); len(unmerged) == 0 && gitIn(t, dir, "rev-parse", "HEAD^{tree}") != before {
 				t.Errorf("%s is said to be upstream, git cherry-pick changes the tree", patch.Name)
 			}
 		default:
-			if unmerged := conflictsOf(t, dir, commits[i]); len(unmerged) > 0 {
+			if unmerged := someone(t, dir).CherryPick(commits[i]); len(unmerged) > 0 {
 				t.Errorf("%s is %s, git cherry-pick conflicts in %v", patch.Name, patch.Outcome, unmerged)
 			} else if got, want := gitIn(t, dir, "rev-parse", patch.Commit+"^{tree}"), gitIn(t, dir, "rev-parse", "HEAD^{tree}"); got != want {
 				t.Errorf("%s makes tree %s, git cherry-pick %s", patch.Name, got, want)
 			}
 		}
 	}
-}
-
-// conflictsOf cherry-picks a commit and gives the paths that conflict; the pick is undone then.
-func conflictsOf(t *testing.T, dir, commit string) []string {
-	t.Helper()
-	command := exec.Command("git", "-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.invalid", "cherry-pick", "--allow-empty",
-		"--keep-redundant-commits", commit)
-	output, err := command.CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	paths := strings.Fields(gitIn(t, dir, "diff", "--name-only", "--diff-filter=U"))
-	if len(paths) == 0 {
-		t.Fatalf("%v: %v\n%s", command, err, output)
-	}
-	gitIn(t, dir, "cherry-pick", "--abort")
-	return paths
 }

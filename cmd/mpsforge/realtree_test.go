@@ -6,11 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"mpsforge/fork/hostbuild/host/hosttest"
+	"mpsforge/internal/gittest"
 	"mpsforge/internal/require"
 	"mpsforge/patches"
 )
@@ -36,12 +36,12 @@ func realTree(t *testing.T) (dir string, series *patches.Series) {
 
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	command := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.invalid"}, args...)...)
-	output, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", command, err, output)
-	}
-	return strings.TrimSpace(string(output))
+	return someone(t, dir).Git(args...)
+}
+
+// someone is a repository where the committer has a name, whatever the user's configuration.
+func someone(t testing.TB, dir string) gittest.Repo {
+	return gittest.Repo{T: t, Dir: dir, Config: []string{"user.name=a", "user.email=a@example.invalid"}}
 }
 
 // TestRealTreeGetsTheTreeOfGitAm runs the commands on PyTorch itself: the tree after apply is that of git am, the memory

@@ -81,8 +81,8 @@ func generated(b *testing.B, size scale) *bench {
 		x.patches = append(x.patches, to)
 		fmt.Fprintln(&names, filepath.Base(to))
 	}
-	facts, _, err := patches.RecordBaseline(patches.Baseline{Name: "v2.9.1", Tag: "v2.9.1", Commit: x.said("rev-parse", "v2.9.1"),
-		Tree: x.said("rev-parse", "v2.9.1^{tree}")},
+	facts, _, err := patches.RecordBaseline(patches.Baseline{Name: "v2.9.1", Tag: "v2.9.1", Commit: someone(b, x.tree).Git("rev-parse", "v2.9.1"),
+		Tree: someone(b, x.tree).Git("rev-parse", "v2.9.1^{tree}")},
 		touched, nil, func(path string) (string, []byte, error) {
 			if text, found := before[path]; found {
 				return "100644", []byte(text), nil
@@ -98,14 +98,6 @@ func generated(b *testing.B, size scale) *bench {
 	require.NoError(b, err)
 	b.Setenv("MPSFORGE_PATCHES", filepath.Dir(series))
 	return x
-}
-
-// said is what git prints.
-func (x *bench) said(args ...string) string {
-	x.b.Helper()
-	output, err := exec.Command("git", append([]string{"-C", x.tree}, args...)...).Output()
-	require.NoError(x.b, err)
-	return strings.TrimSpace(string(output))
 }
 
 // BenchmarkScale compares commands with git's, on generated repositories that grow; MPSFORGE_BENCH_SCALE names one more.

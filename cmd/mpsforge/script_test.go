@@ -20,6 +20,7 @@ import (
 
 	"mpsforge/fork/builds"
 	"mpsforge/internal/events"
+	"mpsforge/internal/gittest"
 	"mpsforge/internal/require"
 	"mpsforge/internal/schemas/schematest"
 	"mpsforge/patches"
@@ -189,30 +190,15 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 		require.NoError(t, err)
 	}
 	in := func(name string) string { return filepath.Join(made.dir, name) }
-	up, config := in("upstream"), filepath.Join(t.TempDir(), "gitconfig")
+	config := filepath.Join(t.TempDir(), "gitconfig")
 	check(os.WriteFile(config, []byte(gitConfig), 0o644))
-	git := func(dir string, args ...string) string {
-		t.Helper()
-		command := exec.Command("git", append([]string{"-C", dir}, args...)...)
-		command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+config, "GIT_CONFIG_NOSYSTEM=1",
-			"GIT_AUTHOR_DATE=2026-01-02T03:04:05+0100", "GIT_COMMITTER_DATE=2026-01-02T03:04:05+0100")
-		output, err := command.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, output)
-		}
-		return strings.TrimSpace(string(output))
-	}
-	write := func(name, content string) {
-		path := filepath.Join(up, name)
-		check(os.MkdirAll(filepath.Dir(path), 0o755))
-		check(os.WriteFile(path, []byte(content), 0o644))
-	}
+	up := gittest.Repo{T: t, Dir: in("upstream"), Env: []string{"GIT_CONFIG_GLOBAL=" + config, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_DATE=2026-01-02T03:04:05+0100", "GIT_COMMITTER_DATE=2026-01-02T03:04:05+0100"}}
 	commit := func(subject string) {
-		git(up, "add", "-A")
-		git(up, "commit", "-q", "-m", subject+"\n\nWhy it is needed.\n\nUpstream-Status: Pending\nScenario: none")
+		up.Commit(subject + "\n\nWhy it is needed.\n\nUpstream-Status: Pending\nScenario: none")
 	}
-	check(os.MkdirAll(up, 0o755))
-	git(up, "init", "-q")
+	check(os.MkdirAll(up.Dir, 0o755))
+	up.Git("init", "-q")
 	numbered := func(n int, changed map[int]string) string {
 		var b strings.Builder
 		for i := 1; i <= n; i++ {
@@ -226,35 +212,35 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 	}
 	format := []string{"format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--no-renames"}
 	if debian {
-		write("aten/stream.mm", "an older stream\n")
+		up.Write("aten/stream.mm", "an older stream\n")
 		commit("PyTorch")
-		git(up, "tag", "v2.6.0")
-		write("aten/stream.mm", "an older stream, changed\n")
+		up.Git("tag", "v2.6.0")
+		up.Write("aten/stream.mm", "an older stream, changed\n")
 		commit("[MPS] Change streams")
 		check(os.MkdirAll(in("patches/v2.6.0"), 0o755))
-		git(up, append(format, "--output", in("patches/v2.6.0/streams.patch"), "v2.6.0..HEAD")...)
-		git(up, "reset", "-q", "--hard", "v2.6.0")
+		up.Git(append(format, "--output", in("patches/v2.6.0/streams.patch"), "v2.6.0..HEAD")...)
+		up.Git("reset", "-q", "--hard", "v2.6.0")
 	}
-	write("aten/stream.mm", numbered(60, nil))
-	write("aten/event.mm", numbered(20, nil))
-	write("aten/old.mm", numbered(10, nil))
-	write("untouched.txt", "stays\n")
+	up.Write("aten/stream.mm", numbered(60, nil))
+	up.Write("aten/event.mm", numbered(20, nil))
+	up.Write("aten/old.mm", numbered(10, nil))
+	up.Write("untouched.txt", "stays\n")
 	commit("PyTorch")
-	git(up, "tag", "v2.9.1")
-	write("aten/slots.h", "#pragma once\n")
+	up.Git("tag", "v2.9.1")
+	up.Write("aten/slots.h", "#pragma once\n")
 	commit("[MPS] Add slots")
-	write("aten/stream.mm", numbered(60, map[int]string{10: "line ten\n", 50: "line fifty\nand_1(more);\n"}))
-	write("aten/event.mm", numbered(20, map[int]string{5: ""}))
+	up.Write("aten/stream.mm", numbered(60, map[int]string{10: "line ten\n", 50: "line fifty\nand_1(more);\n"}))
+	up.Write("aten/event.mm", numbered(20, map[int]string{5: ""}))
 	commit("[MPS] Change streams")
-	git(up, "mv", "aten/old.mm", "aten/new.mm")
-	git(up, "rm", "-q", "aten/slots.h")
-	write("aten/stream.mm", numbered(60, map[int]string{10: "line ten\n", 30: "line thirty\n", 50: "line fifty\nand_1(more);\n"}))
+	up.Git("mv", "aten/old.mm", "aten/new.mm")
+	up.Git("rm", "-q", "aten/slots.h")
+	up.Write("aten/stream.mm", numbered(60, map[int]string{10: "line ten\n", 30: "line thirty\n", 50: "line fifty\nand_1(more);\n"}))
 	commit("[MPS] Tidy up")
 
 	dir := in("patches/v2.9.1")
 	check(os.MkdirAll(dir, 0o755))
 	out := in("mails")
-	git(up, append(format, "-o", out, "v2.9.1..HEAD")...)
+	up.Git(append(format, "-o", out, "v2.9.1..HEAD")...)
 	mails, err := filepath.Glob(filepath.Join(out, "*.patch"))
 	check(err)
 	slices.Sort(mails)
@@ -264,17 +250,16 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 	}
 	check(os.WriteFile(filepath.Join(dir, "series"), []byte("# part: fixes\nslots.patch\n# part: streams\nstreams.patch\ntidy.patch\n"), 0o644))
 	record := func(name string, source *patches.Source, paths ...string) (base string) {
-		base = git(up, "rev-parse", name+"^{commit}")
+		base = up.Git("rev-parse", name+"^{commit}")
 		read := func(path string) (string, []byte, error) {
-			command := exec.Command("git", "-C", up, "cat-file", "blob", base+":"+path)
-			content, err := command.Output()
+			content, err := up.Run(nil, "cat-file", "blob", base+":"+path)
 			if err != nil {
 				return "", nil, os.ErrNotExist
 			}
 			return "100644", content, nil
 		}
 		baseline, digests, err := patches.RecordBaseline(patches.Baseline{Name: name, Tag: name, Commit: base,
-			Tree: git(up, "rev-parse", base+"^{tree}"), Source: source},
+			Tree: up.Git("rev-parse", base+"^{tree}"), Source: source},
 			paths, nil, read)
 		check(err)
 		write := func(blobs patches.Blobs) {
@@ -295,7 +280,7 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 	if debian {
 		check(os.WriteFile(in("patches/v2.6.0/series"), []byte("streams.patch\n"), 0o644))
 		archive := in("archive.tar.xz")
-		git(up, "-c", "tar.tar.xz.command=xz -c", "archive", "--prefix=pytorch/", "-o", archive, "v2.6.0^{tree}")
+		up.Git("-c", "tar.tar.xz.command=xz -c", "archive", "--prefix=pytorch/", "-o", archive, "v2.6.0^{tree}")
 		content, err := os.ReadFile(archive)
 		check(err)
 		sum := fmt.Sprintf("%x", sha256.Sum256(content))
@@ -306,13 +291,13 @@ func makeStandIn(t *testing.T, debian bool) standIn {
 		check(os.MkdirAll(cached, 0o755))
 		check(os.Rename(archive, filepath.Join(cached, "pytorch.orig.tar.xz")))
 	}
-	git(in("."), "clone", "-q", "--no-local", "upstream", "pytorch")
-	git(in("pytorch"), "checkout", "-q", "-b", "work", "v2.9.1")
-	git(up, "checkout", "-q", "-b", "wanted", "main")
-	git(up, "checkout", "-q", "--detach", "v2.9.1")
+	up.Git("-C", "..", "clone", "-q", "--no-local", "upstream", "pytorch")
+	up.Git("-C", "../pytorch", "checkout", "-q", "-b", "work", "v2.9.1")
+	up.Git("checkout", "-q", "-b", "wanted", "main")
+	up.Git("checkout", "-q", "--detach", "v2.9.1")
 	made.env["BASE"] = base
-	made.env["WANTED"] = git(up, "rev-parse", "wanted^{tree}")
-	made.env["BASE_TREE"] = git(up, "rev-parse", base+"^{tree}")
+	made.env["WANTED"] = up.Git("rev-parse", "wanted^{tree}")
+	made.env["BASE_TREE"] = up.Git("rev-parse", base+"^{tree}")
 	return made
 }
 
