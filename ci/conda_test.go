@@ -69,8 +69,7 @@ func TestCondaRecipesRender(t *testing.T) {
 		})
 	}
 	t.Run("a field that conda does not know is refused", func(t *testing.T) {
-		text, err := os.ReadFile("conda/mpsforge/recipe.yaml")
-		require.NoError(t, err)
+		text := require.One(os.ReadFile("conda/mpsforge/recipe.yaml"))(t)
 		dir := t.TempDir()
 		planted := strings.Replace(string(text), "requirements:", "requirement:", 1)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "recipe.yaml"), []byte(planted), 0o644))

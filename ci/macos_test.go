@@ -62,12 +62,10 @@ func TestFaultsOfProgramsForMacOSAreFound(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	sh(t, dir, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", "small")
-	made, err := os.ReadFile(filepath.Join(dir, "small"))
-	require.NoError(t, err)
+	made := require.One(os.ReadFile(filepath.Join(dir, "small")))(t)
 	// The offset of a load command.
 	load := func(command uint32) int {
-		file, err := macho.NewFile(bytes.NewReader(made))
-		require.NoError(t, err)
+		file := require.One(macho.NewFile(bytes.NewReader(made)))(t)
 		at := 32 // behind the header
 		for _, load := range file.Loads {
 			if file.ByteOrder.Uint32(load.Raw()) == command {

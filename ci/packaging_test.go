@@ -20,8 +20,7 @@ const actionFile = "../.github/actions/verify/action.yml"
 // uses it, which actionlint compares with its inputs.
 func asWorkflow(t *testing.T) (same, caller string) {
 	t.Helper()
-	text, err := os.ReadFile(actionFile)
-	require.NoError(t, err)
+	text := require.One(os.ReadFile(actionFile))(t)
 	_, rest, hasInputs := strings.Cut(string(text), "\ninputs:\n")
 	inputs, rest, hasRuns := strings.Cut(rest, "\nruns:\n")
 	_, steps, hasSteps := strings.Cut(rest, "\n  steps:\n")
@@ -43,15 +42,11 @@ func TestActionIsClean(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
 	}
 	require.NoError(t, os.CopyFS(filepath.Join(root, ".github/actions/verify"), os.DirFS(filepath.Dir(actionFile))))
-	project, err := actionlint.NewProject(root)
-	require.NoError(t, err)
+	project := require.One(actionlint.NewProject(root))(t)
 	lint := func(name, text string) []*actionlint.Error {
 		t.Helper()
-		linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{})
-		require.NoError(t, err)
-		found, err := linter.Lint(filepath.Join(root, ".github/workflows", name), []byte(text), project)
-		require.NoError(t, err)
-		return found
+		linter := require.One(actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{}))(t)
+		return require.One(linter.Lint(filepath.Join(root, ".github/workflows", name), []byte(text), project))(t)
 	}
 	for name, text := range map[string]string{"same.yml": same, "caller.yml": caller} {
 		for _, fault := range lint(name, text) {
@@ -73,12 +68,9 @@ func TestActionIsClean(t *testing.T) {
 
 // Each command of the image and of the action is on ci/README.md, and the image has what the workflows install.
 func TestPackagingCommandsAreInTheReadme(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	action, err := os.ReadFile(actionFile)
-	require.NoError(t, err)
-	image, err := os.ReadFile("Dockerfile")
-	require.NoError(t, err)
+	readme := require.One(os.ReadFile("README.md"))(t)
+	action := require.One(os.ReadFile(actionFile))(t)
+	image := require.One(os.ReadFile("Dockerfile"))(t)
 	var commands []string
 	for _, found := range regexp.MustCompile(`(?m)^RUN (.+)$|^ {6}run: ([^|].+)$|^ {8}(apt-get .+)$`).FindAllStringSubmatch(string(image)+"\n"+
 		string(action), -1) {
@@ -101,8 +93,7 @@ func TestIssueFormsAreWhole(t *testing.T) {
 		t.Fatalf("%q, %v", paths, err)
 	}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(path))(t)
 		if filepath.Base(path) == "config.yml" {
 			continue
 		}

@@ -21,9 +21,7 @@ func patch(t *testing.T, name, path, message string) *patches.Patch {
 	diff := "diff --git a/" + path + " b/" + path + "\n" +
 		"index " + strings.Repeat("1", 40) + ".." + strings.Repeat("2", 40) + " 100644\n--- a/" + path + "\n+++ b/" + path +
 		"\n@@ -1,2 +1,3 @@\n one\n+added \n two\n"
-	p, err := patches.Format(name, patches.NewHeader("A", "a@example.org", time.Unix(0, 0).UTC(), message), []byte(diff))
-	require.NoError(t, err)
-	return p
+	return require.One(patches.Format(name, patches.NewHeader("A", "a@example.org", time.Unix(0, 0).UTC(), message), []byte(diff)))(t)
 }
 
 // request is one in a stack of the given patches.

@@ -20,8 +20,7 @@ func TestProbeFindsWhatIsPlanted(t *testing.T) {
 	if built.Python == "" {
 		t.Skipf("SKIP probe: %s", built.NoPython)
 	}
-	probe, err := os.ReadFile("probe.py")
-	require.NoError(t, err)
+	probe := require.One(os.ReadFile("probe.py"))(t)
 	const main = "\nif __name__ =="
 	if !strings.Contains(string(probe), main) {
 		t.Fatalf("probe.py has no %q", main)

@@ -34,8 +34,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP in the short form: two releases are built; go test -run '^TestReleaseIsReproducible$' ./ci")
 	}
-	repository, err := filepath.Abs("..")
-	require.NoError(t, err)
+	repository := require.One(filepath.Abs(".."))(t)
 	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
 		t.Skipf("SKIP release: the sources are not a git repository, so a release could not name its commit: %v", err)
 	}
@@ -46,8 +45,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		sh(t, repository, "git", "clone", "-q", "--shared", repository, clone)
 		sh(t, clone, "sh", filepath.Join(repository, "ci/release.sh"), "v0.0.0", "out", "native", "linux/amd64")
 		binaries[i] = map[string][]byte{}
-		files, err := filepath.Glob(filepath.Join(clone, "out/*"))
-		require.NoError(t, err)
+		files := require.One(filepath.Glob(filepath.Join(clone, "out/*")))(t)
 		for _, file := range files {
 			binaries[i][filepath.Base(file)] = require.One(os.ReadFile(file))(t)
 		}
@@ -114,8 +112,7 @@ func TestReleaseHasWheels(t *testing.T) {
 	t.Setenv("MPSFORGE", maker)
 	t.Setenv("LOG", log)
 	sh(t, dir, "sh", mustAbs(t, "release.sh"), "v0.0.0", "out", "wheel/v2.9.1")
-	asked, err := os.ReadFile(log)
-	require.NoError(t, err)
+	asked := require.One(os.ReadFile(log))(t)
 	want := `fetch --baseline v2.9.1 --checkout tree-fixes
 apply --part fixes --checkout tree-fixes
 overlay build --checkout tree-fixes --platform macos --out out
@@ -125,8 +122,7 @@ overlay build --checkout tree- --platform macos --out out
 verify --checkout tree- --stages checkout,mac --require mac --report out/mpsforge_v0.0.0_mac_v2.9.1.json
 `
 	require.Equal(t, string(asked), want, "asked")
-	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
-	require.NoError(t, err)
+	sums := require.One(os.ReadFile(filepath.Join(out, "SHA256SUMS")))(t)
 	var names []string
 	for line := range strings.Lines(string(sums)) {
 		names = append(names, strings.Fields(line)[1])
@@ -143,16 +139,13 @@ verify --checkout tree- --stages checkout,mac --require mac --report out/mpsforg
 
 func mustAbs(t *testing.T, path string) string {
 	t.Helper()
-	absolute, err := filepath.Abs(path)
-	require.NoError(t, err)
-	return absolute
+	return require.One(filepath.Abs(path))(t)
 }
 
 // unpacked are the files of a tar.gz, by name.
 func unpacked(t *testing.T, archive []byte) map[string][]byte {
 	t.Helper()
-	plain, err := gzip.NewReader(bytes.NewReader(archive))
-	require.NoError(t, err)
+	plain := require.One(gzip.NewReader(bytes.NewReader(archive)))(t)
 	files := map[string][]byte{}
 	for reader := tar.NewReader(plain); ; {
 		header, err := reader.Next()

@@ -122,12 +122,10 @@ func TestTreeThatCannotBeTested(t *testing.T) {
 // A release of a series that was not verified as it is, is refused before anything is built, and says which stages lack. One whose
 // stages have passed goes on, here to a target that there is not; and so does a rehearsal.
 func TestReleaseNeedsTheRuns(t *testing.T) {
-	repository, err := filepath.Abs("..")
-	require.NoError(t, err)
+	repository := require.One(filepath.Abs(".."))(t)
 	clone := filepath.Join(t.TempDir(), "clone")
 	sh(t, repository, "git", "clone", "-q", "--shared", repository, clone)
-	series, err := patches.Load(os.DirFS(filepath.Join(clone, "patches")), patches.DefaultBaseline)
-	require.NoError(t, err)
+	series := require.One(patches.Load(os.DirFS(filepath.Join(clone, "patches")), patches.DefaultBaseline))(t)
 	release := func(version, digest string) string {
 		run := patches.Run{SeriesDigest: digest, Form: "quick"}
 		for _, name := range validate.StageNames() {
@@ -135,8 +133,7 @@ func TestReleaseNeedsTheRuns(t *testing.T) {
 		}
 		runs := patches.Runs{Schema: 1, Tag: series.Baseline.Tag}
 		runs.Add(map[string]patches.Tree{"": {Exact: []string{}}}, run)
-		text, err := patches.FileText(patches.RunsFile, runs)
-		require.NoError(t, err)
+		text := require.One(patches.FileText(patches.RunsFile, runs))(t)
 		require.NoError(t, os.WriteFile(filepath.Join(clone, "patches", patches.DefaultBaseline, patches.RunsFile), text, 0o644))
 		command := exec.Command("sh", filepath.Join(repository, "ci/release.sh"), version, "out", "nonsense")
 		command.Dir = clone

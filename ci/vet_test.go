@@ -11,8 +11,7 @@ import (
 
 // The gate vets with GOFLAGS=-trimpath and a cache that other clones filled, of which some are gone.
 func TestVetReadsNoClonesThatAreGone(t *testing.T) {
-	makefile, err := filepath.Abs("../Makefile")
-	require.NoError(t, err)
+	makefile := require.One(filepath.Abs("../Makefile"))(t)
 	t.Setenv("GOFLAGS", "-trimpath")
 	root := t.TempDir()
 	clones := [2]string{filepath.Join(root, "one"), filepath.Join(root, "two")}

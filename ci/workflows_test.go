@@ -23,8 +23,7 @@ func workflows(t *testing.T) map[string]*actionlint.Workflow {
 	}
 	all := map[string]*actionlint.Workflow{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(path))(t)
 		workflow, faults := actionlint.Parse(text)
 		if len(faults) > 0 {
 			t.Fatalf("%s: %v", path, faults)
@@ -41,10 +40,8 @@ func TestWorkflowsAreClean(t *testing.T) {
 		t.Log("SKIP shellcheck of the run blocks: it is not installed (Debian: apt-get install shellcheck)")
 		shellcheck = ""
 	}
-	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{Shellcheck: shellcheck})
-	require.NoError(t, err)
-	found, err := linter.LintDir("../.github/workflows", nil)
-	require.NoError(t, err)
+	linter := require.One(actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{Shellcheck: shellcheck}))(t)
+	found := require.One(linter.LintDir("../.github/workflows", nil))(t)
 	for _, fault := range found {
 		t.Error(fault)
 	}
@@ -54,8 +51,7 @@ func TestWorkflowsAreClean(t *testing.T) {
 func TestWorkflowCommandsAreInAReadme(t *testing.T) {
 	known := map[string]bool{}
 	for _, path := range []string{"../README.md", "README.md"} {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(path))(t)
 		inside := false
 		for line := range strings.Lines(string(text)) {
 			if strings.HasPrefix(line, "```") {
@@ -163,11 +159,9 @@ func TestWorkflowsAskForLittle(t *testing.T) {
 func TestPinnedActionsTellTheirVersion(t *testing.T) {
 	uses := regexp.MustCompile(`uses: ([\w.-]+/[\w.-]+)[\w./-]*@([0-9a-f]{40})(.*)`)
 	versions := map[string]string{}
-	paths, err := filepath.Glob("../.github/workflows/*.yml")
-	require.NoError(t, err)
+	paths := require.One(filepath.Glob("../.github/workflows/*.yml"))(t)
 	for _, path := range append(paths, actionFile) {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(path))(t)
 		for _, found := range uses.FindAllStringSubmatch(string(text), -1) {
 			action, pin := found[1], found[2]+found[3]
 			if !strings.HasPrefix(found[3], " # v") {

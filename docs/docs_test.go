@@ -219,8 +219,7 @@ func TestCitedRulesExist(t *testing.T) {
 
 // The table of crash signatures and the engine's violations, as the code has them, are those of the page.
 func TestMetalPageIsComplete(t *testing.T) {
-	text, err := os.ReadFile("dev/spec/metal.md")
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("dev/spec/metal.md"))(t)
 	metal, signatures, violations := readPages(t)["metal"], 0, 0
 	for file, code := range tracked(t) {
 		for _, match := range numbersInCode.FindAllStringSubmatch(code, -1) {
@@ -246,8 +245,7 @@ func TestMetalPageIsComplete(t *testing.T) {
 
 // Each rule of the page names its source, and those that the engine calls our own say "our own" there.
 func TestMetalRulesNameTheirSources(t *testing.T) {
-	text, err := os.ReadFile("dev/spec/metal.md")
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("dev/spec/metal.md"))(t)
 	own, rules := map[string]bool{}, 0
 	for _, rule := range regexp.MustCompile(`(?m)^### \d+\. `).Split(string(text), -1)[1:] {
 		rules++
@@ -261,8 +259,7 @@ func TestMetalRulesNameTheirSources(t *testing.T) {
 			own[violation[1]] = own[violation[1]] || strings.Contains(source, "our own")
 		}
 	}
-	engine, err := os.ReadFile("../native/metal/findings.cc")
-	require.NoError(t, err)
+	engine := require.One(os.ReadFile("../native/metal/findings.cc"))(t)
 	found := regexp.MustCompile(`\{Rule::(\w+),[^{}]*, true\}`).FindAllStringSubmatch(string(engine), -1)
 	for _, violation := range found {
 		if !own[violation[1]] {

@@ -129,8 +129,7 @@ func TestHowTosWork(t *testing.T) {
 	environment := append(os.Environ(), "GOFLAGS=-trimpath", "NO_COLOR=1")
 	for _, page := range pages {
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
-			text, err := os.ReadFile(page)
-			require.NoError(t, err)
+			text := require.One(os.ReadFile(page))(t)
 			steps, err := parseSteps(string(text))
 			if err != nil {
 				t.Fatalf("docs/%s: %v", page, err)

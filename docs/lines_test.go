@@ -88,8 +88,7 @@ func TestLinesAndFilesAreShort(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				break
 			}
-			functions, err := longFunctions(file, text)
-			require.NoError(t, err)
+			functions := require.One(longFunctions(file, text))(t)
 			for _, name := range functions {
 				t.Errorf("%s: %s has more than %d lines: divide it", file, name, mostOfAFunction)
 			}

@@ -42,8 +42,7 @@ func TestNewerReleasesAreOfThisSeries(t *testing.T) {
 		t.Fatalf("no pages in docs/dev/newer-releases: %v", err)
 	}
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(page))(t)
 		if err := checkCompared("docs/"+page, string(text), func(baseline string) (string, error) {
 			series, err := patches.Load(patches.Embedded(), baseline)
 			if err != nil {

@@ -253,8 +253,7 @@ func TestNamesInDocumentsExist(t *testing.T) {
 		if path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
-		require.NoError(t, err)
+		parsed := require.One(parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution))(t)
 		own := names[parsed.Name.Name]
 		if own == nil {
 			own = map[string]bool{}

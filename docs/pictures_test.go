@@ -46,28 +46,22 @@ func TestPicturesAreOfThisSeries(t *testing.T) {
 	const list = "pictures/made-of.json"
 	files := map[string]string{}
 	for _, pattern := range []string{"*.svg", "*.png"} {
-		names, err := filepath.Glob(filepath.Join("pictures", pattern))
-		require.NoError(t, err)
+		names := require.One(filepath.Glob(filepath.Join("pictures", pattern)))(t)
 		for _, name := range names {
-			content, err := os.ReadFile(name)
-			require.NoError(t, err)
+			content := require.One(os.ReadFile(name))(t)
 			sum := sha256.Sum256(content)
 			files[filepath.Base(name)] = hex.EncodeToString(sum[:])
 		}
 	}
 	if path := os.Getenv("PICTURES_REPORT"); path != "" {
-		report, err := reports.ReadFile(path)
-		require.NoError(t, err)
-		text, err := json.MarshalIndent(pictured{report.Identity.Baseline, report.Identity.SeriesDigest, report.Started, files}, "", "  ")
-		require.NoError(t, err)
+		report := require.One(reports.ReadFile(path))(t)
+		text := require.One(json.MarshalIndent(pictured{report.Identity.Baseline, report.Identity.SeriesDigest, report.Started, files}, "", "  "))(t)
 		require.NoError(t, os.WriteFile(list, append(text, '\n'), 0o644))
 	}
-	text, err := os.ReadFile(list)
-	require.NoError(t, err)
+	text := require.One(os.ReadFile(list))(t)
 	var made pictured
 	require.NoError(t, json.Unmarshal(text, &made))
-	series, err := patches.Load(patches.Embedded(), made.Baseline)
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), made.Baseline))(t)
 	if made.Baseline != patches.DefaultBaseline {
 		t.Errorf("the pictures are of %s, not of %s", made.Baseline, patches.DefaultBaseline)
 	}

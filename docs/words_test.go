@@ -113,14 +113,12 @@ func findWords(words []word, file, text string) (problems []string, err error) {
 
 // What people read says things in plain words (docs/words.tsv).
 func TestWordsArePlain(t *testing.T) {
-	words, err := readWords(avoided)
-	require.NoError(t, err)
+	words := require.One(readWords(avoided))(t)
 	for file, text := range tracked(t) {
 		if strings.Contains(file, "/testdata/") || strings.HasPrefix(file, "validate/judge/corpus/programs/") || strings.HasPrefix(file, "patches/v") {
 			continue
 		}
-		problems, err := findWords(words, file, text)
-		require.NoError(t, err)
+		problems := require.One(findWords(words, file, text))(t)
 		for _, problem := range problems {
 			t.Error(problem)
 		}
@@ -128,8 +126,7 @@ func TestWordsArePlain(t *testing.T) {
 }
 
 func TestPlantedWordsAreFound(t *testing.T) {
-	words, err := readWords(avoided)
-	require.NoError(t, err)
+	words := require.One(readWords(avoided))(t)
 	for name, c := range map[string]struct {
 		file, text string
 		line       string // of the finding; empty: there is none

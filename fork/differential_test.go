@@ -25,13 +25,11 @@ func (r repo) series(base string) *patches.Series {
 	r.T.Helper()
 	out := r.T.TempDir()
 	r.Git("format-patch", "-q", "-k", "--no-stat", "--no-signature", "--zero-commit", "--full-index", "--binary", "-o", out, base+"..HEAD")
-	files, err := filepath.Glob(filepath.Join(out, "*.patch"))
-	require.NoError(r.T, err)
+	files := require.One(filepath.Glob(filepath.Join(out, "*.patch")))(r.T)
 	slices.Sort(files)
 	series := &patches.Series{Baseline: patches.Baseline{Name: "v2.9.1", Tag: "v2.9.1", Commit: base}}
 	for i, file := range files {
-		raw, err := os.ReadFile(file)
-		require.NoError(r.T, err)
+		raw := require.One(os.ReadFile(file))(r.T)
 		patch, err := patches.Parse(fmt.Sprintf("patch-%c", 'a'+i), raw)
 		if err != nil {
 			r.T.Fatalf("parse %s: %v\n%s", file, err, raw)
@@ -53,8 +51,7 @@ func (r repo) clone(at string) repo {
 
 func (r repo) open() *fork.Checkout {
 	r.T.Helper()
-	checkout, err := fork.Open(context.Background(), r.Dir, nil)
-	require.NoError(r.T, err)
+	checkout := require.One(fork.Open(context.Background(), r.Dir, nil))(r.T)
 	r.T.Cleanup(func() { checkout.Close() })
 	return checkout
 }
@@ -125,8 +122,7 @@ func mutate(random *rand.Rand, r repo, n int) {
 		os.Remove(r.Path(from))
 	case 8:
 		name := pick()
-		info, err := os.Stat(r.Path(name))
-		require.NoError(r.T, err)
+		info := require.One(os.Stat(r.Path(name)))(r.T)
 		require.NoError(r.T, os.Chmod(r.Path(name), info.Mode()^0o111))
 	case 9, 10, 11:
 		name := pick()

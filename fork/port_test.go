@@ -52,9 +52,7 @@ func writeSeries(t *testing.T, r repo, base, dir string) *patches.Series {
 	name := filepath.Base(dir)
 	empty := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: name, Tag: name, Commit: base, Absent: []string{}, Touched: map[string]*string{}}}
 	require.One(r.open().Export(context.Background(), empty, fork.ExportOptions{Dir: dir}, events.Discard))(t)
-	series, err := patches.Load(os.DirFS(filepath.Dir(dir)), name)
-	require.NoError(t, err)
-	return series
+	return require.One(patches.Load(os.DirFS(filepath.Dir(dir)), name))(t)
 }
 
 // cherryPick picks a commit and gives the tree; "" for a conflict, which is then undone.
@@ -132,8 +130,7 @@ func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) 
 	status := upstream.Git("status", "--porcelain", "--branch")
 	dir := filepath.Join(t.TempDir(), "next")
 	empty := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: "next", Tag: "next", Absent: []string{}, Touched: map[string]*string{}}}
-	ported, err := upstream.open().Port(ctx, series, empty, fork.PortOptions{To: target, Dir: dir}, events.Discard)
-	require.NoError(t, err)
+	ported := require.One(upstream.open().Port(ctx, series, empty, fork.PortOptions{To: target, Dir: dir}, events.Discard))(t)
 	if now := upstream.Git("status", "--porcelain", "--branch"); now != status {
 		t.Errorf("the work tree was touched:\n%s\nwas\n%s", now, status)
 	}
@@ -187,8 +184,7 @@ func portHistory(t *testing.T, random *rand.Rand, seen chan<- fork.PortOutcome) 
 	}
 	// What was written goes on there, gives the same trees, and comes back as the same files.
 	fresh := upstream.clone(target)
-	written, err := patches.Load(os.DirFS(filepath.Dir(dir)), "next")
-	require.NoError(t, err)
+	written := require.One(patches.Load(os.DirFS(filepath.Dir(dir)), "next"))(t)
 	require.One(fresh.open().Apply(ctx, written, fork.Options{}, events.Discard))(t)
 	for i, patch := range ported.Patches {
 		if patch.Outcome == fork.PortUnchanged && !bytes.Equal(patchNamed(written, patch.Name).Raw, series.Patches[i].Raw) {

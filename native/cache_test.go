@@ -24,8 +24,7 @@ var includeLine = regexp.MustCompile(`(?m)^\s*#\s*(?:include|import)\s+"([^"]+)"
 // addIncludes adds to found the files that a file includes with quotes, directly and through others.
 func addIncludes(t *testing.T, found map[string]bool, file string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := require.One(os.ReadFile(file))(t)
 	for _, match := range includeLine.FindAllStringSubmatch(string(text), -1) {
 		if included := path.Join(path.Dir(file), match[1]); !found[included] {
 			found[included] = true
@@ -39,14 +38,12 @@ func addIncludes(t *testing.T, found map[string]bool, file string) {
 func TestCgoPackagesImportWhatTheyInclude(t *testing.T) {
 	packages := map[string]*build.Package{}
 	for _, folder := range cgoFolders {
-		found, err := build.ImportDir(folder, 0)
-		require.NoError(t, err)
+		found := require.One(build.ImportDir(folder, 0))(t)
 		packages[folder] = found
 	}
 	outside := 0
 	for _, folder := range cgoFolders {
-		files, err := filepath.Glob(folder + "/*")
-		require.NoError(t, err)
+		files := require.One(filepath.Glob(folder + "/*"))(t)
 		included := map[string]bool{}
 		for _, file := range files {
 			addIncludes(t, included, file)
@@ -85,8 +82,7 @@ func TestGoSeesAnEditedHeader(t *testing.T) {
 		copyFile(t, filepath.Join("..", name), filepath.Join(root, name))
 	}
 	for _, folder := range cgoFolders {
-		files, err := filepath.Glob(folder + "/*")
-		require.NoError(t, err)
+		files := require.One(filepath.Glob(folder + "/*"))(t)
 		for _, file := range files {
 			copyFile(t, file, filepath.Join(native, file))
 		}
@@ -122,8 +118,7 @@ func TestGoSeesAnEditedHeader(t *testing.T) {
 		{"schedule/sync.h", `#if __has_include("metal.h")` + "\n" + broken + "#endif\n", "metal"},
 	} {
 		edited := filepath.Join(native, one.header)
-		before, err := os.ReadFile(edited)
-		require.NoError(t, err)
+		before := require.One(os.ReadFile(edited))(t)
 		require.NoError(t, os.WriteFile(edited, append(slices.Clip(before), one.text...), 0o600))
 		said, err := compile(one.includer)
 		if err == nil {
@@ -137,8 +132,7 @@ func TestGoSeesAnEditedHeader(t *testing.T) {
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	data, err := os.ReadFile(from)
-	require.NoError(t, err)
+	data := require.One(os.ReadFile(from))(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
 	require.NoError(t, os.WriteFile(to, data, 0o600))
 }

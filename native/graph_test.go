@@ -27,8 +27,7 @@ func texts(t *testing.T, pattern string) map[string]string {
 		t.Fatalf("%s: %d files, %v", pattern, len(names), err)
 	}
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(name))(t)
 		found[name] = string(text)
 	}
 	return found

@@ -34,8 +34,7 @@ func TestHandWrittenKernelsHaveACaller(t *testing.T) {
 	registered := regexp.MustCompile(`(?m)^    \{"(\w+?)(?:_(?:single_row|looped))?(?:_(?:float|half|bfloat))?", `)
 	found := map[string]bool{}
 	for _, file := range []string{"torch/kernels.cc", "torch/kernels_iterator.cc"} {
-		text, err := fs.ReadFile(Torch, file)
-		require.NoError(t, err)
+		text := require.One(fs.ReadFile(Torch, file))(t)
 		for _, match := range registered.FindAllStringSubmatch(string(text), -1) {
 			found[match[1]] = true
 		}

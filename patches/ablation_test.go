@@ -50,8 +50,7 @@ func TestLintAblation(t *testing.T) {
 			`ablation.json has the verdict "fine" for p; the file is not for editing: mpsforge baseline ablation REPORT.json writes it`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := LintAblation(recordedAblation(fsys, c.rows...), "v1.0.0")
-			require.NoError(t, err)
+			found := require.One(LintAblation(recordedAblation(fsys, c.rows...), "v1.0.0"))(t)
 			wantFinding(t, found.Findings, c.severity, c.finds)
 			if wants := c.severity == SeverityError; wants != (len(found.Errors()) == 1) {
 				t.Errorf("errors %v", found.Errors())

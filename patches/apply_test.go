@@ -11,8 +11,7 @@ import (
 // one parses the only file of a patch.
 func one(t *testing.T, diff string) *File {
 	t.Helper()
-	p, err := Parse("stream-slots", []byte(good(diff)))
-	require.NoError(t, err)
+	p := require.One(Parse("stream-slots", []byte(good(diff))))(t)
 	return p.Files[0]
 }
 

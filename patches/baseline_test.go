@@ -33,13 +33,11 @@ func TestEmbeddedSeries(t *testing.T) {
 		t.Fatalf("baselines %v, %v", names, err)
 	}
 	for _, name := range names {
-		s, err := Load(Embedded(), name)
-		require.NoError(t, err)
+		s := require.One(Load(Embedded(), name))(t)
 		if s.Baseline.Name != name || s.Digest() == "" {
 			t.Errorf("%s: %+v", name, s.Baseline)
 		}
-		result, err := Lint(Embedded(), name, nil)
-		require.NoError(t, err)
+		result := require.One(Lint(Embedded(), name, nil))(t)
 		for _, f := range result.Of(SeverityError) {
 			t.Error(f)
 		}
@@ -60,13 +58,11 @@ func TestEmbeddedSeries(t *testing.T) {
 func TestRecordBlobs(t *testing.T) {
 	change := changed("f", "a\nb\n", "a\nc\n")
 	s := &Series{Baseline: Baseline{Tag: "v1"}}
-	p, err := Parse("p", []byte(good(strings.Replace(change, blobID([]byte("a\nc\n")), strings.Repeat("1", 40), 1), changed("g", "x\n", "y\n"),
-		created("new", "x\n"))))
-	require.NoError(t, err)
+	p := require.One(Parse("p", []byte(good(strings.Replace(change, blobID([]byte("a\nc\n")), strings.Repeat("1", 40), 1), changed("g", "x\n", "y\n"),
+		created("new", "x\n")))))(t)
 	s.Patches = []*Patch{p}
 	read := reader(map[string]string{"f": "a\nb\n"})
-	blobs, err := RecordBlobs(s, func(path string) ([]byte, error) { _, content, err := read(path); return content, err })
-	require.NoError(t, err)
+	blobs := require.One(RecordBlobs(s, func(path string) ([]byte, error) { _, content, err := read(path); return content, err }))(t)
 	if got := blobs.Patches["p"]; len(got) != 1 || got["f"] != blobID([]byte("a\nc\n")) {
 		t.Errorf("recorded %v", got)
 	}
@@ -75,8 +71,7 @@ func TestRecordBlobs(t *testing.T) {
 // What FileText gives is what the files hold: reading and writing them again changes no byte.
 func TestWriteIsStable(t *testing.T) {
 	for _, name := range []string{"v2.6.0", "v2.9.1"} {
-		s, err := Load(Embedded(), name)
-		require.NoError(t, err)
+		s := require.One(Load(Embedded(), name))(t)
 		for file, facts := range map[string]any{BaselineFile: s.Baseline, digestsFile: recordedDigests(t, s)} {
 			want, err := fs.ReadFile(Embedded(), name+"/"+file)
 			if errors.Is(err, fs.ErrNotExist) && file == digestsFile {
@@ -126,8 +121,7 @@ func TestRecordBaseline(t *testing.T) {
 func TestSeries(t *testing.T) {
 	fsys := fixture(nil, "one", good(created("b", "x\n")), "two", good(created("a", "x\n")))
 	fsys["v1.0.0/series"].Data = []byte("# heading\n\none.patch   # why\ntwo.patch\n")
-	s, err := Load(fsys, "v1.0.0")
-	require.NoError(t, err)
+	s := require.One(Load(fsys, "v1.0.0"))(t)
 	require.Equal(t, s.TouchedPaths(), []string{"a", "b"}, "touched")
 	slices.Reverse(s.Patches)
 	if forward, err := Load(fsys, "v1.0.0"); err != nil || forward.Digest() == s.Digest() {
@@ -136,8 +130,7 @@ func TestSeries(t *testing.T) {
 	digest := func(old, new string) string {
 		planted := maps.Clone(fsys)
 		planted["v1.0.0/two.patch"] = &fstest.MapFile{Data: plantIn(t, fsys["v1.0.0/two.patch"].Data, old, new)}
-		s, err := Load(planted, "v1.0.0")
-		require.NoError(t, err)
+		s := require.One(Load(planted, "v1.0.0"))(t)
 		return s.Digest()
 	}
 	slices.Reverse(s.Patches)
@@ -224,11 +217,9 @@ func TestCheckChange(t *testing.T) {
 
 // The digests of a version can be read in a diff: at most 1,000 lines, and a row is of one file.
 func TestDigestsAreShort(t *testing.T) {
-	names, err := Baselines(Embedded())
-	require.NoError(t, err)
+	names := require.One(Baselines(Embedded()))(t)
 	for _, name := range names {
-		text, err := fs.ReadFile(Embedded(), name+"/"+digestsFile)
-		require.NoError(t, err)
+		text := require.One(fs.ReadFile(Embedded(), name+"/"+digestsFile))(t)
 		if lines := bytes.Count(text, []byte("\n")); lines > 1000 {
 			t.Errorf("%s of %s has %d lines", digestsFile, name, lines)
 		}
@@ -237,20 +228,15 @@ func TestDigestsAreShort(t *testing.T) {
 
 func recordedDigests(t *testing.T, s *Series) Digests {
 	t.Helper()
-	digests, err := s.Digests()
-	require.NoError(t, err)
-	return digests
+	return require.One(s.Digests())(t)
 }
 
 // README's figures of each version are those that lint counts.
 func TestReadmeHasTheFiguresOfEachSeries(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	names, err := Baselines(Embedded())
-	require.NoError(t, err)
+	readme := require.One(os.ReadFile("README.md"))(t)
+	names := require.One(Baselines(Embedded()))(t)
 	for _, name := range names {
-		result, err := Lint(Embedded(), name, nil)
-		require.NoError(t, err)
+		result := require.One(Lint(Embedded(), name, nil))(t)
 		if row := fmt.Sprintf("| %s | %d | %d | %d |\n", name, result.Total, result.Verified, result.FilesExact); !strings.Contains(string(readme), row) {
 			t.Errorf("README.md lacks the row %s", row)
 		}

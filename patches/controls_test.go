@@ -34,8 +34,7 @@ func TestPlantControl(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			got, err := planted.Patches[len(planted.Patches)-1].Files[0].Apply([]byte(tree["a.mm"]))
-			require.NoError(t, err)
+			got := require.One(planted.Patches[len(planted.Patches)-1].Files[0].Apply([]byte(tree["a.mm"])))(t)
 			block := func(lines []string) string { return "\n" + strings.Join(append(lines, ""), "\n") }
 			if want := strings.Replace("\n"+tree["a.mm"], block(c.old), block(c.new), 1); "\n"+string(got) != want {
 				t.Errorf("%s\nwant %s", got, want)
@@ -74,8 +73,7 @@ func TestLintControls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			record(fsys, ControlsFile, Controls{Schema: 1, Tag: c.tag, Controls: []Control{{Name: "c", Path: "a.h", By: c.by,
 				Checks: []string{"runtime/items"}, Seen: c.seen}}})
-			found, err := LintControls(fsys, "v1.0.0")
-			require.NoError(t, err)
+			found := require.One(LintControls(fsys, "v1.0.0"))(t)
 			wantFinding(t, found.Findings, c.severity, c.finds)
 		})
 	}

@@ -61,8 +61,7 @@ func TestLintCoverage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			record(fsys, CoverageFile, Coverage{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Date: time.Unix(0, 0), Lines: 100,
 				Run: 100 - len(c.unrun), Unrun: c.unrun})
-			found, err := LintCoverage(fsys, "v1.0.0")
-			require.NoError(t, err)
+			found := require.One(LintCoverage(fsys, "v1.0.0"))(t)
 			wantFinding(t, found.Findings, SeverityWarning, c.finds)
 		})
 	}

@@ -27,10 +27,8 @@ func TestFewLinesAreTemporary(t *testing.T) {
 
 func temporaryLines(t *testing.T, baseline string) []string {
 	t.Helper()
-	series, err := Load(Embedded(), baseline)
-	require.NoError(t, err)
-	digests, err := series.Digests()
-	require.NoError(t, err)
+	series := require.One(Load(Embedded(), baseline))(t)
+	digests := require.One(series.Digests())(t)
 	added := map[string][]string{} // by path, the patch that added each line; "" is the baseline
 	for _, file := range digests.Files {
 		added[file.Path] = make([]string, file.Lines)

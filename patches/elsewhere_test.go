@@ -107,8 +107,7 @@ func TestElsewhereAgreesWithGit(t *testing.T) {
 		r.Write("a.h", newer)
 		_, gitErr := r.Run([]byte(diff), "apply", "--check", "-")
 		series := &Series{Patches: []*Patch{parsed(t, good(diff))}}
-		found, err := series.Elsewhere(func(string) ([]byte, bool, error) { return []byte(newer), true, nil })
-		require.NoError(t, err)
+		found := require.One(series.Elsewhere(func(string) ([]byte, bool, error) { return []byte(newer), true, nil }))(t)
 		if applies := found[0].Fate == FateApplies; applies != (gitErr == nil) {
 			t.Fatalf("%s on\n%s: %s, git: %v", diff, newer, found[0].Fate, gitErr)
 		}

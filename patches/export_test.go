@@ -29,9 +29,7 @@ func replaced(n int, others map[int]string) string {
 
 func parsed(t *testing.T, text string) *Patch {
 	t.Helper()
-	p, err := Parse("p", []byte(text))
-	require.NoError(t, err)
-	return p
+	return require.One(Parse("p", []byte(text)))(t)
 }
 
 // A change is present when its new side is in the file at whatever line, and its old side nowhere.
@@ -153,8 +151,7 @@ func TestRewriteIsAllOrNothing(t *testing.T) {
 	}
 	files := func() string {
 		var b bytes.Buffer
-		entries, err := os.ReadDir(dir)
-		require.NoError(t, err)
+		entries := require.One(os.ReadDir(dir))(t)
 		for _, entry := range entries {
 			content, _ := os.ReadFile(filepath.Join(dir, entry.Name()))
 			b.WriteString(entry.Name() + "=" + string(content) + " ")
@@ -210,9 +207,7 @@ func TestLintCompare(t *testing.T) {
 	}
 	compare := func(fsys fstest.MapFS) *CompareResult {
 		t.Helper()
-		result, err := LintCompare(fsys, "v1.0.0")
-		require.NoError(t, err)
-		return result
+		return require.One(LintCompare(fsys, "v1.0.0"))(t)
 	}
 	if result := compare(both(patch(one, "new\n"), patch(two, "new\n"), "")); len(result.Differences) != 0 || result.Patches != 1 {
 		t.Errorf("the same change in other context: %+v", result)

@@ -15,12 +15,9 @@ import (
 func TestFirstPullRequestIsOfTheSeries(t *testing.T) {
 	const most = 150 // changed lines, its test counted
 	for _, baseline := range []string{"v2.9.1", "v2.6.0"} {
-		whole, err := Load(Embedded(), baseline)
-		require.NoError(t, err)
-		series, err := LoadFirst(Embedded(), baseline)
-		require.NoError(t, err)
-		found, err := Lint(First(Embedded()), baseline, nil)
-		require.NoError(t, err)
+		whole := require.One(Load(Embedded(), baseline))(t)
+		series := require.One(LoadFirst(Embedded(), baseline))(t)
+		found := require.One(Lint(First(Embedded()), baseline, nil))(t)
 		for _, fault := range append(found.Of(SeverityError), found.Of(SeverityUnverified)...) {
 			if fault.Rule != RuleBaseline { // which lists what the whole series touches
 				t.Errorf("%s: %s", baseline, fault)

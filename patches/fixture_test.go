@@ -125,8 +125,7 @@ func record(fsys fstest.MapFS, name string, content any) {
 func onePatch(t *testing.T) (fstest.MapFS, *Series) {
 	t.Helper()
 	fsys := fixture(tree, "p", good(changed("a.h", tree["a.h"], edited("line 10", "ten"))))
-	series, err := Load(fsys, "v1.0.0")
-	require.NoError(t, err)
+	series := require.One(Load(fsys, "v1.0.0"))(t)
 	return fsys, series
 }
 

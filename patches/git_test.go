@@ -243,8 +243,7 @@ func TestApplyBinary(t *testing.T) {
 	r.commit("before")
 	r.Write("bin", "\x00\x03\x02"+numbered(51))
 	raw := r.commit("[MPS] Binary")
-	p, err := Parse("p", raw)
-	require.NoError(t, err)
+	p := require.One(Parse("p", raw))(t)
 	if got, err := p.Files[0].Apply(r.content("HEAD~", "bin")); err != nil || !bytes.Equal(got, r.content("HEAD", "bin")) {
 		t.Errorf("becomes %q, %v", got, err)
 	}
@@ -252,7 +251,7 @@ func TestApplyBinary(t *testing.T) {
 	if _, err := p.Files[0].Apply([]byte("\x00other")); !errors.As(err, &conflict) {
 		t.Errorf("applies to another content: %v", err)
 	}
-	_, err = Parse("p", slices.Concat(raw, raw))
+	_, err := Parse("p", slices.Concat(raw, raw))
 	require.Says(t, err, "second mail", "two mails")
 }
 

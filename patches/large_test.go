@@ -60,8 +60,7 @@ func TestManyHunksTakeMemoryByTheirNumber(t *testing.T) {
 	measure := func(hunks int) float64 {
 		diff, old := tiny(hunks)
 		before := allocated()
-		patch, err := Parse("p", []byte(diff))
-		require.NoError(t, err)
+		patch := require.One(Parse("p", []byte(diff)))(t)
 		require.One(patch.Files[0].Apply(old))(t)
 		return float64(allocated() - before)
 	}

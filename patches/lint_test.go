@@ -23,9 +23,7 @@ func edited(old, new string) string { return strings.Replace(tree["a.h"], old+"\
 
 func lint(t *testing.T, fsys fstest.MapFS) *LintResult {
 	t.Helper()
-	result, err := Lint(fsys, "v1.0.0", []string{"slot-conformance", "x"})
-	require.NoError(t, err)
-	return result
+	return require.One(Lint(fsys, "v1.0.0", []string{"slot-conformance", "x"}))(t)
 }
 
 // A right series has no findings; all its hunks are verified, also on a file that two patches change.

@@ -23,8 +23,7 @@ func mutantsFixture(t *testing.T) (*Series, map[string]string) {
 	fsys["v1.0.0/"+seriesFile] = &fstest.MapFile{Data: []byte("locks.patch\ncomments.patch\nwaits.patch\n")}
 	fsys["v1.0.0/comments.patch"] = &fstest.MapFile{Data: []byte(good(changed("a.mm", text(first), text(second))))}
 	fsys["v1.0.0/waits.patch"] = &fstest.MapFile{Data: []byte(good(changed("a.mm", text(second), text(third))))}
-	series, err := Load(fsys, "v1.0.0")
-	require.NoError(t, err)
+	series := require.One(Load(fsys, "v1.0.0"))(t)
 	return series, map[string]string{"a.mm": text(third)}
 }
 
@@ -93,8 +92,7 @@ func TestMutantsAreOfThePatchedTree(t *testing.T) {
 
 // The same seed gives the same mutants, and a larger number gives more; another seed gives others.
 func TestDrawIsFixedByItsSeed(t *testing.T) {
-	series, err := Load(Embedded(), DefaultBaseline)
-	require.NoError(t, err)
+	series := require.One(Load(Embedded(), DefaultBaseline))(t)
 	draw := func(seed uint64, count int) []Mutant {
 		drawn := DrawMutants(series, seed, count)
 		if len(drawn.Mutants) != count {
@@ -120,16 +118,14 @@ func TestDrawIsFixedByItsSeed(t *testing.T) {
 
 // What is recorded of a series as it is was drawn from it, by the seed that it names.
 func TestRecordedMutantsWereDrawn(t *testing.T) {
-	names, err := Baselines(Embedded())
-	require.NoError(t, err)
+	names := require.One(Baselines(Embedded()))(t)
 	for _, name := range names {
 		recorded, err := ReadMutants(Embedded(), name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		require.NoError(t, err)
-		series, err := Load(Embedded(), name)
-		require.NoError(t, err)
+		series := require.One(Load(Embedded(), name))(t)
 		if recorded.SeriesDigest != series.Digest() {
 			continue // lint warns
 		}
@@ -157,13 +153,11 @@ func TestPlantedMutantChangesOneLine(t *testing.T) {
 	drawn := DrawMutants(series, 1, 100)
 	read := func(path string) ([]byte, error) { return []byte(tree[path]), nil }
 	for _, m := range drawn.Mutants {
-		planted, err := m.Plant(series, read)
-		require.NoError(t, err)
+		planted := require.One(m.Plant(series, read))(t)
 		if len(planted.Patches) != 4 || len(series.Patches) != 3 || planted.Digest() == series.Digest() {
 			t.Fatalf("%d patches", len(planted.Patches))
 		}
-		got, err := planted.Patches[3].Files[0].Apply([]byte(tree["a.mm"]))
-		require.NoError(t, err)
+		got := require.One(planted.Patches[3].Files[0].Apply([]byte(tree["a.mm"])))(t)
 		require.Equal(t, string(got), strings.Replace(tree["a.mm"], m.Old+"\n", m.New+"\n", 1))
 	}
 	stale := drawn.Mutants[0]
@@ -194,8 +188,7 @@ func TestLintMutants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			record(fsys, MutantsFile, Mutants{Schema: 1, Tag: "v1.0.0", SeriesDigest: c.digest, Seed: 1, Mutants: []Mutant{c.mutant}})
-			found, err := LintMutants(fsys, "v1.0.0")
-			require.NoError(t, err)
+			found := require.One(LintMutants(fsys, "v1.0.0"))(t)
 			wantFinding(t, found.Findings, SeverityWarning, c.finds)
 		})
 	}

@@ -80,8 +80,7 @@ func changedBy(hunks string) string {
 
 // A parsed patch knows its trailers, and the line of every hunk.
 func TestParseKeepsLines(t *testing.T) {
-	p, err := Parse("p", []byte(good(created("f", "x\n"), changed("g", numbered(20), strings.Replace(numbered(20), "line 10", "new", 1)))))
-	require.NoError(t, err)
+	p := require.One(Parse("p", []byte(good(created("f", "x\n"), changed("g", numbered(20), strings.Replace(numbered(20), "line 10", "new", 1))))))(t)
 	lines := strings.Split(string(p.Raw), "\n")
 	for _, f := range p.Files {
 		if !strings.HasPrefix(lines[f.Line-1], "diff --git a/"+f.Path()) || !strings.HasPrefix(lines[f.HunkLines[0]-1], "@@ ") {

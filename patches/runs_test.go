@@ -46,8 +46,7 @@ func TestLintRuns(t *testing.T) {
 		"excused":              {[]Run{of(now, ran("one", "passed"), excused)}, RunExcused, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := LintRuns(recordedRuns(fsys, c.runs...), "v1.0.0", []string{"one", "two"})
-			require.NoError(t, err)
+			found := require.One(LintRuns(recordedRuns(fsys, c.runs...), "v1.0.0", []string{"one", "two"}))(t)
 			if got := found.Of(c.want); !slices.Equal(got, []string{"two"}) && !slices.Equal(got, []string{"one", "two"}) {
 				t.Errorf("%+v", found.Stages)
 			}

@@ -112,8 +112,7 @@ func TestPageInBrowser(t *testing.T) {
 	browser := chromium(t)
 	for _, path := range realReports(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
-		report, err := reports.ReadFile(path)
-		require.NoError(t, err)
+		report := require.One(reports.ReadFile(path))(t)
 		file := filepath.Join(t.TempDir(), name+".html")
 		var text strings.Builder
 		require.NoError(t, errors.Join(report.WriteHTML(&text), os.WriteFile(file, []byte(text.String()), 0o644)))
@@ -163,14 +162,12 @@ func TestGreenPageIsShort(t *testing.T) {
 	defer closeTab()
 	for _, window := range []struct{ width, height int64 }{{1280, 800}, {390, 844}} {
 		require.NoError(t, chromedp.Do(tab, chromedp.EmulateViewport(window.width, window.height), chromedp.Navigate("file://"+file)))
-		tall, err := chromedp.Run(tab, chromedp.Evaluate[int64]("document.documentElement.scrollHeight"))
-		require.NoError(t, err)
+		tall := require.One(chromedp.Run(tab, chromedp.Evaluate[int64]("document.documentElement.scrollHeight")))(t)
 		if tall >= 4*window.height {
 			t.Errorf("at %d by %d it is %d tall", window.width, window.height, tall)
 		}
 	}
-	printed, err := chromedp.Call(tab, page.PrintToPDF, page.PrintToPDFParams{})
-	require.NoError(t, err)
+	printed := require.One(chromedp.Call(tab, page.PrintToPDF, page.PrintToPDFParams{}))(t)
 	if pages := bytes.Count(printed.Data, []byte("/Type /Page\n")); pages < 1 || pages > 2 {
 		t.Errorf("it prints on %d pages", pages)
 	}
@@ -247,8 +244,7 @@ func look(t *testing.T, browser context.Context, file string, width int64, schem
 	} {
 		require.NoError(t, enable())
 	}
-	problems, err := chromedp.Run(tab, chromedp.Evaluate[[]string](pageProblems))
-	require.NoError(t, err)
+	problems := require.One(chromedp.Run(tab, chromedp.Evaluate[[]string](pageProblems)))(t)
 	mutex.Lock()
 	defer mutex.Unlock()
 	return append(problems, all...)

@@ -217,13 +217,11 @@ func TestHTML(t *testing.T) {
 
 // Each chart is a file of its own, XML whatever its names are, and named after what it shows.
 func TestCharts(t *testing.T) {
-	paths, err := grown().WriteCharts(filepath.Join(t.TempDir(), "new", "folder"))
-	require.NoError(t, err)
+	paths := require.One(grown().WriteCharts(filepath.Join(t.TempDir(), "new", "folder")))(t)
 	var names []string
 	for _, path := range paths {
 		names = append(names, filepath.Base(path))
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(path))(t)
 		wellFormed(t, string(text))
 	}
 	require.Equal(t, strings.Join(names, " "), "python-speed.svg report-time-of-each-stage.svg", "files")
@@ -232,8 +230,7 @@ func TestCharts(t *testing.T) {
 // Reports of real runs, old ones too, can be had in every form.
 func TestRealReportsInEveryForm(t *testing.T) {
 	for _, path := range realReports(t) {
-		report, err := reports.ReadFile(path)
-		require.NoError(t, err)
+		report := require.One(reports.ReadFile(path))(t)
 		for _, form := range reports.Formats() {
 			if text := rendered(t, report, form); len(text) < 1000 {
 				t.Errorf("%s as %s has only %d bytes", path, form, len(text))

@@ -167,8 +167,7 @@ func TestMergeKeepsWhatIsNoPass(t *testing.T) {
 			if operators.Part != nil && operators.Part.Jobs == 0 {
 				all[1].Stages[1].Part.Jobs++ // it has the job
 			}
-			merged, err := reports.Merge(all, names)
-			require.NoError(t, err)
+			merged := require.One(reports.Merge(all, names))(t)
 			if merged.Verdict != c.verdict || merged.Stage("operators").Reason != c.reason {
 				t.Errorf("%s; %s; %q", merged.Verdict, merged.Stage("operators").Verdict, merged.Stage("operators").Reason)
 			}
@@ -190,8 +189,7 @@ func TestMergeKeepsWhatIsNoPass(t *testing.T) {
 // Merging changes none of the reports that it reads.
 func TestMergeLeavesItsShardsAlone(t *testing.T) {
 	all, names := shards()
-	before, err := json.Marshal(all)
-	require.NoError(t, err)
+	before := require.One(json.Marshal(all))(t)
 	require.One(reports.Merge(all, names))(t)
 	if after, err := json.Marshal(all); err != nil || string(after) != string(before) {
 		t.Errorf("%v\n%s\n%s", err, before, after)

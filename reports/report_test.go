@@ -100,8 +100,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	var first, second bytes.Buffer
 	require.NoError(t, example().WriteJSON(&first))
 	require.NoError(t, os.WriteFile(path, first.Bytes(), 0o644))
-	read, err := reports.ReadFile(path)
-	require.NoError(t, err)
+	read := require.One(reports.ReadFile(path))(t)
 	require.NoError(t, read.WriteJSON(&second))
 	if first.String() != second.String() {
 		t.Errorf("read back:\n%s\nwritten:\n%s", second.String(), first.String())

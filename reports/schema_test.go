@@ -14,8 +14,7 @@ import (
 // What is written is what the schema says: reports of real runs, old ones too.
 func TestRealReportsKeepTheSchema(t *testing.T) {
 	for _, path := range realReports(t) {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(path))(t)
 		if err := schematest.Validate("report", text); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

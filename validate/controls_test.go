@@ -83,12 +83,9 @@ func TestWhatIsTheControlOfACheck(t *testing.T) {
 // Each scenario and each Python test has something that makes it fail, and each control names checks that there are.
 func TestEachCheckHasAControl(t *testing.T) {
 	files := patches.Embedded()
-	ablation, err := patches.ReadAblation(files, patches.DefaultBaseline)
-	require.NoError(t, err)
-	mutants, err := patches.ReadMutants(files, patches.DefaultBaseline)
-	require.NoError(t, err)
-	controls, err := patches.ReadControls(files, patches.DefaultBaseline)
-	require.NoError(t, err)
+	ablation := require.One(patches.ReadAblation(files, patches.DefaultBaseline))(t)
+	mutants := require.One(patches.ReadMutants(files, patches.DefaultBaseline))(t)
+	controls := require.One(patches.ReadControls(files, patches.DefaultBaseline))(t)
 	all := CheckControls(ablation, mutants, controls)
 	for _, check := range all {
 		if check.Control == "" {

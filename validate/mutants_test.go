@@ -57,8 +57,7 @@ func TestWhatFoundAMutant(t *testing.T) {
 // The slot allocator's mutants begin with conformance, Python's with the Python tests, a lock that is left out with ThreadSanitizer, all
 // others with the scenarios and the Python tests that are the patch's.
 func TestMutantPasses(t *testing.T) {
-	series, err := patches.Load(patches.Embedded(), patches.DefaultBaseline)
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), patches.DefaultBaseline))(t)
 	for name, c := range map[string]struct {
 		mutant patches.Mutant
 		stages string

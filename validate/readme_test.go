@@ -28,8 +28,7 @@ func stagesTable() string {
 }
 
 func TestDocumentHasTheStages(t *testing.T) {
-	text, err := os.ReadFile("../docs/verifying.md")
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("../docs/verifying.md"))(t)
 	if !strings.Contains(string(text), "\n\n"+stagesTable()+"\n") {
 		t.Errorf("docs/verifying.md's table of the stages is not that of the code, which is:\n%s", stagesTable())
 	}

@@ -19,17 +19,14 @@ func TestEveryJobIsInOneShard(t *testing.T) {
 	for _, test := range pytests.Tests() {
 		lists["python"] = append(lists["python"], test.Name)
 	}
-	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	require.NoError(t, err)
-	upstream, err := series.UpstreamFacts()
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), "v2.6.0"))(t)
+	upstream := require.One(series.UpstreamFacts())(t)
 	for _, section := range []map[string][]string{upstream.Failures, upstream.UnexpectedSuccesses, upstream.Flaky, upstream.LeftOut} {
 		for _, names := range section {
 			lists["upstream"] = append(lists["upstream"], names...)
 		}
 	}
-	operators, err := series.KnownOperators()
-	require.NoError(t, err)
+	operators := require.One(series.KnownOperators())(t)
 	for name := range operators.NotAlone {
 		lists["operators"] = append(lists["operators"], name)
 	}

@@ -31,12 +31,10 @@ func newBench(b *testing.B) *bench {
 		b.Skip("SKIP: MPSFORGE_BENCH_TREE names no checkout of v2.6.0; run it through make bench")
 	}
 	dir := b.TempDir()
-	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	require.NoError(b, err)
+	series := require.One(patches.Load(patches.Embedded(), "v2.6.0"))(b)
 	x := &bench{b: b, mpsforge: filepath.Join(dir, "mpsforge"), tree: filepath.Join(dir, "tree"), peak: map[string]int64{}}
 	for _, patch := range series.Patches {
-		path, err := filepath.Abs(filepath.Join("../../patches/v2.6.0", patches.PatchFile(patch.Name)))
-		require.NoError(b, err)
+		path := require.One(filepath.Abs(filepath.Join("../../patches/v2.6.0", patches.PatchFile(patch.Name))))(b)
 		x.patches = append(x.patches, path)
 	}
 	x.must("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", x.mpsforge, ".")
@@ -160,8 +158,7 @@ func BenchmarkExport(b *testing.B) {
 func BenchmarkPort(b *testing.B) {
 	x := newBench(b)
 	out := filepath.Join(b.TempDir(), "next")
-	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	require.NoError(b, err)
+	series := require.One(patches.Load(patches.Embedded(), "v2.6.0"))(b)
 	for path, blob := range series.Baseline.Touched {
 		if blob == nil {
 			continue

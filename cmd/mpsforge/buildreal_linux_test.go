@@ -78,9 +78,7 @@ func TestBuildOfPyTorchItself(t *testing.T) {
 	library := filepath.Join(tree, "build/lib/libc10.so")
 	stampOf := func() builds.Stamp {
 		t.Helper()
-		stamp, err := build.ReadStamp(library)
-		require.NoError(t, err)
-		return stamp
+		return require.One(build.ReadStamp(library))(t)
 	}
 
 	if built, _ := compile(); built.Compiled < 90 {
@@ -108,8 +106,7 @@ func TestBuildOfPyTorchItself(t *testing.T) {
 	}
 	call("unapply")
 	compile()
-	again, err := stampOf().Text()
-	require.NoError(t, err)
+	again := require.One(stampOf().Text())(t)
 	if first, err := stock.Text(); err != nil || first != again {
 		t.Errorf("the same tree, another stamp, %v:\n%s\n%s", err, first, again)
 	}
@@ -139,8 +136,7 @@ func trixieRoot(t *testing.T) string {
 	if err := exec.Command("unshare", "--mount", "true").Run(); err != nil {
 		t.Skipf("SKIP build of PyTorch itself: it runs in a Debian trixie system by chroot, and that takes privileges: %v", err)
 	}
-	cache, err := cacheDir()
-	require.NoError(t, err)
+	cache := require.One(cacheDir())(t)
 	root := filepath.Join(cache, "roots", "trixie-build")
 	wanted := []byte(strings.Join(trixiePackages, "\n"))
 	if have, err := os.ReadFile(filepath.Join(root, "packages.txt")); err == nil && bytes.Equal(have, wanted) {

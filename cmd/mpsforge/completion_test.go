@@ -157,8 +157,7 @@ func needShell(t *testing.T, args ...string) *exec.Cmd {
 func startShell(t *testing.T, setup string, args ...string) *shellAt {
 	t.Helper()
 	shell := needShell(t, args...)
-	terminal, err := pty.StartWithSize(shell, &pty.Winsize{Rows: 50, Cols: 200})
-	require.NoError(t, err)
+	terminal := require.One(pty.StartWithSize(shell, &pty.Winsize{Rows: 50, Cols: 200}))(t)
 	t.Cleanup(func() {
 		terminal.Close()
 		_ = shell.Process.Kill() // it may have ended with its terminal

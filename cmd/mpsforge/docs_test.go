@@ -12,8 +12,7 @@ import (
 // The kept man page and list of commands are those that the commands give.
 func TestReferenceIsFresh(t *testing.T) {
 	for file, form := range map[string]string{"mpsforge.1": "man", "COMMANDS.md": "markdown"} {
-		kept, err := os.ReadFile(file)
-		require.NoError(t, err)
+		kept := require.One(os.ReadFile(file))(t)
 		if string(kept) != output(t, "docs", form) {
 			t.Errorf("cmd/mpsforge/%s is stale; make it anew with: make reference", file)
 		}

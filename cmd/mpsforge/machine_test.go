@@ -20,8 +20,7 @@ import (
 
 // docs/machine.md lists every schema with the version that is written today.
 func TestMachineInterfacesAreOnTheirPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/machine.md")
-	require.NoError(t, err)
+	page := require.One(os.ReadFile("../../docs/machine.md"))(t)
 	versions := map[string]int{"envelope": resultSchema, "event": events.Version, "report": reports.Schema, "program": script.Language,
 		"device-facts": device.Schema}
 	for _, name := range schemas.Names() {
@@ -29,8 +28,7 @@ func TestMachineInterfacesAreOnTheirPage(t *testing.T) {
 		if !row.Match(page) {
 			t.Errorf("docs/machine.md has no row for schema-%s with version %d", name, versions[name])
 		}
-		schema, err := schemas.Text(name)
-		require.NoError(t, err)
+		schema := require.One(schemas.Text(name))(t)
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, schema); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -43,8 +41,7 @@ func TestMachineInterfacesAreOnTheirPage(t *testing.T) {
 
 // The examples on docs/machine.md are as the schemas say.
 func TestMachineExamplesKeepTheSchemas(t *testing.T) {
-	page, err := os.ReadFile("../../docs/machine.md")
-	require.NoError(t, err)
+	page := require.One(os.ReadFile("../../docs/machine.md"))(t)
 	block := func(kind string) string {
 		_, text, found := strings.Cut(string(page), "```"+kind+"\n")
 		text, _, closed := strings.Cut(text, "```")

@@ -44,8 +44,7 @@ func tree291(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("SKIP v2.9.1: -short")
 	}
-	cache, err := cacheDir()
-	require.NoError(t, err)
+	cache := require.One(cacheDir())(t)
 	source := filepath.Join(cache, "trees", "v2.9.1")
 	if _, err := os.Stat(filepath.Join(source, ".git")); err != nil {
 		t.Skipf("SKIP v2.9.1: the cache has no tree of it (%v); mpsforge fetch --baseline v2.9.1 --checkout %s gets it from GitHub", err, source)
@@ -121,8 +120,7 @@ func TestRealTreesPortBetweenBaselines(t *testing.T) {
 }
 
 func portsToTheSeries(t *testing.T, source, to, target string) {
-	series, err := patches.Load(patches.Embedded(), to)
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), to))(t)
 	applied := runInProcess[fork.Status](t, []int{exitOK}, "status", "--checkout", target).Result
 	commits := map[string]string{}
 	for _, patch := range applied.Patches {
@@ -195,8 +193,7 @@ func resolve(t *testing.T, file, dir, object string) {
 // debianTree gives a checkout of a PyTorch that Debian serves, kept in the cache, and its commit.
 func debianTree(t *testing.T, name string, source patches.Source, from string) (dir, commit string) {
 	t.Helper()
-	cache, err := cacheDir()
-	require.NoError(t, err)
+	cache := require.One(cacheDir())(t)
 	series := &patches.Series{Baseline: patches.Baseline{Schema: 1, Name: name, Tag: name, Source: &source}}
 	dir = fork.CachedTree(cache, name)
 	fetched, err := fork.Fetch(context.Background(), series, fork.FetchOptions{Dir: dir, From: from, Cache: cache}, events.Discard)
@@ -218,8 +215,7 @@ func TestRealTreePortsToBookworm(t *testing.T) {
 // Debian's sid has the newest PyTorch of Debian, where a patch may be upstream already.
 func TestRealTreePortsToSid(t *testing.T) {
 	dir, series := realTree(t)
-	cache, err := cacheDir()
-	require.NoError(t, err)
+	cache := require.One(cacheDir())(t)
 	ctx := context.Background()
 	private := filepath.Join(cache, "debian", "sid")
 	download := t.TempDir()
@@ -235,8 +231,7 @@ func TestRealTreePortsToSid(t *testing.T) {
 	if err != nil || len(tarballs) != 1 {
 		t.Fatalf("apt downloaded %v (%v), want one tarball", tarballs, err)
 	}
-	content, err := os.ReadFile(tarballs[0])
-	require.NoError(t, err)
+	content := require.One(os.ReadFile(tarballs[0]))(t)
 	name, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(tarballs[0]), "pytorch_"), "+")
 	t.Logf("sid serves PyTorch %s", name)
 	source := patches.Source{File: filepath.Base(tarballs[0]), SHA256: fmt.Sprintf("%x", sha256.Sum256(content))}

@@ -25,8 +25,7 @@ func realTree(t *testing.T) (dir string, series *patches.Series) {
 	if testing.Short() {
 		t.Skip("SKIP real tree: -short")
 	}
-	cache, err := cacheDir()
-	require.NoError(t, err)
+	cache := require.One(cacheDir())(t)
 	source, series := hosttest.Tree(t, cache)
 	dir = filepath.Join(t.TempDir(), "tree")
 	gitIn(t, ".", "clone", "-q", "--shared", "--no-checkout", source, dir)

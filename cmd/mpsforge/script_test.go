@@ -115,8 +115,7 @@ const gitConfig = "[user]\nname = Test\nemail = test@example.invalid\n[init]\nde
 
 // TestScripts runs the behaviour of the commands as written in testdata/script.
 func TestScripts(t *testing.T) {
-	cache, err := cacheDir()
-	require.NoError(t, err)
+	cache := require.One(cacheDir())(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {

@@ -34,8 +34,7 @@ func onTerminalIn(t *testing.T, dir string, args ...string) (command *exec.Cmd, 
 	command.Dir = dir
 	// As on a user's terminal; a CI's own variable would change what termenv does.
 	command.Env = append(os.Environ(), "MPSFORGE_CACHE="+filepath.Join(t.TempDir(), "cache"), "TERM=xterm-256color", "CI=")
-	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 30, Cols: 100})
-	require.NoError(t, err)
+	terminal = require.One(pty.StartWithSize(command, &pty.Winsize{Rows: 30, Cols: 100}))(t)
 	t.Cleanup(func() { terminal.Close() })
 	var mutex sync.Mutex
 	var screen bytes.Buffer
@@ -116,9 +115,7 @@ func freshSettings(t *testing.T) *unix.Termios {
 	require.NoError(t, err)
 	defer master.Close()
 	defer slave.Close()
-	settings, err := unix.IoctlGetTermios(int(slave.Fd()), termiosRequest)
-	require.NoError(t, err)
-	return settings
+	return require.One(unix.IoctlGetTermios(int(slave.Fd()), termiosRequest))(t)
 }
 
 // TestUIGivesTheTerminalBack plays a recorded run on a terminal, tries keys and a new size, and leaves it as it was, with a
@@ -190,8 +187,7 @@ func TestReportOpensFromTheUI(t *testing.T) {
 
 // TestKilledUIGivesTheTerminalBack kills the program while it draws.
 func TestKilledUIGivesTheTerminalBack(t *testing.T) {
-	stream, err := filepath.Abs("../../internal/events/tui/testdata/apply.jsonl")
-	require.NoError(t, err)
+	stream := require.One(filepath.Abs("../../internal/events/tui/testdata/apply.jsonl"))(t)
 	command, terminal, shown := onTerminal(t, "replay", "--speed", "0.001", stream)
 	before := freshSettings(t)
 	waitFor(t, "the UI", func() bool { return strings.Contains(shown(), "running") })
@@ -247,8 +243,7 @@ func TestSignalTellsTheStatus(t *testing.T) {
 // inSession counts the processes of a terminal session; children leave the process group, but not the session.
 func inSession(t *testing.T, session int) int {
 	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	require.NoError(t, err)
+	stats := require.One(filepath.Glob("/proc/[0-9]*/stat"))(t)
 	if len(stats) == 0 {
 		t.Log("SKIP count of children: there is no /proc here")
 	}

@@ -9,8 +9,7 @@ import (
 
 // TestLicencesAreThoseOfTheLinkedModules keeps licences.txt in step with go.mod and LICENSE.
 func TestLicencesAreThoseOfTheLinkedModules(t *testing.T) {
-	want, err := exec.Command("sh", "licences.sh").Output()
-	require.NoError(t, err)
+	want := require.One(exec.Command("sh", "licences.sh").Output())(t)
 	if licences != string(want) {
 		t.Error("licences.txt is not what licences.sh prints now; run make licences")
 	}

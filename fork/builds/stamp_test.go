@@ -10,8 +10,7 @@ import (
 // A stamp comes back from the library that holds it, and one of another format is not believed.
 func TestStampComesBack(t *testing.T) {
 	stamp := Stamp{Format: StampFormat, Kind: "host", Flavour: Thread, Baseline: "v2.6.0", Tree: "t\"ree", Patches: []string{"a", "b"}}
-	text, err := stamp.Text()
-	require.NoError(t, err)
+	text := require.One(stamp.Text())(t)
 	back, err := ParseStamp(text)
 	if err != nil || back.Tree != stamp.Tree || back.Flavour != Thread || len(back.Patches) != 2 {
 		t.Errorf("%+v, %v", back, err)

@@ -29,8 +29,7 @@ func made(t *testing.T, files map[string]int) string {
 
 func clean(t *testing.T, dir string, kinds []string, days int) ([]cache.Entry, error) {
 	t.Helper()
-	entries, err := cache.List(t.Context(), dir)
-	require.NoError(t, err)
+	entries := require.One(cache.List(t.Context(), dir))(t)
 	return cache.Remove(t.Context(), dir, cache.Unused(entries, kinds, time.Duration(days)*24*time.Hour))
 }
 

@@ -30,13 +30,10 @@ func TestBuildIsKeptAndKeyedByContent(t *testing.T) {
 	tools := Find(t.Context(), t.TempDir())
 	builder := Builder{Cache: t.TempDir(), Compiler: tools}
 	build := func(text string) string {
-		path, err := builder.Build(t.Context(), Target{Flavour: Program, Sources: []Source{{"main.cc", []byte(text)}}})
-		require.NoError(t, err)
-		return path
+		return require.One(builder.Build(t.Context(), Target{Flavour: Program, Sources: []Source{{"main.cc", []byte(text)}}}))(t)
 	}
 	first := build("int main() { return 0; }\n")
-	before, err := os.Stat(first)
-	require.NoError(t, err)
+	before := require.One(os.Stat(first))(t)
 	if again := build("int main() { return 0; }\n"); again != first {
 		t.Errorf("same content at %s and %s", first, again)
 	}
@@ -59,8 +56,7 @@ func TestAChangedHeaderCompilesOnlyWhatIncludesIt(t *testing.T) {
 			{"other.cc", []byte("int other() { return 0; }\n")},
 		}})
 		require.NoError(t, err)
-		made, err := filepath.Glob(filepath.Join(builder.Cache, "native", "*", "object.o"))
-		require.NoError(t, err)
+		made := require.One(filepath.Glob(filepath.Join(builder.Cache, "native", "*", "object.o")))(t)
 		return len(made)
 	}
 	first, second := objects("0"), objects("1")

@@ -69,8 +69,7 @@ func TestFloodOfErrorsIsBounded(t *testing.T) {
 	flood := cmp.Or(os.Getenv("MPSFORGE_FLOOD"), "209715200")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	result, err := shell("head -c " + flood + " /dev/zero >&2; echo last >&2").Run(t.Context())
-	require.NoError(t, err)
+	result := require.One(shell("head -c " + flood + " /dev/zero >&2; echo last >&2").Run(t.Context()))(t)
 	runtime.ReadMemStats(&after)
 	if len(result.Stderr) > 3<<20 || !strings.HasSuffix(string(result.Stderr), "last\n") {
 		t.Errorf("%d bytes kept, ending %q", len(result.Stderr), result.Stderr[max(0, len(result.Stderr)-20):])
@@ -184,11 +183,10 @@ func TestProgramsEndWithTheirParent(t *testing.T) {
 	}
 	parent := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
 	parent.Env = append(os.Environ(), again+"=1")
-	output, err := parent.StdoutPipe()
-	require.NoError(t, err)
+	output := require.One(parent.StdoutPipe())(t)
 	require.NoError(t, parent.Start())
 	pid := 0
-	_, err = fmt.Fscan(output, &pid)
+	_, err := fmt.Fscan(output, &pid)
 	_ = parent.Process.Kill()
 	_ = parent.Wait() // killed
 	require.NoError(t, err)

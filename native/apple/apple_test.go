@@ -12,10 +12,8 @@ var write = flag.Bool("write", false, "write the file that is compared")
 
 // The Objective-C runtime hides what is newer than the macOS that a process finds; it has the versions from the table.
 func TestRuntimeHasTheVersions(t *testing.T) {
-	table, err := Load()
-	require.NoError(t, err)
-	want, err := table.Versions()
-	require.NoError(t, err)
+	table := require.One(Load())(t)
+	want := require.One(table.Versions())(t)
 	const path = "../objc/runtime/api_versions.inc"
 	if *write {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))

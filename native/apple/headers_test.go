@@ -53,14 +53,11 @@ import (
 //	void system_function(int);
 func someDump(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/headers.dump")
-	require.NoError(t, err)
-	return string(text)
+	return string(require.One(os.ReadFile("testdata/headers.dump"))(t))
 }
 
 func TestHeadersAreRead(t *testing.T) {
-	headers, err := ParseHeaders(someDump(t), "/i")
-	require.NoError(t, err)
+	headers := require.One(ParseHeaders(someDump(t), "/i"))(t)
 	pair := &Struct{Fields: []string{"one:u64", "two:[2]^char", "kind:enum:Kind/u64"}}
 	want := &Headers{Table{
 		Types: map[string]*Type{

@@ -12,12 +12,11 @@ import (
 
 // Every method and class that the table has as newer than macOS 13.0, and that our headers declare, is marked in them.
 func TestEveryNewerDeclarationIsMarked(t *testing.T) {
-	table, err := Load()
-	require.NoError(t, err)
+	table := require.One(Load())(t)
 	oldest := Version{13, 0}
 	var marked []string
 	headers := os.DirFS("../objc/include")
-	err = fs.WalkDir(headers, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(headers, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -30,8 +29,7 @@ func TestEveryNewerDeclarationIsMarked(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	want, err := table.Newer(oldest)
-	require.NoError(t, err)
+	want := require.One(table.Newer(oldest))(t)
 	if len(want) < 50 {
 		t.Fatalf("the table has only %d", len(want))
 	}
@@ -47,9 +45,8 @@ func TestEveryNewerDeclarationIsMarked(t *testing.T) {
 }
 
 func TestMarkAvailability(t *testing.T) {
-	table, err := parseTable("T\tclass\tMPSThing\tNSObject\t\t14.0\nM\t-old\tv\t\t\nM\t-do:with:\tv\ti32 " +
-		"i32\t15.0\nM\t-size\tu64\t\t13.3\nM\t-setSize:\tv\tu64\t13.3\nM\t+make\tv\t\t14.0\n")
-	require.NoError(t, err)
+	table := require.One(parseTable("T\tclass\tMPSThing\tNSObject\t\t14.0\nM\t-old\tv\t\t\nM\t-do:with:\tv\ti32 " +
+		"i32\t15.0\nM\t-size\tu64\t\t13.3\nM\t-setSize:\tv\tu64\t13.3\nM\t+make\tv\t\t14.0\n"))(t)
 	text := "@class MPSThing;\n@interface MPSThing : NSObject\n- (void)old;\n- (void)do:(int (^)(int a))a  // a block\n    " +
 		"with:(int)b;\n@property(readwrite) NSUInteger size;\n+ (void)make;\n- (void)make;\n@end\n"
 	marked, names, err := table.MarkAvailability(text, Version{13, 0})

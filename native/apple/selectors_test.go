@@ -41,8 +41,7 @@ const someSelectors = "contents\x00zone\x00setEnableCommitAndContinue:\x00conten
 
 // What a library sends is declared, or Apple's and not declared yet, or unknown.
 func TestLibraryNeeds(t *testing.T) {
-	needs, err := LibraryNeeds(written(t, "libtorch_cpu.dylib", library(t, "__objc_methname", someSelectors)))
-	require.NoError(t, err)
+	needs := require.One(LibraryNeeds(written(t, "libtorch_cpu.dylib", library(t, "__objc_methname", someSelectors))))(t)
 	if needs.Selectors != 3 || !slices.Equal(needs.Missing, []string{"zone"}) || !slices.Equal(needs.Unknown, []string{"setEnableCommitAndContinue:"}) {
 		t.Errorf("%+v", needs)
 	}
@@ -51,12 +50,10 @@ func TestLibraryNeeds(t *testing.T) {
 func TestWheelNeeds(t *testing.T) {
 	var wheel bytes.Buffer
 	archive := zip.NewWriter(&wheel)
-	entry, err := archive.Create("torch/lib/libtorch_cpu.dylib")
-	require.NoError(t, err)
+	entry := require.One(archive.Create("torch/lib/libtorch_cpu.dylib"))(t)
 	require.One(entry.Write(library(t, "__objc_methname", someSelectors)))(t)
 	require.NoError(t, archive.Close())
-	needs, err := LibraryNeeds(written(t, "torch.whl", wheel.Bytes()))
-	require.NoError(t, err)
+	needs := require.One(LibraryNeeds(written(t, "torch.whl", wheel.Bytes())))(t)
 	want := `torch/lib/libtorch_cpu.dylib: 3 selectors, 2 of them not declared in native/objc/include
   zone  in Apple's API
   setEnableCommitAndContinue:  in no table: to be looked up (docs/dev/howto/apple-api.md), or the library's own

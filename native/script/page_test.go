@@ -23,14 +23,12 @@ func TestPageHasEveryVerb(t *testing.T) {
 	known := map[string]bool{"thread": true, "block": true, "end": true, "repeat": true, "done": true}
 	for file, pattern := range map[string]string{"metal_verbs.cc": `(?m)^      \{"([\w.]+)",`, "pool_verbs.cc": `(?m)^      \{"([\w.]+)",(?: \w+\},?| ?\[|$)`,
 		"world.cc": `verb == "(\w+)"`} {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(file))(t)
 		for _, found := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
 			known[string(found[1])] = true
 		}
 	}
-	page, err := os.ReadFile(programsPage)
-	require.NoError(t, err)
+	page := require.One(os.ReadFile(programsPage))(t)
 	described := map[string]bool{"pool": true} // in the text before its table
 	for _, row := range regexp.MustCompile("(?m)^\\| (`.*`) \\| .*\\|$").FindAllSubmatch(page, -1) {
 		for _, line := range regexp.MustCompile("`([\\w.]+)").FindAllSubmatch(row[1], -1) {
@@ -51,17 +49,14 @@ func TestPageHasEveryVerb(t *testing.T) {
 
 // The page's programs are clean in every of some runs, and the one without the line that the page names has a race.
 func TestPageExamplesRun(t *testing.T) {
-	page, err := os.ReadFile(programsPage)
-	require.NoError(t, err)
+	page := require.One(os.ReadFile(programsPage))(t)
 	programs := regexp.MustCompile("(?ms)^```program\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
 	if len(programs) != 2 {
 		t.Fatalf("docs/dev/programs.md has %d programs", len(programs))
 	}
 	run := func(text string) *script.Result {
 		t.Helper()
-		found, err := script.Run(t.Context(), text, script.Options{Seed: 7, Runs: 20, Stall: 10 * time.Second})
-		require.NoError(t, err)
-		return found
+		return require.One(script.Run(t.Context(), text, script.Options{Seed: 7, Runs: 20, Stall: 10 * time.Second}))(t)
 	}
 	for _, program := range programs {
 		if found := run(program[1]); !found.Clean() || found.Language != script.Language {

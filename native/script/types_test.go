@@ -14,8 +14,7 @@ import (
 
 // A finding has the same kind whether a program prints the word or the number that metal.h gives it.
 func TestKindsByNumber(t *testing.T) {
-	header, err := os.ReadFile("../metal/metal.h")
-	require.NoError(t, err)
+	header := require.One(os.ReadFile("../metal/metal.h"))(t)
 	kinds := map[string]string{"5": "finding"} // of an engine that knows more
 	for _, match := range regexp.MustCompile(`(?m)^  MPSFORGE_METAL_(VIOLATION|RACE|DEADLOCK|LIFETIME|MODEL) = (\d)`).FindAllSubmatch(header, -1) {
 		kinds[string(match[2])] = strings.ToLower(string(match[1]))

@@ -14,14 +14,11 @@ import (
 
 func reference(t *testing.T) *Subject {
 	t.Helper()
-	subject, err := Reference()
-	require.NoError(t, err)
-	return subject
+	return require.One(Reference())(t)
 }
 
 func TestReferenceLeasesAndReleases(t *testing.T) {
-	slots, err := reference(t).New(Config{WorkerSlots: 2, Policy: Share, WaitMS: -1})
-	require.NoError(t, err)
+	slots := require.One(reference(t).New(Config{WorkerSlots: 2, Policy: Share, WaitMS: -1}))(t)
 	defer slots.Close()
 	first, second, third := slots.Acquire(), slots.Acquire(), slots.Acquire()
 	require.Equal(t, first, (Result{Outcome: Leased, Slot: 0, Generation: 1}), "first")
@@ -56,8 +53,7 @@ func TestRunHistoryRecordsEveryOperation(t *testing.T) {
 		Config: Config{WorkerSlots: 3, Policy: Wait, WaitMS: -1}, Seed: 7,
 		Threads: 4, Operations: 500, MaxHeld: 1, StalePercent: 20, HoldYields: 2, StallMS: 300_000,
 	}
-	history, err := reference(t).RunHistory(options)
-	require.NoError(t, err)
+	history := require.One(reference(t).RunHistory(options))(t)
 	if history.Stuck != "" || history.Overlaps != 0 || history.Torn != 0 {
 		t.Fatalf("stuck %q, overlaps %d, torn statistics %d", history.Stuck, history.Overlaps, history.Torn)
 	}

@@ -41,12 +41,9 @@ func declared(t *testing.T, root *host.Root, files map[string]string) *apple.Hea
 	}
 	source := filepath.Join(t.TempDir(), "all.mm")
 	require.NoError(t, os.WriteFile(source, []byte(includes.String()), 0o644))
-	result, err := (run.Command{Name: root.Tool("clang"), Args: []string{"--driver-mode=g++", "-x", "objective-c++", "-fobjc-runtime=objfw",
-		"-fobjc-exceptions", "-fblocks", "-std=c++17", "-Xclang", "-ast-dump", "-fsyntax-only", "-I" + folder, source}}).Run(t.Context())
-	require.NoError(t, err)
-	headers, err := apple.ParseHeaders(string(result.Stdout), folder)
-	require.NoError(t, err)
-	return headers
+	result := require.One(run.Command{Name: root.Tool("clang"), Args: []string{"--driver-mode=g++", "-x", "objective-c++", "-fobjc-runtime=objfw",
+		"-fobjc-exceptions", "-fblocks", "-std=c++17", "-Xclang", "-ast-dump", "-fsyntax-only", "-I" + folder, source}}.Run(t.Context()))(t)
+	return require.One(apple.ParseHeaders(string(result.Stdout), folder))(t)
 }
 
 // What native/objc/include declares is Apple's API, but for what native/apple/own.tsv lists with a reason: a method that Apple does not
@@ -75,10 +72,8 @@ func TestHeadersDeclareApplesAPI(t *testing.T) {
 
 func tableAndReasons(t *testing.T) (*apple.Table, map[string]string) {
 	t.Helper()
-	table, err := apple.Load()
-	require.NoError(t, err)
-	reasons, err := apple.Own()
-	require.NoError(t, err)
+	table := require.One(apple.Load())(t)
+	reasons := require.One(apple.Own())(t)
 	return table, reasons
 }
 

@@ -39,15 +39,13 @@ int main(int count, char**) {
 }
 `
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "program.cc"), []byte(source), 0o644))
-	built, err := host.MakeCounting(t.Context(), root, cache, dir, "program.cc")
-	require.NoError(t, err)
+	built := require.One(host.MakeCounting(t.Context(), root, cache, dir, "program.cc"))(t)
 	for _, args := range [][]string{nil, {"more"}} {
 		if _, err := (run.Command{Name: built.Library, Args: args}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "aborted") {
 			t.Fatalf("the program has not crashed: %v", err)
 		}
 	}
-	counts, err := built.Counts(t.Context(), root)
-	require.NoError(t, err)
+	counts := require.One(built.Counts(t.Context(), root))(t)
 	for line, want := range map[int]uint64{3: 3, 4: 1, 6: 2, 10: 2, 11: 1, 13: 1, 19: 2, 20: 0} {
 		if got, code := counts["program.cc"][line]; !code || got != want {
 			t.Errorf("line %d has run %d times (code: %v), want %d", line, got, code, want)

@@ -55,8 +55,7 @@ namespace c10::cuda { signed char device_count(); } extern long table[4];
 extern "C" const char* ask() { int n = 5; return cudaGetDeviceCount(&n) == 100 && n == 0 && c10::cuda::device_count() == 0 && table[3] == 0 ? typeid(Graph).name() : "wrong"; }
 extern "C" int replay(Graph* g) { return g->replay(); }
 extern "C" int allocate() { return cudaMalloc(); }`, "-l:libcudart.so.12", "-l:libtorch_cuda.so", "-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags")
-	torch, err := host.OpenTorch(t.Context(), root, dir, nil, t.TempDir(), nil)
-	require.NoError(t, err)
+	torch := require.One(host.OpenTorch(t.Context(), root, dir, nil, t.TempDir(), nil))(t)
 	folder := torch.Libraries()[0]
 	program := filepath.Join(dir, "program")
 	compile(program, write("main.cc", `#include <cstdio>

@@ -43,15 +43,13 @@ func CompileWithPrefix(ctx context.Context, root *Root, cache, checkout, path, s
 // CacheHits is how many objects ccache has given from a cache.
 func CacheHits(t testing.TB, root *Root, cache string) int {
 	t.Helper()
-	found, err := run.Command{Name: root.Tool("ccache"), Args: []string{"--print-stats"},
-		Env: run.Environment([]string{"CCACHE_DIR=" + filepath.Join(cache, "ccache")}, nil)}.Run(t.Context())
-	require.NoError(t, err)
+	found := require.One(run.Command{Name: root.Tool("ccache"), Args: []string{"--print-stats"},
+		Env: run.Environment([]string{"CCACHE_DIR=" + filepath.Join(cache, "ccache")}, nil)}.Run(t.Context()))(t)
 	hits := 0
 	for _, line := range strings.Split(string(found.Stdout), "\n") {
 		name, number, _ := strings.Cut(line, "\t")
 		if name == "direct_cache_hit" || name == "preprocessed_cache_hit" { // wherever the object came from
-			count, err := strconv.Atoi(number)
-			require.NoError(t, err)
+			count := require.One(strconv.Atoi(number))(t)
 			hits += count
 		}
 	}

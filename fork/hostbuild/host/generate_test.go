@@ -27,8 +27,7 @@ func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
 	}
 	const before, after = "// No device check", "// a line of this checkout"
 	dest := filepath.Join(checkout, "torchgen/dest/register_dispatch_key.py")
-	text, err := os.ReadFile(dest)
-	require.NoError(t, err)
+	text := require.One(os.ReadFile(dest))(t)
 	if !strings.Contains(string(text), before) {
 		t.Fatalf("%s has no %q", dest, before)
 	}
@@ -52,12 +51,10 @@ func TestGeneratedWithTheCheckoutsTorchgen(t *testing.T) {
 	if again, _ := generate(checkout); again != include {
 		t.Errorf("headers in %s, which were in %s", again, include)
 	}
-	files, err := filepath.Glob(filepath.Join(registration, "RegisterMPS*.cpp"))
-	require.NoError(t, err)
+	files := require.One(filepath.Glob(filepath.Join(registration, "RegisterMPS*.cpp")))(t)
 	changed := 0
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(file))(t)
 		if strings.Contains(string(text), before) {
 			t.Errorf("%s is from another torchgen", file)
 		}

@@ -189,13 +189,10 @@ func TestFoldersOfSourcesThatMayBeMissing(t *testing.T) {
 
 // Every baseline says how its sources are compiled, and what the scenarios need is not left out.
 func TestBaselinesHaveHostFacts(t *testing.T) {
-	baselines, err := patches.Baselines(patches.Embedded())
-	require.NoError(t, err)
+	baselines := require.One(patches.Baselines(patches.Embedded()))(t)
 	for _, name := range baselines {
-		series, err := patches.Load(patches.Embedded(), name)
-		require.NoError(t, err)
-		facts, err := series.HostFacts()
-		require.NoError(t, err)
+		series := require.One(patches.Load(patches.Embedded(), name))(t)
+		facts := require.One(series.HostFacts())(t)
 		if len(facts.Core) == 0 || len(facts.LayoutHeaders) == 0 || len(facts.LayoutClasses) == 0 || len(facts.QueueUses) == 0 {
 			t.Errorf("%s: %+v", name, facts)
 		}

@@ -101,11 +101,9 @@ func TestHeaderThatHasComeIsSeen(t *testing.T) {
 			"#endif\nint other() { return 1; }\n"})
 	has := func() bool {
 		t.Helper()
-		flag, err := host.HeadersFlag(checkout)
-		require.NoError(t, err)
-		text, err := host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
-			append([]string{"-x", "objective-c++", "-O0", "-Iaten/src"}, flag...))
-		require.NoError(t, err)
+		flag := require.One(host.HeadersFlag(checkout))(t)
+		text := require.One(host.CompileWithPrefix(t.Context(), root, cache, checkout, filepath.Join(checkout, "prefix.h"), "source.cc",
+			append([]string{"-x", "objective-c++", "-O0", "-Iaten/src"}, flag...)))(t)
 		return bytes.Contains(text, []byte("it has come"))
 	}
 	if has() {
@@ -129,8 +127,7 @@ func TestPrecompiledHeadersOfOldFoldersStay(t *testing.T) {
 		if err := host.PrecompileAtOnce(t.Context(), root, cache, checkout, header, 8); err != nil {
 			t.Fatalf("try %d: %v", try, err)
 		}
-		made, err := os.ReadDir(folders)
-		require.NoError(t, err)
+		made := require.One(os.ReadDir(folders))(t)
 		for _, one := range made {
 			dir := filepath.Join(folders, one.Name())
 			require.NoError(t, errors.Join(os.RemoveAll(filepath.Join(dir, "prefix.pch")), os.Chtimes(dir, old, old)))

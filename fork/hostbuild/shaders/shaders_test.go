@@ -26,8 +26,7 @@ func library(name string, bitcode []byte) []byte {
 }
 
 func TestMetalLibraryIsRead(t *testing.T) {
-	found, err := parseLibrary("metal_basic", library("fmax_float", []byte("code")))
-	require.NoError(t, err)
+	found := require.One(parseLibrary("metal_basic", library("fmax_float", []byte("code"))))(t)
 	if len(found.Modules) != 1 || found.Modules[0].Name != "fmax_float" || string(found.Modules[0].Bitcode) != "code" {
 		t.Errorf("found %+v", found)
 	}

@@ -38,19 +38,16 @@ func translator(t *testing.T) translation {
 	root, _ := hosttest.Root(t)
 	dir := t.TempDir()
 	tools := shaders.Tools{Clang: root.Tool("clang"), Linker: root.Tool("ld.lld"), LLVM: root.LLVMFlags()}
-	program, err := shaders.MakeTranslator(t.Context(), tools, native.Sources, dir)
-	require.NoError(t, err)
+	program := require.One(shaders.MakeTranslator(t.Context(), tools, native.Sources, dir))(t)
 	return func(t *testing.T, text string) (code, row string, err error) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "k.ll"), []byte(text), 0o644))
 		if _, err := (run.Command{Name: program, Args: []string{"s", "k.ll"}, Dir: dir}).Run(t.Context()); err != nil {
 			return "", "", err
 		}
-		table, err := os.ReadFile(filepath.Join(dir, "s.inc"))
-		require.NoError(t, err)
+		table := require.One(os.ReadFile(filepath.Join(dir, "s.inc")))(t)
 		args := []string{"-S", "-emit-llvm", "-Wno-override-module", "-Xclang", "-disable-llvm-passes", "-o", "-", "s.bc"}
-		made, err := run.Command{Name: tools.Clang, Args: args, Dir: dir}.Run(t.Context())
-		require.NoError(t, err)
+		made := require.One(run.Command{Name: tools.Clang, Args: args, Dir: dir}.Run(t.Context()))(t)
 		return string(made.Stdout), string(table), nil
 	}
 }

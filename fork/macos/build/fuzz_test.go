@@ -13,8 +13,7 @@ import (
 
 // FuzzNinja: no output of a build and no log of ninja's makes progress, estimate or diagnosis panic, or a figure of them absurd.
 func FuzzNinja(f *testing.F) {
-	recorded, err := os.ReadFile("testdata/ninja/pytorch-2.6.0-c10.log")
-	require.NoError(f, err)
+	recorded := require.One(os.ReadFile("testdata/ninja/pytorch-2.6.0-c10.log"))(f)
 	f.Add(recorded[:min(len(recorded), 4096)], []byte("# ninja log v5\n0\t10\t0\ta.o\tff\n"))
 	f.Add([]byte("[1/2/1] CXX a.o\n[99999999999999999999/1/1] x\nFAILED: a.o \ncc -c a.c\na.c:1:2: error: no\n"),
 		[]byte("5\t1\t0\ta\tx\n-9223372036854775808\t9223372036854775807\t0\tb\tx\n"))

@@ -46,8 +46,7 @@ func (c *counter) Write(p []byte) (int, error) {
 // A recorded build of c10 and of a slice of ATen, from PyTorch 2.6.0's sources on Debian trixie: every command is counted,
 // the code generator's many words are cut, and the last line is reported.
 func TestProgressOfARecordedBuild(t *testing.T) {
-	text, err := os.ReadFile("testdata/ninja/pytorch-2.6.0-c10.log")
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("testdata/ninja/pytorch-2.6.0-c10.log"))(t)
 	log := &eventLog{}
 	w := newWatcher(io.Discard, log, StepCompile, newEstimator(nil, nil))
 	// Pipes cut lines anywhere.
@@ -74,11 +73,9 @@ func TestProgressOfARecordedBuild(t *testing.T) {
 // each command as long as the length of its name makes it, the linkers at the end a hundred times as long: what is shown to
 // be left is right within a tenth from the first quarter on, although the count would be far off.
 func TestTimeLeftOfAWholeBuild(t *testing.T) {
-	file, err := os.Open("testdata/ninja/pytorch-2.6.0-all.txt.gz")
-	require.NoError(t, err)
+	file := require.One(os.Open("testdata/ninja/pytorch-2.6.0-all.txt.gz"))(t)
 	defer file.Close()
-	text, err := gzip.NewReader(file)
-	require.NoError(t, err)
+	text := require.One(gzip.NewReader(file))(t)
 	var pending []string
 	known := map[string]time.Duration{}
 	for scanner := bufio.NewScanner(text); scanner.Scan(); {

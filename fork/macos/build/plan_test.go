@@ -35,9 +35,7 @@ func release() Recipe {
 
 func planFor(t *testing.T, r Recipe, m Machine, o PlanOptions) Plan {
 	t.Helper()
-	p, err := NewPlan(r, m, o)
-	require.NoError(t, err)
-	return p
+	return require.One(NewPlan(r, m, o))(t)
 }
 
 func wantIn(t *testing.T, text string, all ...string) {
@@ -67,8 +65,7 @@ func TestPlanForAMac(t *testing.T) {
 		t.Errorf("the caller's values are handed on and not shown:\n%s", text)
 	}
 	require.Equal(t, p.LeftOut, []string{"CONDA_PREFIX", "CPATH"}, "told as left out")
-	page, err := os.ReadFile("../../../docs/transcripts.md")
-	require.NoError(t, err)
+	page := require.One(os.ReadFile("../../../docs/transcripts.md"))(t)
 	if !strings.Contains(string(page), "\n"+strings.TrimSpace(text)+"\n```\n") {
 		t.Errorf("docs/transcripts.md has another plan; this is the plan now:\n%s", text)
 	}

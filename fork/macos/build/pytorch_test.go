@@ -185,8 +185,7 @@ func TestInterruptedConfigureIsDoneAgain(t *testing.T) {
 func TestSecondBuildIsRefused(t *testing.T) {
 	p := newProject(t)
 	require.NoError(t, os.MkdirAll(ownFolder(p.dir), 0o755))
-	lock, err := lockBuild(filepath.Join(ownFolder(p.dir), "lock"))
-	require.NoError(t, err)
+	lock := require.One(lockBuild(filepath.Join(ownFolder(p.dir), "lock")))(t)
 	if _, err := p.build(t.Context()); !errors.Is(err, ErrBuilding) {
 		t.Fatal(err)
 	}
@@ -287,8 +286,7 @@ func TestProgressIsLearntAndThinned(t *testing.T) {
 	p.sink = log
 	started := time.Now()
 	p.mustBuild()
-	known, err := durations(p.path("build", ".ninja_log"))
-	require.NoError(t, err)
+	known := require.One(durations(p.path("build", ".ninja_log")))(t)
 	if took := known["CMakeFiles/torch_cpu.dir/aten/Context.cpp.o"]; took < 400*time.Millisecond {
 		t.Errorf("learnt: %v", known)
 	}
@@ -310,10 +308,8 @@ func TestStampsOfTwoBuildsAreTheSame(t *testing.T) {
 	one.options.Targets, two.options.Targets, two.options.Jobs = []string{"c10"}, []string{"c10"}, 1
 	two.identity.Commit = "c1"
 	a, b := one.mustBuild(), two.mustBuild()
-	first, err := ReadStamp(a.Libraries[0])
-	require.NoError(t, err)
-	second, err := ReadStamp(b.Libraries[0])
-	require.NoError(t, err)
+	first := require.One(ReadStamp(a.Libraries[0]))(t)
+	second := require.One(ReadStamp(b.Libraries[0]))(t)
 	x, _ := first.Text()
 	if y, _ := second.Text(); x != y || strings.Contains(x, one.dir) {
 		t.Errorf("%s\n%s", x, y)

@@ -88,18 +88,14 @@ func (p *project) write(name, text string) {
 
 func (p *project) build(ctx context.Context) (*Built, error) {
 	p.t.Helper()
-	recipe, err := ReadRecipe(p.dir)
-	require.NoError(p.t, err)
-	plan, err := NewPlan(recipe, p.machine, p.options)
-	require.NoError(p.t, err)
+	recipe := require.One(ReadRecipe(p.dir))(p.t)
+	plan := require.One(NewPlan(recipe, p.machine, p.options))(p.t)
 	return PyTorch(ctx, plan, p.identity, "test", p.sink)
 }
 
 func (p *project) mustBuild() *Built {
 	p.t.Helper()
-	built, err := p.build(p.t.Context())
-	require.NoError(p.t, err)
-	return built
+	return require.One(p.build(p.t.Context()))(p.t)
 }
 
 // program puts a shell script in the place of a program, into a folder that comes first on the plan's path.

@@ -55,18 +55,14 @@ const (
 // No source of it is here: what its wheel says is all that is known of it.
 func TestTheWheelOf291HasNoBranchThatIsNotKnown(t *testing.T) {
 	_, cache := hosttest.Root(t)
-	series, err := patches.Load(patches.Embedded(), "v2.9.1")
-	require.NoError(t, err)
-	facts, err := series.MacFacts()
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), "v2.9.1"))(t)
+	facts := require.One(series.MacFacts())(t)
 	wheel := wheels.Wheel(facts.Wheel)
 	if !wheel.Have(cache, wheels.TorchParts) {
 		t.Skipf("SKIP branches of v2.9.1: the cache does not have %s", wheel.Name())
 	}
-	dir, err := wheel.Get(t.Context(), cache, wheels.TorchParts, events.Discard)
-	require.NoError(t, err)
-	code, err := readCode(filepath.Join(dir, wheels.LibtorchCPU))
-	require.NoError(t, err)
+	dir := require.One(wheel.Get(t.Context(), cache, wheels.TorchParts, events.Discard))(t)
+	code := require.One(readCode(filepath.Join(dir, wheels.LibtorchCPU)))(t)
 	shims, others := backendBranches(code)
 	if want := []branch{{attention, newer}, {copying, copied}, {format, newer}, {generator, made}}; shims != 78 || !slices.Equal(others, want) {
 		t.Errorf("%d branches of AOTInductor's functions, and %q, want %q", shims, others, want)
@@ -77,8 +73,7 @@ func TestTheWheelOf291HasNoBranchThatIsNotKnown(t *testing.T) {
 func TestTheSeriesLeavesTheGeneratorAlone(t *testing.T) {
 	for _, baseline := range []string{"v2.6.0", "v2.9.1"} {
 		t.Run(baseline, func(t *testing.T) {
-			series, err := patches.Load(patches.Embedded(), baseline)
-			require.NoError(t, err)
+			series := require.One(patches.Load(patches.Embedded(), baseline))(t)
 			for _, patch := range series.Patches {
 				for _, path := range patch.Paths() {
 					if strings.Contains(path, "MPSGeneratorImpl") {

@@ -17,9 +17,8 @@ import (
 // seriesOf is a series of one patch that adds lines to a file of C++.
 func seriesOf(t *testing.T, lines ...string) *patches.Series {
 	t.Helper()
-	patch, err := patches.ParseDiff("ours", []byte("diff --git a/a.mm b/a.mm\n--- a/a.mm\n+++ b/a.mm\n@@ -1 +1,"+string(rune('1'+len(lines)))+
-		" @@ class MPSHooks {\n the old line\n+"+strings.Join(lines, "\n+")+"\n"))
-	require.NoError(t, err)
+	patch := require.One(patches.ParseDiff("ours", []byte("diff --git a/a.mm b/a.mm\n--- a/a.mm\n+++ b/a.mm\n@@ -1 +1,"+string(rune('1'+len(lines)))+
+		" @@ class MPSHooks {\n the old line\n+"+strings.Join(lines, "\n+")+"\n")))(t)
 	return &patches.Series{Patches: []*patches.Patch{patch}}
 }
 
@@ -89,8 +88,7 @@ func TestSourcesOfAWheel(t *testing.T) {
 		"torch/include/ATen/mps/Wrapped.h": wrapFirst + "wrapped\n" + wrapLast, "torch/include/ATen/mps/Half.h": wrapFirst + "half\n",
 		"torch/include/torch/csrc/mps/Module.h": "module\n", "torch/mps/event.py": "event\n",
 	} {
-		part, err := archive.CreateHeader(&zip.FileHeader{Name: name}) // stored, not compressed
-		require.NoError(t, err)
+		part := require.One(archive.CreateHeader(&zip.FileHeader{Name: name}))(t) // stored, not compressed
 		require.One(part.Write([]byte(text)))(t)
 	}
 	require.NoError(t, archive.Close())
@@ -98,8 +96,7 @@ func TestSourcesOfAWheel(t *testing.T) {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "torch.whl")
 		require.NoError(t, os.WriteFile(file, data, 0o644))
-		sources, err := OpenSources(file)
-		require.NoError(t, err)
+		sources := require.One(OpenSources(file))(t)
 		t.Cleanup(func() { sources.Close() })
 		return sources
 	}

@@ -96,8 +96,7 @@ func TestWhatClangMakesOfObjectiveC(t *testing.T) {
 	for _, baseline := range []string{"v2.6.0", "v2.9.1"} {
 		t.Run(baseline, func(t *testing.T) {
 			kit := kitOf(t, baseline)
-			known, err := kit.allSymbols()
-			require.NoError(t, err)
+			known := require.One(kit.allSymbols())(t)
 			dir, subject := t.TempDir(), filepath.Join("tests/forms", baseline)
 			tree := Tree{Subject: subject, Dir: dir} // as Added, for which no header is compiled first
 			names := map[string]string{}
@@ -107,12 +106,10 @@ func TestWhatClangMakesOfObjectiveC(t *testing.T) {
 				require.NoError(t, os.WriteFile(source, []byte(text), 0o644))
 				names[source], tree.Added = name, append(tree.Added, source)
 			}
-			built, err := kit.Compile(t.Context(), tree, patches.MacFacts{}, 2, events.Discard)
-			require.NoError(t, err)
+			built := require.One(kit.Compile(t.Context(), tree, patches.MacFacts{}, 2, events.Discard))(t)
 			made := map[string]bool{}
 			for source, object := range built.Objects {
-				image, err := OpenImage(object)
-				require.NoError(t, err)
+				image := require.One(OpenImage(object))(t)
 				for symbol := range image.Undefined {
 					made[symbol] = true
 					var has []string

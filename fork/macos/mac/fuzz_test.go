@@ -43,8 +43,7 @@ func object(f *testing.F, fileType macho.Type) []byte {
 func FuzzImage(f *testing.F) {
 	for _, fileType := range []macho.Type{macho.TypeDylib, macho.TypeObj} {
 		seed := object(f, fileType)
-		opened, err := macho.NewFile(bytes.NewReader(seed))
-		require.NoError(f, err)
+		opened := require.One(macho.NewFile(bytes.NewReader(seed)))(f)
 		if image, err := readImage(opened); err != nil || len(image.Vtables()) != 1 || len(image.Selectors) != 2 {
 			f.Fatalf("the seed is not read as made: %+v, %v", image, err)
 		}

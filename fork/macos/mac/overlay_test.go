@@ -31,10 +31,8 @@ func overlayKit(t *testing.T) *Kit {
 func kitOf(t *testing.T, baseline string) *Kit {
 	t.Helper()
 	root, cache := hosttest.Root(t)
-	series, err := patches.Load(patches.Embedded(), baseline)
-	require.NoError(t, err)
-	facts, err := series.MacFacts()
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), baseline))(t)
+	facts := require.One(series.MacFacts())(t)
 	kit, err := Open(t.Context(), root, cache, facts, events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP overlay for macOS: %v", err)
@@ -58,10 +56,8 @@ func overlayOf(t *testing.T, kit *Kit, text string) (*Overlay, error) {
 // overlaySource is testdata/overlay.mm with the stamp that an Overlay without one has.
 func overlaySource(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/overlay.mm")
-	require.NoError(t, err)
-	stamp, err := builds.Stamp{}.Text()
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("testdata/overlay.mm"))(t)
+	stamp := require.One(builds.Stamp{}.Text())(t)
 	return strings.Replace(string(text), `"mpsforge-stamp:planted"`, fmt.Sprintf("%q", stamp), 1)
 }
 
@@ -99,15 +95,13 @@ func TestOverlay(t *testing.T) {
 	})
 	// Of two definitions of a weak name the dynamic linker takes the first one for both copies, which is torch's.
 	t.Run("weak names are not exported", func(t *testing.T) {
-		o, err := overlayOf(t, kit, source)
-		require.NoError(t, err)
+		o := require.One(overlayOf(t, kit, source))(t)
 		require.Equal(t, o.Exports, []string{"__ZN2at3mps3useEP17MTLCompileOptions", "__ZN2at3mps5stateE", "_mpsforge_stamp"})
 	})
 	t.Run("the library is the same twice", func(t *testing.T) {
 		var made [2][]byte
 		for i := range made {
-			o, err := overlayOf(t, kit, source)
-			require.NoError(t, err)
+			o := require.One(overlayOf(t, kit, source))(t)
 			made[i] = require.One(os.ReadFile(o.File))(t)
 		}
 		if !bytes.Equal(made[0], made[1]) {
@@ -152,12 +146,10 @@ func typesOf(t *testing.T, kit *Kit, way string) map[string]typeInfo {
 	subject := filepath.Join("tests/overlay", filepath.Base(t.Name()))
 	built, err := kit.Compile(t.Context(), Tree{Subject: subject, Dir: dir, Sources: []string{"types.mm"}}, patches.MacFacts{}, 1, events.Discard)
 	require.NoError(t, err)
-	system, err := kit.systemLibraries()
-	require.NoError(t, err)
+	system := require.One(kit.systemLibraries())(t)
 	file := filepath.Join(dir, "types.dylib")
 	require.NoError(t, kit.link(t.Context(), dir, file, slices.Concat([]string{way}, slices.Collect(maps.Values(built.Objects)), kit.files, system)))
-	code, err := readCode(file)
-	require.NoError(t, err)
+	code := require.One(readCode(file))(t)
 	found := map[string]typeInfo{}
 	for name, one := range code.types() {
 		found[name] = *one
@@ -204,9 +196,8 @@ func faultsOfSources(t *testing.T, kit *Kit, source string) {
 			if !strings.Contains(source, c.old) {
 				t.Fatalf("overlay.mm has no %q any more", c.old)
 			}
-			o, err := overlayOf(t, kit, strings.Replace(source, c.old, c.new, 1))
-			require.NoError(t, err)
-			_, err = kit.CheckOverlay(o, planted)
+			o := require.One(overlayOf(t, kit, strings.Replace(source, c.old, c.new, 1)))(t)
+			_, err := kit.CheckOverlay(o, planted)
 			onlyProblem(t, err, c.found)
 		})
 	}
@@ -225,8 +216,7 @@ func onlyProblem(t *testing.T, err error, want string) {
 // commandAt is where a load command of a library begins.
 func commandAt(t *testing.T, library []byte, kind uint32) int {
 	t.Helper()
-	file, err := macho.NewFile(bytes.NewReader(library))
-	require.NoError(t, err)
+	file := require.One(macho.NewFile(bytes.NewReader(library)))(t)
 	at := 32
 	for _, load := range file.Loads {
 		if binary.LittleEndian.Uint32(load.Raw()) == kind {
@@ -240,10 +230,8 @@ func commandAt(t *testing.T, library []byte, kind uint32) int {
 
 // Faults are signed, but for those of the signature.
 func faultsOfLibraries(t *testing.T, kit *Kit, source string) {
-	o, err := overlayOf(t, kit, source)
-	require.NoError(t, err)
-	whole, err := os.ReadFile(o.File)
-	require.NoError(t, err)
+	o := require.One(overlayOf(t, kit, source))(t)
+	whole := require.One(os.ReadFile(o.File))(t)
 	replace := func(library []byte, from, to string) {
 		if !bytes.Contains(library, []byte(from)) || len(from) != len(to) {
 			t.Errorf("no %q in the library, or %q has another length", from, to)

@@ -59,8 +59,7 @@ func TestDamagedWheels(t *testing.T) {
 			} else {
 				archive := zip.NewWriter(file)
 				for name, text := range c.files {
-					part, err := archive.Create(name)
-					require.NoError(t, err)
+					part := require.One(archive.Create(name))(t)
 					require.One(part.Write([]byte(text)))(t)
 				}
 				err = archive.Close()
@@ -76,18 +75,14 @@ func TestDamagedWheels(t *testing.T) {
 // What 2.6.0's own wheel has, where the cache holds it.
 func TestLibrariesOfAWheel(t *testing.T) {
 	cache := hosttest.Cache(t)
-	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	require.NoError(t, err)
-	host, err := series.HostFacts()
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), "v2.6.0"))(t)
+	host := require.One(series.HostFacts())(t)
 	wheel := wheels.Wheel(host.Wheel)
 	if testing.Short() || !wheel.Have(cache, wheels.TorchParts) {
 		t.Skip("SKIP wheel of 2.6.0: the cache does not have it, or the test is to be short")
 	}
-	dir, err := wheel.Get(t.Context(), cache, wheels.TorchParts, nil)
-	require.NoError(t, err)
-	facts, err := readLibraries(dir)
-	require.NoError(t, err)
+	dir := require.One(wheel.Get(t.Context(), cache, wheels.TorchParts, nil))(t)
+	facts := require.One(readLibraries(dir))(t)
 	if !slices.Contains(facts.Exports[wheels.LibtorchCPU], "__ZN2at3mps19getDefaultMPSStreamEv") || !slices.Contains(facts.Bindings, "_mps_emptyCache") ||
 		!slices.Contains(facts.Classes, "MPSGraph") || !slices.Contains(facts.Selectors, "commitAndContinue") ||
 		len(facts.Kernels["metal_basic"]) != 159 || facts.Minimum != "11.0" {

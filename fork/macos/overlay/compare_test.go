@@ -24,17 +24,14 @@ func macFile(t *testing.T, stamp string, change func(name string) string) *overl
 	text := fmt.Sprintf(`{"schema": 1, "machine": {"macos": "15.1", "system": "macOS-15.1-arm64", "processor": "Apple M4", "date": "2026-11-28"},
 		"environment": {"PYTORCH_MPS_STREAM_PER_THREAD": "0"}, "status": {"torch": "2.9.1", "active": true, "stamp": {"series": %q}}, "checks": [%s]}`, stamp,
 		strings.TrimSuffix(checks, ","))
-	found, err := overlay.ReadSelftest(strings.NewReader(text))
-	require.NoError(t, err)
-	return found
+	return require.One(overlay.ReadSelftest(strings.NewReader(text)))(t)
 }
 
 func right(name string) string { return fmt.Sprintf(`{"check": %q, "compared": 5}`, name) }
 
 // What a Mac found is said beside what is right on Linux, with the switch to turn first.
 func TestCompareSelftest(t *testing.T) {
-	series, err := patches.Load(patches.Embedded(), "v2.9.1")
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), "v2.9.1"))(t)
 	instead := func(of, row string) func(name string) string {
 		return func(name string) string {
 			if name == of {
@@ -88,8 +85,7 @@ func TestReadSelftestRefuses(t *testing.T) {
 
 // The advice of the page for the first hour and of the command is of the same checks.
 func TestPageHasEachCheck(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/first-mac-run.md")
-	require.NoError(t, err)
+	page := require.One(os.ReadFile("../../../docs/first-mac-run.md"))(t)
 	for _, name := range []string{"models in threads", "hand-over", "backward", "copies", "memory", "streams", "one thread against torch's own backend"} {
 		if !strings.Contains(string(page), name) {
 			t.Errorf("docs/first-mac-run.md says nothing of the check %s", name)

@@ -44,8 +44,7 @@ func makeMacWheel(t *testing.T) macWheel {
 	})
 	w := macWheel{stock: filepath.Join(top, "torch/lib/libtorch_cpu.dylib")}
 	facts := macFacts
-	sum, err := builds.FileSHA256(w.stock)
-	require.NoError(t, err)
+	sum := require.One(builds.FileSHA256(w.stock))(t)
 	facts.LibtorchCPU = append(facts.LibtorchCPU, sum)
 	w.file, err = overlay.WheelForMac(facts, build, w.stock, filepath.Join(top, "built/libmpsforge_overlay.dylib"), filepath.Join(top, "checkout"),
 		filepath.Join(top, "dist"))
@@ -70,8 +69,7 @@ func TestWheelForMacSaysThatItHasNotRun(t *testing.T) {
 // takes such a function for a variadic one.
 func TestPythonCallsWhatTheHeaderDeclares(t *testing.T) {
 	root, _ := hosttest.Root(t)
-	header, err := native.Overlay.ReadFile("overlay/overlay.h")
-	require.NoError(t, err)
+	header := require.One(native.Overlay.ReadFile("overlay/overlay.h"))(t)
 	declared := map[string]int{}
 	for _, function := range regexp.MustCompile(`(?s)\nint mpsforge_overlay_(\w+)\(([^)]*)\);`).FindAllSubmatch(header, -1) {
 		declared[string(function[1])] = 0
@@ -79,11 +77,9 @@ func TestPythonCallsWhatTheHeaderDeclares(t *testing.T) {
 			declared[string(function[1])] = 1 + strings.Count(parameters, ",")
 		}
 	}
-	code, err := native.Overlay.ReadFile("overlay/python/mpsforge_overlay/_library.py")
-	require.NoError(t, err)
-	output, err := exec.CommandContext(t.Context(), root.Tool("python3"), "-c",
-		string(code)+"\nimport json\nprint(json.dumps({name: len(types) for name, types in _FUNCTIONS.items()}))").Output()
-	require.NoError(t, err)
+	code := require.One(native.Overlay.ReadFile("overlay/python/mpsforge_overlay/_library.py"))(t)
+	output := require.One(exec.CommandContext(t.Context(), root.Tool("python3"), "-c",
+		string(code)+"\nimport json\nprint(json.dumps({name: len(types) for name, types in _FUNCTIONS.items()}))").Output())(t)
 	var called map[string]int
 	if err := json.Unmarshal(output, &called); err != nil {
 		t.Fatalf("%v: %s", err, output)
@@ -113,8 +109,7 @@ func TestPipTakesTheWheelForMac(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %s", err, output)
 		}
-		record, err := os.ReadFile(filepath.Join(site, "mpsforge_overlay-"+w.version()+".dist-info/RECORD"))
-		require.NoError(t, err)
+		record := require.One(os.ReadFile(filepath.Join(site, "mpsforge_overlay-"+w.version()+".dist-info/RECORD")))(t)
 		rows, err := csv.NewReader(bytes.NewReader(record)).ReadAll()
 		if err != nil || len(rows) < 12 {
 			t.Fatalf("%d rows, %v", len(rows), err)
@@ -131,8 +126,7 @@ func TestPipTakesTheWheelForMac(t *testing.T) {
 		}
 	})
 	t.Run("a damaged wheel is refused", func(t *testing.T) {
-		data, err := os.ReadFile(w.file)
-		require.NoError(t, err)
+		data := require.One(os.ReadFile(w.file))(t)
 		data[200] ^= 0xff
 		damaged := filepath.Join(t.TempDir(), filepath.Base(w.file))
 		require.NoError(t, os.WriteFile(damaged, data, 0o644))

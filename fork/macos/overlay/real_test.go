@@ -80,17 +80,14 @@ func (m maker) build(t *testing.T, source *fork.Snapshot, err error) *host.Build
 		part.Patches = m.series.Patches[:len(source.Patches)]
 		o.Overlay, o.Identity.Series = m.overlayFiles, part.Digest()
 	}
-	built, err := host.Make(t.Context(), o, events.Discard)
-	require.NoError(t, err)
-	return built
+	return require.One(host.Make(t.Context(), o, events.Discard))(t)
 }
 
 // install makes the wheel of the series, or of the patches before one of it, and unpacks it.
 func install(t *testing.T, before string) installed {
 	t.Helper()
 	m := newMaker(t)
-	patched, err := m.checkout.Before(t.Context(), m.series, before, m.options.Cache)
-	require.NoError(t, err)
+	patched := require.One(m.checkout.Before(t.Context(), m.series, before, m.options.Cache))(t)
 	return m.install(t, patched)
 }
 
@@ -311,8 +308,7 @@ func TestOverlayWithoutStreams(t *testing.T) {
 func (p python) withStamp(t *testing.T, change func(map[string]string)) {
 	t.Helper()
 	file := filepath.Join(p.site, overlay.Module, "stamp.json")
-	before, err := os.ReadFile(file)
-	require.NoError(t, err)
+	before := require.One(os.ReadFile(file))(t)
 	stamp := map[string]string{}
 	require.NoError(t, json.Unmarshal(before, &stamp))
 	change(stamp)

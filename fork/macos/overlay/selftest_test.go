@@ -41,8 +41,7 @@ func (p python) selftest(t *testing.T) *overlay.Selftest {
 
 func (p installed) selftestPasses(t *testing.T) {
 	found := p.selftest(t)
-	series, err := patches.Load(patches.Embedded(), "v2.6.0")
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), "v2.6.0"))(t)
 	if differ := overlay.CompareSelftest(found, series); len(found.Faults) > 0 || len(found.Checks) != 8 || len(differ) > 0 {
 		t.Errorf("%+v, %+v", found, differ)
 	}
@@ -59,8 +58,7 @@ func (p installed) selftestPasses(t *testing.T) {
 // What is wrong with the wheel itself is found before anything is run.
 func (p installed) selftestFindsWheels(t *testing.T) {
 	library := filepath.Join(p.site, overlay.Module, "libmpsforge_overlay.so")
-	whole, err := os.ReadFile(library)
-	require.NoError(t, err)
+	whole := require.One(os.ReadFile(library))(t)
 	for name, c := range map[string]struct {
 		plant func(t *testing.T)
 		fault string
@@ -117,10 +115,8 @@ func TestSelftestFindsPlantedFaults(t *testing.T) {
 		t.Skip("SKIP planted faults of the selftest: compiles the backend eight times, for minutes each; asked for by MPSFORGE_SELFTEST_PLANTED=1")
 	}
 	m := newMaker(t)
-	source, err := m.checkout.Patched(t.Context(), m.series, m.options.Cache)
-	require.NoError(t, err)
-	stock, err := m.checkout.Stock(t.Context(), m.options.Cache)
-	require.NoError(t, err)
+	source := require.One(m.checkout.Patched(t.Context(), m.series, m.options.Cache))(t)
+	stock := require.One(m.checkout.Stock(t.Context(), m.options.Cache))(t)
 	for name, c := range plants {
 		t.Run(name, func(t *testing.T) {
 			found := m.install(t, planted(t, source, stock, c)).selftest(t)
@@ -144,8 +140,7 @@ func planted(t *testing.T, source, stock *fork.Snapshot, c plant) *fork.Snapshot
 	if c.old == "" {
 		from = stock
 	}
-	text, err := os.ReadFile(filepath.Join(from.Dir, c.file))
-	require.NoError(t, err)
+	text := require.One(os.ReadFile(filepath.Join(from.Dir, c.file)))(t)
 	if n := strings.Count(string(text), c.old); c.old != "" && n != 1 {
 		t.Fatalf("%s has the line %d times", c.file, n)
 	}

@@ -23,8 +23,7 @@ var startedAs = regexp.MustCompile(`--argv0 '[^']*'`)
 // host build's script, started under another name: Python finds pyvenv.cfg by it.
 func venv(t *testing.T, interpreter string, more ...string) (environment python, site string) {
 	t.Helper()
-	script, err := os.ReadFile(interpreter)
-	require.NoError(t, err)
+	script := require.One(os.ReadFile(interpreter))(t)
 	dir := t.TempDir()
 	own := filepath.Join(dir, "bin", "python3")
 	text := startedAs.ReplaceAllString(string(script), "--argv0 '"+own+"'")
@@ -87,16 +86,13 @@ func ofAnotherSeries(t *testing.T, wheel string) string {
 	version := strings.Split(filepath.Base(wheel), "-")[1]
 	public, _, _ := strings.Cut(version, "+")
 	other := public + "+mpsforge.000000000000"
-	from, err := zip.OpenReader(wheel)
-	require.NoError(t, err)
+	from := require.One(zip.OpenReader(wheel))(t)
 	defer from.Close()
 	var packed bytes.Buffer
 	to := zip.NewWriter(&packed)
 	for _, file := range from.File {
-		reader, err := file.Open()
-		require.NoError(t, err)
-		text, err := io.ReadAll(reader)
-		require.NoError(t, err)
+		reader := require.One(file.Open())(t)
+		text := require.One(io.ReadAll(reader))(t)
 		if strings.Contains(file.Name, ".dist-info/") {
 			text = bytes.ReplaceAll(text, []byte(version), []byte(other))
 		}

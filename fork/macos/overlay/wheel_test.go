@@ -48,12 +48,10 @@ func write(t *testing.T, o Options) (file string, stamp Stamp, files map[string]
 	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, wheels.Unpack(file, dir, []string{""}))
-	all, err := builds.FilesBelow(dir)
-	require.NoError(t, err)
+	all := require.One(builds.FilesBelow(dir))(t)
 	files = map[string]string{}
 	for _, path := range all {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(path))(t)
 		files[strings.TrimPrefix(path, dir+"/")] = string(text)
 	}
 	return file, stamp, files
@@ -108,8 +106,7 @@ func TestRecordNamesEveryFile(t *testing.T) {
 			record = name
 		}
 	}
-	rows, err := csv.NewReader(strings.NewReader(files[record])).ReadAll()
-	require.NoError(t, err)
+	rows := require.One(csv.NewReader(strings.NewReader(files[record])).ReadAll())(t)
 	for _, row := range rows {
 		text, found := files[row[0]]
 		sum := sha256.Sum256([]byte(text))
@@ -196,8 +193,7 @@ func TestVersionMayHaveItsType(t *testing.T) {
 
 // The package's licence is the repository's.
 func TestLicenceIsOurs(t *testing.T) {
-	ours, err := os.ReadFile("../../../LICENSE")
-	require.NoError(t, err)
+	ours := require.One(os.ReadFile("../../../LICENSE"))(t)
 	packed, err := native.Overlay.ReadFile("overlay/LICENSE")
 	if err != nil || !bytes.Equal(ours, packed) {
 		t.Errorf("native/overlay/LICENSE is not LICENSE: %v", err)

@@ -39,8 +39,7 @@ esac
 func forMac(t *testing.T) overlay.MacOptions {
 	t.Helper()
 	root, _, checkout, series, cache := hosttest.Inputs(t)
-	patched, err := checkout.Before(t.Context(), series, "", cache)
-	require.NoError(t, err)
+	patched := require.One(checkout.Before(t.Context(), series, "", cache))(t)
 	return overlay.MacOptions{Series: series, Root: root, Checkout: patched.Dir, Cache: cache, Dir: t.TempDir(), Identity: builds.Stamp{
 		Baseline: series.Baseline.Name, Commit: patched.Commit, Tree: patched.Tree, Patches: append([]string{}, patched.Patches...), Series: series.Digest()}}
 }
@@ -96,8 +95,7 @@ func TestWheelOfAMacIsThatOfLinux(t *testing.T) {
 		require.NoError(t, err)
 		site := t.TempDir()
 		require.NoError(t, wheels.Unpack(file, site, []string{""}))
-		digest, err = builds.FileSHA256(filepath.Join(site, "mpsforge_overlay", mac.OverlayLibrary))
-		require.NoError(t, err)
+		digest = require.One(builds.FileSHA256(filepath.Join(site, "mpsforge_overlay", mac.OverlayLibrary)))(t)
 		return digest, checked
 	}
 	linux, checkedLinux := wheel()

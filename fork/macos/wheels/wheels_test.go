@@ -28,8 +28,7 @@ func served(t *testing.T, names ...string) Wheel {
 		if strings.Contains(name, "bin/") {
 			header.SetMode(0o755)
 		}
-		part, err := archive.CreateHeader(header)
-		require.NoError(t, err)
+		part := require.One(archive.CreateHeader(header))(t)
 		require.One(part.Write([]byte("content of " + name)))(t)
 	}
 	require.NoError(t, archive.Close())
@@ -47,8 +46,7 @@ func served(t *testing.T, names ...string) Wheel {
 
 func TestOnlyThePartsAreKept(t *testing.T) {
 	cache := t.TempDir()
-	dir, err := served(t, "a/one.h", "a/sub/two.h", "b/three.h").Get(t.Context(), cache, []string{"a/"}, nil)
-	require.NoError(t, err)
+	dir := require.One(served(t, "a/one.h", "a/sub/two.h", "b/three.h").Get(t.Context(), cache, []string{"a/"}, nil))(t)
 	files, err := builds.FilesBelow(dir)
 	if err != nil || len(files) != 2 {
 		t.Errorf("%v, %v", files, err)

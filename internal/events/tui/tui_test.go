@@ -27,8 +27,7 @@ var update = flag.Bool("update", false, "write the golden frames anew")
 // "verify --quick --stages runtime,python" on PyTorch 2.6.0.
 func recorded(t *testing.T, name string) []events.Record {
 	t.Helper()
-	file, err := os.Open(filepath.Join("testdata", name))
-	require.NoError(t, err)
+	file := require.One(os.Open(filepath.Join("testdata", name)))(t)
 	defer file.Close()
 	text := io.Reader(file)
 	if strings.HasSuffix(name, ".gz") {

@@ -78,8 +78,7 @@ type object struct {
 // the names of their definitions, "" for the schema itself; those that their fields refer to are compared, too.
 func SameFields(t *testing.T, name string, types map[string]reflect.Type) {
 	t.Helper()
-	text, err := schemas.Text(name)
-	require.NoError(t, err)
+	text := require.One(schemas.Text(name))(t)
 	var root object
 	require.NoError(t, json.Unmarshal(text, &root))
 	seen := map[string]bool{"": true}

@@ -12,8 +12,7 @@ import (
 const head = "# name: two queues\n# rules: 1, 2\n# finds: none\n# expect: race on buffer b\n"
 
 func TestCorpusIsRead(t *testing.T) {
-	programs, err := Programs()
-	require.NoError(t, err)
+	programs := require.One(Programs())(t)
 	inGroup := map[string]int{}
 	for _, program := range programs {
 		inGroup[program.Group]++

@@ -9,12 +9,10 @@ import (
 
 // FuzzProgram: a file is a program with all that its front matter must say, or refused with its line.
 func FuzzProgram(f *testing.F) {
-	programs, err := Programs()
-	require.NoError(f, err)
+	programs := require.One(Programs())(f)
 	for _, group := range []string{Order, Metal, Pool, Schedules} {
 		first := Of(programs, group)[0]
-		data, err := files.ReadFile(group + "/" + first.FileName() + ".txt")
-		require.NoError(f, err)
+		data := require.One(files.ReadFile(group + "/" + first.FileName() + ".txt"))(f)
 		f.Add(string(data))
 	}
 	f.Add("# name: a\n# rules: none\n# finds: none\n# expect: \n")

@@ -144,8 +144,7 @@ func TestClassify(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Read(test.file, []byte(test.content))
-			require.NoError(t, err)
+			got := require.One(Read(test.file, []byte(test.content)))(t)
 			if got.Verdict != test.want.verdict || got.Kind != test.want.kind {
 				t.Errorf("verdict %q of a %q, want %q of a %q; matches: %+v", got.Verdict, got.Kind, test.want.verdict, test.want.kind, got.Matches)
 			}

@@ -11,8 +11,7 @@ import (
 
 // TestTroubleshootingHasTheSignatures holds the page's tables to the table of the code.
 func TestTroubleshootingHasTheSignatures(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/troubleshooting.md")
-	require.NoError(t, err)
+	page := require.One(os.ReadFile("../../../docs/troubleshooting.md"))(t)
 	for _, class := range []Class{ThreadClass, NotThreadClass, UnknownClass} {
 		var table strings.Builder
 		table.WriteString("| what you see | what it is | `mpsforge metal explain` |\n| --- | --- | --- |\n")

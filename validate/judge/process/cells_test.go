@@ -26,8 +26,7 @@ func TestCells(t *testing.T) {
 
 // Of what ThreadSanitizer wrote, both sides of each race are reported: the access, the thread, the first place in PyTorch.
 func TestDataRaces(t *testing.T) {
-	text, err := os.ReadFile("testdata/tsan-profiler.txt") // of a run on stock 2.6.0
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("testdata/tsan-profiler.txt"))(t) // of a run on stock 2.6.0
 	got := Findings([]Result{{Threads: 1, Output: string(text)}, {Threads: 4, Output: string(text)}})
 	want := []reports.Finding{
 		{Kind: "data race", Threads: 1,

@@ -13,8 +13,7 @@ import (
 
 // FuzzOutput: whatever a process writes to standard error, its end gets one printable line, and it is not taken for a pass.
 func FuzzOutput(f *testing.F) {
-	races, err := os.ReadFile("testdata/tsan-profiler.txt")
-	require.NoError(f, err)
+	races := require.One(os.ReadFile("testdata/tsan-profiler.txt"))(f)
 	f.Add(string(races))
 	f.Add("-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an already committed command buffer'\ncommit by thread 4, after " +
 		"commit by thread 1\n")

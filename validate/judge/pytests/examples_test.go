@@ -18,8 +18,7 @@ var pythonBlock = regexp.MustCompile("(?ms)^```python\n(.*?)^```$")
 
 // The examples of docs/threads.md do what the page says: each is a program of its own whose assertions hold on device mps.
 func TestExamplesOfThreadsPage(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/threads.md")
-	require.NoError(t, err)
+	page := require.One(os.ReadFile("../../../docs/threads.md"))(t)
 	examples := pythonBlock.FindAllSubmatch(page, -1)
 	if len(examples) == 0 {
 		t.Fatal("the page has no examples")

@@ -20,10 +20,8 @@ func TestPlantedStockTorchIsRefused(t *testing.T) {
 	if err != nil {
 		t.Skipf("SKIP: %v", err)
 	}
-	planted, err := filepath.Abs("testdata/othertorch")
-	require.NoError(t, err)
-	scripts, err := unpackPython(t.TempDir())
-	require.NoError(t, err)
+	planted := require.One(filepath.Abs("testdata/othertorch"))(t)
+	scripts := require.One(unpackPython(t.TempDir()))(t)
 	subject := Subject{Name: "patched", interpreter: python, Device: "mps", scripts: scripts, limits: defaultLimits,
 		wanted: wantedTorch{version: "2.6.0", series: "abc"}}
 	t.Setenv("PYTHONPATH", planted)
@@ -47,9 +45,7 @@ func TestTorchMismatches(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "libtorch_cpu.dylib")
 	require.NoError(t, os.WriteFile(library, nil, 0o644))
 	stampOf := func(series string, patches ...string) string {
-		text, err := (builds.Stamp{Format: 1, Kind: "mac", Series: series, Patches: patches}).Text()
-		require.NoError(t, err)
-		return text
+		return require.One(builds.Stamp{Format: 1, Kind: "mac", Series: series, Patches: patches}.Text())(t)
 	}
 	good := Identity{Torch: "2.9.1+gitd38164a", Library: library, Stamp: stampOf("abc", "stream-slots"), Prefix: "/venv",
 		Package: "/venv/lib/torch/__init__.py"}
@@ -93,13 +89,11 @@ func TestPythonWithoutTorch(t *testing.T) {
 	if err != nil {
 		t.Skipf("SKIP: %v", err)
 	}
-	planted, err := filepath.Abs("testdata/othertorch")
-	require.NoError(t, err)
+	planted := require.One(filepath.Abs("testdata/othertorch"))(t)
 	t.Setenv("PYTHONPATH", "")
 	torchless := filepath.Join(t.TempDir(), "python")
 	require.NoError(t, os.WriteFile(torchless, []byte("#!/bin/sh\nexec "+python+" -S \"$@\"\n"), 0o755)) // without installed packages
-	scripts, err := unpackPython(t.TempDir())
-	require.NoError(t, err)
+	scripts := require.One(unpackPython(t.TempDir()))(t)
 	t.Chdir(planted)
 	require.Is(t, CheckTorch(t.Context(), torchless), ErrNoTorch)
 	if err := CheckTorch(t.Context(), torchless, "PYTHONPATH="+planted); err != nil {

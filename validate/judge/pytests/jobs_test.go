@@ -20,15 +20,13 @@ import (
 
 // The table and the Python files know the same tests.
 func TestPythonTestsExist(t *testing.T) {
-	files, err := Sources.ReadDir("python")
-	require.NoError(t, err)
+	files := require.One(Sources.ReadDir("python"))(t)
 	var inFiles, inTable []string
 	for _, file := range files {
 		if !strings.HasPrefix(file.Name(), "test_") || file.Name() == "test_process_pool.py" {
 			continue // that one tests process_pool.py, without torch
 		}
-		text, err := Sources.ReadFile("python/" + file.Name())
-		require.NoError(t, err)
+		text := require.One(Sources.ReadFile("python/" + file.Name()))(t)
 		for _, match := range regexp.MustCompile(`(?m)^    def test_(\w+)`).FindAllSubmatch(text, -1) {
 			inFiles = append(inFiles, strings.ReplaceAll(string(match[1]), "_", "-"))
 		}

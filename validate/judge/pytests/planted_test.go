@@ -23,8 +23,7 @@ func harnessSubject(t *testing.T) *Subject {
 		t.Skip("starts Python with torch")
 	}
 	env := &stage.Env{Options: stage.Options{Cache: t.TempDir(), Python: stage.PythonOptions{Device: "cpu"}}, Sink: events.Discard}
-	home, err := os.UserHomeDir()
-	require.NoError(t, err)
+	home := require.One(os.UserHomeDir())(t)
 	// The root is in the user's cache, where it is kept for all runs.
 	if cache := filepath.Join(home, ".cache", "mpsforge"); runtime.GOOS == "linux" && host.HaveRoot(cache) {
 		env.Cache = cache
@@ -36,10 +35,8 @@ func harnessSubject(t *testing.T) *Subject {
 	if err := exec.CommandContext(t.Context(), interpreter, "-c", "import torch").Run(); err != nil {
 		t.Skipf("SKIP Python with torch: %s has none: %v", interpreter, err)
 	}
-	scripts, err := unpackPython(t.TempDir())
-	require.NoError(t, err)
-	planted, err := os.ReadFile("testdata/python/test_planted.py")
-	require.NoError(t, err)
+	scripts := require.One(unpackPython(t.TempDir()))(t)
+	planted := require.One(os.ReadFile("testdata/python/test_planted.py"))(t)
 	require.NoError(t, os.WriteFile(filepath.Join(scripts, "test_planted.py"), planted, 0o644))
 	return &Subject{Name: "cpu", interpreter: interpreter, Device: "cpu", scripts: scripts, wanted: wantedTorch{any: true}, limits: defaultLimits}
 }
@@ -102,8 +99,7 @@ func TestFirstFailureEndsTheTests(t *testing.T) {
 	for range 4 * stage.AtOnce() {
 		jobs = append(jobs, r.Job(Test{Name: "right", iterations: 1}, subject, 4, false))
 	}
-	ran, err := r.RunAll(t.Context(), jobs)
-	require.NoError(t, err)
+	ran := require.One(r.RunAll(t.Context(), jobs))(t)
 	if len(Problems(ran)) != 1 || len(ran) == len(jobs) {
 		t.Errorf("%d of %d jobs ran, %d with a problem", len(ran), len(jobs), len(Problems(ran)))
 	}

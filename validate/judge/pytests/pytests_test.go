@@ -23,8 +23,7 @@ func TestHostPython(t *testing.T) {
 	for name, stock := range map[string]bool{"stock": true, "patched": false} {
 		t.Run(name, func(t *testing.T) {
 			built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, stock, false)
-			program, err := filepath.Abs("testdata/python/device.py")
-			require.NoError(t, err)
+			program := require.One(filepath.Abs("testdata/python/device.py"))(t)
 			found := runPythonTests(t, built, program)
 			var said struct{ Stamp string }
 			if err := json.Unmarshal(found.Stdout, &said); err != nil {
@@ -40,18 +39,15 @@ func TestHostPython(t *testing.T) {
 // The programs after public reports find what goes wrong in them, so that a pass means something where stock survives, too.
 func TestReportedProgramsFindPlantedFaults(t *testing.T) {
 	built, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
-	program, err := filepath.Abs("testdata/python/planted_reported.py")
-	require.NoError(t, err)
+	program := require.One(filepath.Abs("testdata/python/planted_reported.py"))(t)
 	runPythonTests(t, built, program)
 }
 
 // The tests that the series adds to PyTorch pass on the patched sources.
 func TestSeriesOwnTestsPass(t *testing.T) {
 	_, _, checkout, series, cache := hosttest.Inputs(t)
-	source, err := checkout.Patched(t.Context(), series, cache)
-	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(source.Dir, "test/test_mps_*.py"))
-	require.NoError(t, err)
+	source := require.One(checkout.Patched(t.Context(), series, cache))(t)
+	files := require.One(filepath.Glob(filepath.Join(source.Dir, "test/test_mps_*.py")))(t)
 	if len(files) == 0 {
 		t.Skip("SKIP: this series has no tests of its own yet")
 	}
@@ -99,8 +95,7 @@ func TestSecondHostBuildChangesNoFile(t *testing.T) {
 	files := []string{built.Library, built.Driver, built.Metal, built.Python, extensions[0]}
 	state := func() (all []os.FileInfo) {
 		for _, file := range files {
-			info, err := os.Stat(file)
-			require.NoError(t, err)
+			info := require.One(os.Stat(file))(t)
 			all = append(all, info)
 		}
 		return all

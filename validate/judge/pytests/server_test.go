@@ -18,9 +18,7 @@ func serve(t *testing.T, wanted wantedTorch, program string) (*Server, error) {
 // served is serve of a script that says which torch it has.
 func served(t *testing.T, program string) *Server {
 	t.Helper()
-	s, err := serve(t, wantedTorch{any: true}, says(identityEvent, "3")+program)
-	require.NoError(t, err)
-	return s
+	return require.One(serve(t, wantedTorch{any: true}, says(identityEvent, "3")+program))(t)
 }
 
 func TestServerAnswersWhatItIsAsked(t *testing.T) {

@@ -37,8 +37,7 @@ func TestReproducersAreSelfContained(t *testing.T) {
 			if scenario == appleScenario {
 				return // TestAppleReproducerCompiles
 			}
-			source, err := os.ReadFile(found.File)
-			require.NoError(t, err)
+			source := require.One(os.ReadFile(found.File))(t)
 			for _, foreign := range []string{"harness", "operations", "<no value>", "{{"} {
 				if strings.Contains(string(source), "import "+foreign) || strings.Contains(string(source), "from "+foreign) ||
 					strings.HasSuffix(foreign, ">") && strings.Contains(string(source), foreign) {
@@ -66,11 +65,9 @@ func TestReportOfAReproducer(t *testing.T) {
 	script := "#!/bin/sh\necho 'torch 2.9.1, git d38164a, Python 3.12'\necho '-[IOGPUMetalCommandBuffer validate]:215: failed assertion `commit an " +
 		"already committed command buffer'\"'\" >&2\nkill -ABRT $$\n"
 	require.NoError(t, os.WriteFile(python, []byte(script), 0o755))
-	found, err := Write(t.Context(), Options{Scenario: "linear", Dir: dir, Threads: 8, Iterations: 50, Interpreter: python, Runs: 3,
-		Limit: time.Minute}, events.Discard)
-	require.NoError(t, err)
-	report, err := os.ReadFile(found.Report)
-	require.NoError(t, err)
+	found := require.One(Write(t.Context(), Options{Scenario: "linear", Dir: dir, Threads: 8, Iterations: 50, Interpreter: python, Runs: 3,
+		Limit: time.Minute}, events.Discard))(t)
+	report := require.One(os.ReadFile(found.Report))(t)
 	for _, part := range []string{"3 of 3 (95 %: 44 to 100 %)", "commit an already committed command buffer", "torch 2.9.1, git d38164a",
 		"Signature 3 double-commit", "processes instead of threads"} {
 		require.Contains(t, string(report), part)

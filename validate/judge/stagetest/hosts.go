@@ -28,8 +28,7 @@ func HostBuildOf(ctx context.Context, t testing.TB, baseline string, flavour bui
 // HostBuildOfFirst builds the real tree of a baseline with its first pull request alone.
 func HostBuildOfFirst(ctx context.Context, t testing.TB, baseline string) (*host.Build, *host.Root, *patches.Series) {
 	t.Helper()
-	series, err := patches.LoadFirst(patches.Embedded(), baseline)
-	require.NoError(t, err)
+	series := require.One(patches.LoadFirst(patches.Embedded(), baseline))(t)
 	built, root := hostBuild(ctx, t, baseline, series, builds.Plain, false, false)
 	return built, root, series
 }
@@ -47,8 +46,7 @@ func hostBuild(ctx context.Context, t testing.TB, baseline string, series *patch
 		source, err = checkout.Stock(ctx, cache)
 	}
 	require.NoError(t, err)
-	facts, err := series.HostFacts()
-	require.NoError(t, err)
+	facts := require.One(series.HostFacts())(t)
 	layer, glue, err := native.HostBuildSources()
 	require.NoError(t, err)
 	built, err := host.Make(ctx, host.Options{Checkout: source.Dir, Identity: builds.Stamp{Baseline: series.Baseline.Name, Commit: source.Commit,

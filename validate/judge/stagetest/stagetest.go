@@ -59,12 +59,10 @@ func Cache() string { return filepath.Join(os.TempDir(), "mpsforge-test-cache") 
 // Header writes the slot allocator that the series adds, the same for all baselines, and returns its path.
 func Header(t testing.TB) string {
 	t.Helper()
-	baselines, err := patches.Baselines(patches.Embedded())
-	require.NoError(t, err)
+	baselines := require.One(patches.Baselines(patches.Embedded()))(t)
 	var header []byte
 	for _, baseline := range baselines {
-		series, err := patches.Load(patches.Embedded(), baseline)
-		require.NoError(t, err)
+		series := require.One(patches.Load(patches.Embedded(), baseline))(t)
 		var content []byte
 		for _, patch := range series.Patches {
 			for _, file := range patch.Files {
@@ -123,14 +121,11 @@ func Program(t testing.TB, flavour cxx.Flavour, sources []cxx.Source) string {
 		t.Skipf("SKIP %s: %v", t.Name(), tools.Err)
 	}
 	builder := cxx.Builder{Cache: Cache(), Compiler: tools}
-	path, err := builder.Build(t.Context(), cxx.Target{Flavour: flavour, Sources: sources})
-	require.NoError(t, err)
-	return path
+	return require.One(builder.Build(t.Context(), cxx.Target{Flavour: flavour, Sources: sources}))(t)
 }
 
 func Benchmark(b *testing.B, sources []cxx.Source, args []string, result any) {
 	b.Helper()
-	found, err := run.Command{Name: Program(b, cxx.Program, sources), Args: args}.Run(b.Context())
-	require.NoError(b, err)
+	found := require.One(run.Command{Name: Program(b, cxx.Program, sources), Args: args}.Run(b.Context()))(b)
 	require.NoError(b, json.Unmarshal(found.Stdout, result))
 }

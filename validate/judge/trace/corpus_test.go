@@ -20,9 +20,7 @@ func traced(t testing.TB, text string, seed uint64) string {
 	path := filepath.Join(t.TempDir(), "trace")
 	options := script.Options{Seed: seed, Runs: 1, MaxDelay: 50 * time.Microsecond, Stall: 10 * time.Second, Trace: path}
 	require.One(script.Run(t.Context(), text, options))(t)
-	written, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return string(written)
+	return string(require.One(os.ReadFile(path))(t))
 }
 
 // judged runs a program once and returns what the trace of it says, and the trace.
@@ -40,8 +38,7 @@ func judged(t *testing.T, text string, seed uint64) (Run, string) {
 }
 
 func TestCorpusIsJudgedAsByTheEngine(t *testing.T) {
-	programs, err := corpus.Programs()
-	require.NoError(t, err)
+	programs := require.One(corpus.Programs())(t)
 	clean, races := 0, 0
 	for _, program := range programs {
 		t.Run(program.Group+"/"+program.Name, func(t *testing.T) {
@@ -70,8 +67,7 @@ func TestCorpusIsJudgedAsByTheEngine(t *testing.T) {
 // pairs are the programs of testdata/pairs.txt, by name.
 func pairs(t *testing.T) (names []string, ordered, unordered map[string]string) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/pairs.txt")
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("testdata/pairs.txt"))(t)
 	ordered, unordered = map[string]string{}, map[string]string{}
 	name := ""
 	for line := range strings.Lines(string(text)) {
@@ -112,10 +108,8 @@ func TestUnorderedAccessesAreFoundAndOrderedOnesAreNot(t *testing.T) {
 
 func TestPageRecorderAndJudgeHaveTheSameLines(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
-	page, err := os.ReadFile(filepath.Join(root, "docs", "dev", "trace.md"))
-	require.NoError(t, err)
-	recorder, err := os.ReadFile(filepath.Join(root, "native", "metal", "trace.cc"))
-	require.NoError(t, err)
+	page := require.One(os.ReadFile(filepath.Join(root, "docs", "dev", "trace.md")))(t)
+	recorder := require.One(os.ReadFile(filepath.Join(root, "native", "metal", "trace.cc")))(t)
 	var described []string
 	for row := range strings.Lines(string(page)) {
 		if !strings.HasPrefix(row, "| `") {

@@ -128,8 +128,7 @@ func TestEncodeLocksOfRealTrees(t *testing.T) {
 			tree, series := hosttest.TreeOf(t, cache, name)
 			dir := patchedCopy(t, tree, series, cache)
 			read := func() (calls []encodeCall, faults []string) {
-				_, err := eachSource(dir, kernelFolders, func(file, text string) { calls = append(calls, encodeCalls(file, text)...) })
-				require.NoError(t, err)
+				require.One(eachSource(dir, kernelFolders, func(file, text string) { calls = append(calls, encodeCalls(file, text)...) }))(t)
 				for _, call := range calls {
 					if call.fault != "" {
 						faults = append(faults, fmt.Sprintf("%s:%d: %s", call.file, call.line, call.fault))

@@ -75,8 +75,7 @@ func uncovered(t *testing.T, instead map[string]string) []string {
 	for _, files := range []map[string]string{coveredBackend, instead} {
 		require.Files(t, dir, files)
 	}
-	g, err := guards(dir)
-	require.NoError(t, err)
+	g := require.One(guards(dir))(t)
 	names := []string{}
 	for _, f := range g.naked {
 		names = append(names, f.name)

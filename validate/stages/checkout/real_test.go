@@ -128,11 +128,9 @@ func TestEscapesOfRealTrees(t *testing.T) {
 // stockOf gives the baseline's text of a file, or none.
 func stockOf(t *testing.T, tree, cache string) func(file string) (string, error) {
 	t.Helper()
-	checkout, err := fork.Open(t.Context(), tree, nil)
-	require.NoError(t, err)
+	checkout := require.One(fork.Open(t.Context(), tree, nil))(t)
 	defer checkout.Close()
-	source, err := checkout.Stock(t.Context(), cache)
-	require.NoError(t, err)
+	source := require.One(checkout.Stock(t.Context(), cache))(t)
 	return func(file string) (string, error) {
 		text, err := os.ReadFile(filepath.Join(source.Dir, file))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -145,11 +143,9 @@ func stockOf(t *testing.T, tree, cache string) func(file string) (string, error)
 // patchedCopy gives what the check reads of a tree with the whole series, in a folder of the test's.
 func patchedCopy(t *testing.T, tree string, series *patches.Series, cache string) string {
 	t.Helper()
-	checkout, err := fork.Open(t.Context(), tree, nil)
-	require.NoError(t, err)
+	checkout := require.One(fork.Open(t.Context(), tree, nil))(t)
 	defer checkout.Close()
-	source, err := checkout.Patched(t.Context(), series, cache)
-	require.NoError(t, err)
+	source := require.One(checkout.Patched(t.Context(), series, cache))(t)
 	if len(source.LeftOut) > 0 {
 		t.Fatalf("%s: %v were left out", tree, source.LeftOut)
 	}
@@ -181,8 +177,7 @@ func (p plant) put(t *testing.T, dir string) {
 // naked names the functions without a guard, in the order of their names.
 func naked(t *testing.T, dir string) []string {
 	t.Helper()
-	g, err := guards(dir)
-	require.NoError(t, err)
+	g := require.One(guards(dir))(t)
 	names := []string{}
 	for _, f := range g.naked {
 		names = append(names, f.name)

@@ -90,8 +90,7 @@ TORCH_LIBRARY_IMPL(aten, SparseMPS, m) {
 
 // Each mistake in a generated guard is found, with the function and the argument.
 func TestWrappersAgainstSchemas(t *testing.T) {
-	operators, err := nativefunctions.Parse([]byte(schemas))
-	require.NoError(t, err)
+	operators := require.One(nativefunctions.Parse([]byte(schemas)))(t)
 	for name, c := range map[string]struct{ old, new, want string }{
 		"right":               {"", "", ""},
 		"no argument for out": {"{{self}, {out, true}}", "{{self}}", "MPS half.out: argument out is missing in its guard"},
@@ -152,8 +151,7 @@ func TestWrappersOfRealTrees(t *testing.T) {
 			if len(faults) > 0 || read < 700 {
 				t.Fatalf("%d wrappers read; found without any plant: %q", read, told(faults))
 			}
-			operators, err := nativefunctions.Read(dir)
-			require.NoError(t, err)
+			operators := require.One(nativefunctions.Read(dir))(t)
 			for _, w := range unsaidWrites {
 				if !slices.ContainsFunc(operators, func(o nativefunctions.Operator) bool {
 					return o.Name == w.function && slices.ContainsFunc(o.Tensors, func(a nativefunctions.Tensor) bool { return a.Name == w.argument })

@@ -18,10 +18,8 @@ import (
 func BenchmarkSlots(b *testing.B) {
 	for _, threads := range []int{1, 2, 8, 64} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
-			sources, err := native.Files("programs/slots_bench.cc")
-			require.NoError(b, err)
-			header, err := os.ReadFile(stagetest.Header(b))
-			require.NoError(b, err)
+			sources := require.One(native.Files("programs/slots_bench.cc"))(b)
+			header := require.One(os.ReadFile(stagetest.Header(b)))(b)
 			var found struct{ Thread, Lease float64 }
 			stagetest.Benchmark(b, append(sources, cxx.Source{Path: "include/ATen/mps/MPSStreamSlots.h", Data: header}),
 				[]string{fmt.Sprint(threads), fmt.Sprint(400000 / threads)}, &found)

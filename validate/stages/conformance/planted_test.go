@@ -101,20 +101,16 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // searchAndLoad runs the schedule search, and a scenario, which the stage leaves out after a failure of a compiled program.
 func searchAndLoad(t *testing.T, options stage.CheckOptions, scenario string) []reports.Check {
 	t.Helper()
-	header, err := os.ReadFile(options.Header)
-	require.NoError(t, err)
-	source, err := allocator.FromHeader(header, options.Stamp)
-	require.NoError(t, err)
+	header := require.One(os.ReadFile(options.Header))(t)
+	source := require.One(allocator.FromHeader(header, options.Stamp))(t)
 	builder := cxx.Builder{Cache: options.Cache, Compiler: cxx.Find(t.Context(), options.Cache)}
 	checker := stage.NewChecker(options, &reports.Stage{Name: "conformance"}, "planted")
 	checks := allocator.CheckSchedules(t.Context(), checker, builder, header)
 	if scenario == "" {
 		return checks
 	}
-	path, err := builder.Build(t.Context(), source.Library())
-	require.NoError(t, err)
-	subject, err := slots.Load(path)
-	require.NoError(t, err)
+	path := require.One(builder.Build(t.Context(), source.Library()))(t)
+	subject := require.One(slots.Load(path))(t)
 	return append(checks, allocator.CheckScenarios(t.Context(), checker, subject, scenario)...)
 }
 
@@ -133,10 +129,8 @@ func failedChecks(t *testing.T, checks []reports.Check) []string {
 // plant copies the header and applies a patch to the copy.
 func plant(t *testing.T, header, patch string) string {
 	t.Helper()
-	data, err := os.ReadFile(header)
-	require.NoError(t, err)
-	patch, err = filepath.Abs(patch)
-	require.NoError(t, err)
+	data := require.One(os.ReadFile(header))(t)
+	patch = require.One(filepath.Abs(patch))(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "MPSStreamSlots.h")
 	require.NoError(t, os.WriteFile(path, data, 0o644))

@@ -43,8 +43,7 @@ func TestMain(m *testing.M) {
 // program makes one of a text.
 func program(t *testing.T, expect, text string) corpus.Program {
 	t.Helper()
-	want, err := corpus.ParseExpectation(expect)
-	require.NoError(t, err)
+	want := require.One(corpus.ParseExpectation(expect))(t)
 	return corpus.Program{Group: corpus.Metal, Name: t.Name(), Expect: want, Text: text}
 }
 
@@ -91,8 +90,7 @@ func TestStageWithoutADevice(t *testing.T) {
 		require.Equal(t, verdicts[name], want, name)
 	}
 	file := filepath.Join(env.Artifacts, "facts-software.json")
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := require.One(os.ReadFile(file))(t)
 	if err := schematest.Validate("device-facts", text); err != nil {
 		t.Error(err)
 	}
@@ -197,10 +195,8 @@ func TestDifferencesAreFound(t *testing.T) {
 			c.plant(&found)
 			file := filepath.Join(t.TempDir(), "facts.json")
 			require.NoError(t, (Facts{Schema: Schema, Programs: []Program{found}}).Write(file))
-			facts, err := ReadFacts(file)
-			require.NoError(t, err)
-			compared, err := Compare(t.Context(), facts, []corpus.Program{p}, 1)
-			require.NoError(t, err)
+			facts := require.One(ReadFacts(file))(t)
+			compared := require.One(Compare(t.Context(), facts, []corpus.Program{p}, 1))(t)
 			if got := strings.Join(compared[0].Differences, "\n"); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 				t.Errorf("differences %q, want %q", got, c.want)
 			}
@@ -233,8 +229,7 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 	}
 	cache := hosttest.Cache(t)
 	const table = "metal/framework_darwin.m"
-	text, err := fs.ReadFile(native.Apple, table)
-	require.NoError(t, err)
+	text := require.One(fs.ReadFile(native.Apple, table))(t)
 	for name, c := range map[string]struct{ old, new, want string }{
 		"nothing":                      {"", "", ""},
 		"a function that is not there": {"    .event_set = event_set,\n", "    .event_set = event_set_elsewhere,\n", "event_set_elsewhere"},
@@ -244,11 +239,9 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			backend := fstest.MapFS{}
-			files, err := fs.Glob(native.Apple, "metal/*")
-			require.NoError(t, err)
+			files := require.One(fs.Glob(native.Apple, "metal/*"))(t)
 			for _, file := range files {
-				data, err := fs.ReadFile(native.Apple, file)
-				require.NoError(t, err)
+				data := require.One(fs.ReadFile(native.Apple, file))(t)
 				backend[file] = &fstest.MapFile{Data: data}
 			}
 			if c.old != "" && strings.Count(string(text), c.old) != 1 {
@@ -271,8 +264,7 @@ func TestFaultsOfTheBackendAreFound(t *testing.T) {
 
 // The example of docs/device-facts.md is a file of facts, and what its programs do.
 func TestDocumentedExample(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/device-facts.md")
-	require.NoError(t, err)
+	page := require.One(os.ReadFile("../../../docs/device-facts.md"))(t)
 	_, example, _ := strings.Cut(string(page), "```json\n")
 	example, _, _ = strings.Cut(example, "```")
 	schematest.SameFields(t, "device-facts", map[string]reflect.Type{"": reflect.TypeFor[Facts]()})
@@ -281,11 +273,9 @@ func TestDocumentedExample(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "facts.json")
 	require.NoError(t, os.WriteFile(file, []byte(example), 0o644))
-	facts, err := ReadFacts(file)
-	require.NoError(t, err)
+	facts := require.One(ReadFacts(file))(t)
 	for _, want := range facts.Programs {
-		p, err := corpus.Find(want.Name)
-		require.NoError(t, err)
+		p := require.One(corpus.Find(want.Name))(t)
 		require.Equal(t, observed(t, p), want, want.Name)
 	}
 }

@@ -52,11 +52,9 @@ func compiled(t *testing.T, r *stageRun, text string) (*mac.Build, error) {
 // Each check finds what is planted for it, and no other check finds anything.
 func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 	r := opened(t)
-	text, err := os.ReadFile("testdata/stock.mm")
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("testdata/stock.mm"))(t)
 	source := string(text)
-	stock, err := compiled(t, r, source)
-	require.NoError(t, err)
+	stock := require.One(compiled(t, r, source))(t)
 	for _, c := range []struct{ name, old, new, gates, found string }{
 		{"nothing", "", "", "", ""},
 		{"a comment", "bool use", "// A comment moves lines.\nbool use", "", ""},
@@ -88,8 +86,7 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 			if !strings.Contains(source, c.old) {
 				t.Fatalf("stock.mm has no %q any more", c.old)
 			}
-			patched, err := compiled(t, r, strings.Replace(source, c.old, c.new, 1))
-			require.NoError(t, err)
+			patched := require.One(compiled(t, r, strings.Replace(source, c.old, c.new, 1)))(t)
 			r.report = &reports.Stage{Name: "mac"}
 			require.NoError(t, r.compare(t.Context(), stock, patched))
 			// What does not link has no names bound.
@@ -114,10 +111,8 @@ func TestEachGateFindsWhatIsPlanted(t *testing.T) {
 // linkedStock compiles and links testdata/stock.mm, and gives the check of what comes from the wheel's backend.
 func linkedStock(t *testing.T, r *stageRun) reports.Check {
 	t.Helper()
-	text, err := os.ReadFile("testdata/stock.mm")
-	require.NoError(t, err)
-	built, err := compiled(t, r, string(text))
-	require.NoError(t, err)
+	text := require.One(os.ReadFile("testdata/stock.mm"))(t)
+	built := require.One(compiled(t, r, string(text)))(t)
 	require.NoError(t, r.link(t.Context(), built.Objects))
 	return r.report.Checks[len(r.report.Checks)-1]
 }
@@ -162,11 +157,9 @@ func TestTheFullFormIsTheWholeBackend(t *testing.T) {
 	r.env.Cache = filepath.Dir(filepath.Dir(r.kit.Root.Dir()))
 	dir, _ := hosttest.Tree(t, r.env.Cache)
 	r.env.Quick = false
-	full, err := r.tree(t.Context(), "tests/full", dir)
-	require.NoError(t, err)
+	full := require.One(r.tree(t.Context(), "tests/full", dir))(t)
 	r.env.Quick = true
-	quick, err := r.tree(t.Context(), "tests/quick", dir)
-	require.NoError(t, err)
+	quick := require.One(r.tree(t.Context(), "tests/quick", dir))(t)
 	const untouched, touched = "aten/src/ATen/native/mps/operations/RnnOps.mm", "aten/src/ATen/mps/MPSStream.mm"
 	for _, c := range []struct {
 		tree      mac.Tree
@@ -195,8 +188,7 @@ func TestAMemberMoreIsFound(t *testing.T) {
 		dir := t.TempDir()
 		for _, header := range []string{"MPSStream.h", "MPSAllocatorInterface.h"} {
 			path := filepath.Join("aten/src/ATen/mps", header)
-			text, err := os.ReadFile(filepath.Join(tree, path))
-			require.NoError(t, err)
+			text := require.One(os.ReadFile(filepath.Join(tree, path)))(t)
 			require.File(t, filepath.Join(dir, path), change(string(text)))
 		}
 		found, _, err := r.kit.Layouts(t.Context(), "tests/layout", dir, r.classes)

@@ -19,8 +19,7 @@ import (
 // recorded is the program "shape events" of v2.9.1 as it ran on a side.
 func recorded(t *testing.T, side string) (r result) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", side+".json"))
-	require.NoError(t, err)
+	data := require.One(os.ReadFile(filepath.Join("testdata", side+".json")))(t)
 	require.NoError(t, json.Unmarshal(data, &r))
 	return r
 }

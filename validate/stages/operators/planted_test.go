@@ -19,10 +19,8 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 	if built.NoPython != "" {
 		t.Fatal(built.NoPython)
 	}
-	scripts, err := unpack(stagetest.Cache())
-	require.NoError(t, err)
-	planted, err := filepath.Abs("testdata/planted.py")
-	require.NoError(t, err)
+	scripts := require.One(unpack(stagetest.Cache()))(t)
+	planted := require.One(filepath.Abs("testdata/planted.py"))(t)
 	// One process for all, as the stage has it: what a job does must not reach the next one.
 	var input strings.Builder
 	cases := []struct {
@@ -60,8 +58,7 @@ func TestPlantedOperatorsAreFound(t *testing.T) {
 		if c.operator == "planted_hangs" {
 			j.Seconds = 8
 		}
-		line, err := json.Marshal(j)
-		require.NoError(t, err)
+		line := require.One(json.Marshal(j))(t)
 		input.Write(append(line, '\n'))
 	}
 	environment := append(hosts.Environment(root, 7, true), "MPSFORGE_OPERATORS_EXTRA="+planted)

@@ -25,8 +25,7 @@ func TestSoak(t *testing.T) {
 	if built.NoPython != "" {
 		t.Fatal(built.NoPython)
 	}
-	scripts, err := unpack(stagetest.Cache())
-	require.NoError(t, err)
+	scripts := require.One(unpack(stagetest.Cache()))(t)
 	environment := append(hosts.Environment(root, 7, true), "PYTORCH_ENABLE_MPS_FALLBACK=1", "PYTORCH_MPS_SANITIZE=error")
 	found, err := run.Command{Name: built.Python, Args: []string{filepath.Join(scripts, "soak.py"), "--seconds", fmt.Sprint(length.Seconds())},
 		Env: run.Environment(environment, nil)}.Run(t.Context())

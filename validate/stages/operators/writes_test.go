@@ -14,8 +14,7 @@ import (
 // comes with a torchgen of its own.
 func TestJobsKnowTheTableOfWrites(t *testing.T) {
 	table := func(file string) []string {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+		text := require.One(os.ReadFile(file))(t)
 		found := regexp.MustCompile(`(?s)\n\+?MPS_WRITES = \{\n(.*?)\n\+?\}\n`).FindSubmatch(text)
 		if found == nil {
 			t.Fatalf("%s has no table MPS_WRITES", file)

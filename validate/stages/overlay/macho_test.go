@@ -36,11 +36,9 @@ func machoSources(t *testing.T) []cxx.Source {
 	t.Helper()
 	var sources []cxx.Source
 	for _, pattern := range []string{"overlay/rebind.h", "overlay/macho/*"} {
-		names, err := fs.Glob(native.Overlay, pattern)
-		require.NoError(t, err)
+		names := require.One(fs.Glob(native.Overlay, pattern))(t)
 		for _, name := range names {
-			text, err := native.Overlay.ReadFile(name)
-			require.NoError(t, err)
+			text := require.One(native.Overlay.ReadFile(name))(t)
 			sources = append(sources, cxx.Source{Path: strings.TrimPrefix(name, "overlay/"), Data: text})
 		}
 	}
@@ -60,21 +58,16 @@ func machoProgram(t *testing.T, cache string) string {
 		flavour = cxx.Program
 	}
 	sources := slices.DeleteFunc(machoSources(t), func(s cxx.Source) bool { return s.Path == dyldSource })
-	text, err := os.ReadFile("testdata/macho.cc")
-	require.NoError(t, err)
-	program, err := (&cxx.Builder{Cache: cache, Compiler: compiler}).Build(t.Context(),
-		cxx.Target{Flavour: flavour, Sources: append(sources, cxx.Source{Path: "main.cc", Data: text})})
-	require.NoError(t, err)
-	return program
+	text := require.One(os.ReadFile("testdata/macho.cc"))(t)
+	return require.One((&cxx.Builder{Cache: cache, Compiler: compiler}).Build(t.Context(),
+		cxx.Target{Flavour: flavour, Sources: append(sources, cxx.Source{Path: "main.cc", Data: text})}))(t)
 }
 
 // torchLibraries is the folder with PyTorch's own libraries for macOS. Those of another version than Debian's are not downloaded for this.
 func torchLibraries(t *testing.T, cache, baseline string) string {
 	t.Helper()
-	series, err := patches.Load(patches.Embedded(), baseline)
-	require.NoError(t, err)
-	facts, err := series.MacFacts()
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), baseline))(t)
+	facts := require.One(series.MacFacts())(t)
 	wheel := wheels.Wheel(facts.Wheel)
 	if baseline != host.DebianBaseline && !wheel.Have(cache, wheels.TorchParts) {
 		t.Skipf("SKIP Mach-O of %s: the cache does not have %s", baseline, wheel.Name())
@@ -143,8 +136,7 @@ func (l laboratory) overlayOf(t *testing.T, names []string) string {
 // changed writes a changed copy of a file.
 func (l laboratory) changed(t *testing.T, from, name string, change func(file []byte)) string {
 	t.Helper()
-	file, err := os.ReadFile(from)
-	require.NoError(t, err)
+	file := require.One(os.ReadFile(from))(t)
 	change(file)
 	to := filepath.Join(l.dir, name)
 	require.NoError(t, os.WriteFile(to, file, 0o644))
@@ -179,8 +171,7 @@ func facts(output string) map[string]string {
 // dynamic linker does not use: what the opcodes say is compared with it.
 func symbolPointers(t *testing.T, file string) map[string]bool {
 	t.Helper()
-	library, err := macho.Open(file)
-	require.NoError(t, err)
+	library := require.One(macho.Open(file))(t)
 	defer library.Close()
 	found := map[string]bool{}
 	for _, load := range library.Loads {
@@ -207,8 +198,7 @@ func symbolPointers(t *testing.T, file string) map[string]bool {
 // backendExports are the symbols of the backend in torch's library.
 func backendExports(t *testing.T, file string) (names []string) {
 	t.Helper()
-	library, err := macho.Open(file)
-	require.NoError(t, err)
+	library := require.One(macho.Open(file))(t)
 	defer library.Close()
 	for _, symbol := range library.Symtab.Syms {
 		const external, section = 0x01, 0x0e
@@ -397,8 +387,7 @@ func TestMachoThatCannotBeLedIsRefused(t *testing.T) {
 		}
 	})
 	t.Run("a file for several processors is no reason to refuse", func(t *testing.T) {
-		thin, err := os.ReadFile(chained)
-		require.NoError(t, err)
+		thin := require.One(os.ReadFile(chained))(t)
 		const place = 1 << 14
 		fat := make([]byte, place, place+len(thin))
 		for i, word := range []uint32{0xcafebabe, 1, 0x0100000c, 0, place, uint32(len(thin)), 14} {
@@ -416,8 +405,7 @@ func TestMachoThatCannotBeLedIsRefused(t *testing.T) {
 // dataOf is where a library's section __data is in its file.
 func dataOf(t *testing.T, file []byte) int {
 	t.Helper()
-	library, err := macho.NewFile(bytes.NewReader(file))
-	require.NoError(t, err)
+	library := require.One(macho.NewFile(bytes.NewReader(file)))(t)
 	return int(library.Section("__data").Offset)
 }
 
@@ -456,10 +444,8 @@ func TestMachoWithRandomBytesIsReadWithinBounds(t *testing.T) {
 // Not run on a Mac: what calls dyld compiles for it, and links.
 func TestMachoGlueLinksForMacOS(t *testing.T) {
 	root, cache := hosttest.Root(t)
-	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
-	require.NoError(t, err)
-	facts, err := series.MacFacts()
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), host.DebianBaseline))(t)
+	facts := require.One(series.MacFacts())(t)
 	kit, err := mac.Open(t.Context(), root, cache, facts, events.Discard)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP for macOS: %v", err)
@@ -478,13 +464,11 @@ func TestMachoGlueLinksForMacOS(t *testing.T) {
 	for one := range slices.Chunk(tree.Sources, 1) { // of more, a header of PyTorch's would be compiled first
 		part := tree
 		part.Sources = one
-		built, err := kit.Compile(t.Context(), part, facts, 1, events.Discard)
-		require.NoError(t, err)
+		built := require.One(kit.Compile(t.Context(), part, facts, 1, events.Discard))(t)
 		require.Equal(t, built.Warnings, nil)
 		maps.Copy(objects, built.Objects)
 	}
-	image, err := kit.Link(t.Context(), tree.Subject, objects)
-	require.NoError(t, err)
+	image := require.One(kit.Link(t.Context(), tree.Subject, objects))(t)
 	for _, symbol := range []string{"__ZN8mpsforge7overlay9RebindingC1ERKNSt3__112basic_stringIcNS2_11char_traitsIcEENS2_9allocatorIcEEEE",
 		"__ZNK8mpsforge7overlay9Rebinding5applyEv"} {
 		if _, defined := image.Defined[symbol]; !defined {

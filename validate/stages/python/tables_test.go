@@ -32,8 +32,7 @@ func TestPythonTables(t *testing.T) {
 	}
 	var report reports.Stage
 	tables(&report, all, patched, stock)
-	text, err := json.Marshal(report.Tables)
-	require.NoError(t, err)
+	text := require.One(json.Marshal(report.Tables))(t)
 	for _, row := range [][]string{
 		{"basic", "patched", "4t x 10i", "40", "0", "0", "20", "pass 1/1"},
 		{"raw tensor operations", "", "pass 1/1"},
@@ -44,8 +43,7 @@ func TestPythonTables(t *testing.T) {
 		{"basic", "4", "crashed 1/1: double-commit", "pass 1/1"},
 		{"cold-start", "patched", "8", "FAIL 1/1: wrong values", "pass 1/1"},
 	} {
-		want, err := json.Marshal(row)
-		require.NoError(t, err)
+		want := require.One(json.Marshal(row))(t)
 		require.Contains(t, string(text), string(want))
 	}
 }

@@ -18,8 +18,7 @@ func BenchmarkCommand(b *testing.B) {
 		for _, bytes := range []int{256, 65536} {
 			name := fmt.Sprintf("checker=%s/bytes=%d", check, bytes)
 			b.Run(name, func(b *testing.B) {
-				sources, err := native.Files("schedule/", "metal/", "programs/metal_bench.cc")
-				require.NoError(b, err)
+				sources := require.One(native.Files("schedule/", "metal/", "programs/metal_bench.cc"))(b)
 				var found struct {
 					Commands, Plain, Engine float64
 				}
@@ -34,8 +33,7 @@ func BenchmarkCommand(b *testing.B) {
 
 // BenchmarkCheckerMemory is the memory after ten million commands against that after one hundred thousand.
 func BenchmarkCheckerMemory(b *testing.B) {
-	sources, err := native.Files("schedule/", "metal/", "programs/metal_bench.cc")
-	require.NoError(b, err)
+	sources := require.One(native.Files("schedule/", "metal/", "programs/metal_bench.cc"))(b)
 	var few, many memory
 	stagetest.Benchmark(b, sources, []string{"100000", "64", "1"}, &few)
 	stagetest.Benchmark(b, sources, []string{"10000000", "64", "1"}, &many)

@@ -32,8 +32,7 @@ func TestNativeFuzzTargets(t *testing.T) {
 			if tools.Err != nil || tools.Address != nil {
 				t.Skipf("SKIP: no C++ compiler with AddressSanitizer: %v, %v", tools.Err, tools.Address)
 			}
-			sources, err := native.Files(append(slices.Clone(parts), "programs/fuzz_"+target+".cc", "programs/fuzz_seeds.cc")...)
-			require.NoError(t, err)
+			sources := require.One(native.Files(append(slices.Clone(parts), "programs/fuzz_"+target+".cc", "programs/fuzz_seeds.cc")...))(t)
 			program := stagetest.Program(t, cxx.AddressProgram, sources)
 			seeds, err := filepath.Glob("testdata/fuzz/" + target + "/*")
 			if err != nil || len(seeds) == 0 {
@@ -41,8 +40,7 @@ func TestNativeFuzzTargets(t *testing.T) {
 			}
 			// What asks for more memory than there is gets none, as with a plain allocator.
 			env := run.Environment([]string{"ASAN_OPTIONS=allocator_may_return_null=1 handle_abort=1", "UBSAN_OPTIONS=print_stacktrace=1"}, nil)
-			result, err := run.Command{Name: program, Args: append([]string{fuzzChanges}, seeds...), Env: env}.Run(t.Context())
-			require.NoError(t, err)
+			result := require.One(run.Command{Name: program, Args: append([]string{fuzzChanges}, seeds...), Env: env}.Run(t.Context()))(t)
 			t.Log(strings.TrimSpace(string(result.Stdout)))
 		})
 	}

@@ -142,8 +142,7 @@ func TestCorpusNamesThePlantedFaults(t *testing.T) {
 
 // The rules of the guard protocol name the faults that prove them: all of them, and no others.
 func TestGuardRulesNameTheirFaults(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/dev/spec/guard.md")
-	require.NoError(t, err)
+	page := require.One(os.ReadFile("../../../docs/dev/spec/guard.md"))(t)
 	var cited []string
 	for _, found := range regexp.MustCompile("`((?:guard|memory): [^`]+)`").FindAllSubmatch(page, -1) {
 		cited = append(cited, string(found[1]))
@@ -185,8 +184,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP in the short form: each faulty engine is compiled and run; go test -run '^TestPlantedFaultsAreFound$' ./validate/stages/reference")
 	}
-	sources, err := engineSources()
-	require.NoError(t, err)
+	sources := require.One(engineSources())(t)
 	sound := stagetest.Program(t, cxx.Program, sources)
 	step := 1
 	if os.Getenv("MPSFORGE_LONG_TESTS") == "" {

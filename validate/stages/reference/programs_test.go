@@ -32,18 +32,14 @@ func referenceChecker(t *testing.T) *stage.Checker {
 
 func programsOf(t *testing.T) []corpus.Program {
 	t.Helper()
-	programs, err := corpus.Programs()
-	require.NoError(t, err)
-	return programs
+	return require.One(corpus.Programs())(t)
 }
 
 // runScript runs a program that must be one.
 func runScript(t *testing.T, text string, options script.Options) *script.Result {
 	t.Helper()
 	options.Stall = stagetest.Options(t).Patience
-	result, err := script.Run(t.Context(), text, options)
-	require.NoError(t, err)
-	return result
+	return require.One(script.Run(t.Context(), text, options))(t)
 }
 
 func TestScheduleOfAFindingShowsItAgain(t *testing.T) {
@@ -195,8 +191,7 @@ func TestMetalServesItsObjectiveCClasses(t *testing.T) {
 // runPlainAndSanitized builds native sources into a program, with AddressSanitizer as well, and demands that it ends with 0.
 func runPlainAndSanitized(t *testing.T, names ...string) {
 	t.Helper()
-	sources, err := native.Files(names...)
-	require.NoError(t, err)
+	sources := require.One(native.Files(names...))(t)
 	for _, kind := range []cxx.Flavour{cxx.Program, cxx.AddressProgram} {
 		result, err := run.Command{Name: stagetest.Program(t, kind, sources)}.Run(t.Context())
 		if err != nil {

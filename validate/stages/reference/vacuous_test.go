@@ -102,8 +102,7 @@ func vacuous(t *testing.T, engine string, program corpus.Program, effort effort)
 // vacuousReasons reads testdata/vacuous.txt: by GROUP/FILE, why a program stays clean.
 func vacuousReasons(t *testing.T) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/vacuous.txt")
-	require.NoError(t, err)
+	data := require.One(os.ReadFile("testdata/vacuous.txt"))(t)
 	reasons := map[string]string{}
 	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
@@ -121,8 +120,7 @@ func vacuousReasons(t *testing.T) map[string]string {
 // soundEngine is the engine as it is, outside of this process.
 func soundEngine(t *testing.T) string {
 	t.Helper()
-	sources, err := engineSources()
-	require.NoError(t, err)
+	sources := require.One(engineSources())(t)
 	return stagetest.Program(t, cxx.Program, sources)
 }
 
@@ -206,8 +204,7 @@ func TestProgramsMissTheirFindings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP in the short form: a faulty engine is compiled; go test -run '^TestProgramsMissTheirFindings$' ./validate/stages/reference")
 	}
-	sources, err := engineSources()
-	require.NoError(t, err)
+	sources := require.One(engineSources())(t)
 	engine := stagetest.Program(t, cxx.Program, plantFault(t, sources, reportsNothing))
 	missed := 0
 	for _, program := range programsOf(t) {

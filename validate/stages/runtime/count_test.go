@@ -109,8 +109,7 @@ func valgrind(b *testing.B) string {
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
-	making, err := os.MkdirTemp(filepath.Dir(dir), "making-")
-	require.NoError(b, err)
+	making := require.One(os.MkdirTemp(filepath.Dir(dir), "making-"))(b)
 	defer os.RemoveAll(making)
 	tree := filepath.Join(making, "tree")
 	hosttest.Unpack(b, cache, "valgrind", tree)
@@ -149,8 +148,7 @@ func (c *counter) count(scenario string, iterations int, units float64) counts {
 	if end.Problem != "" || result.Wrong > 0 {
 		c.b.Fatalf("%s: %s %s\n%s", one.command(), end.Problem, result.FirstWrong, end.Output)
 	}
-	data, err := os.ReadFile(out)
-	require.NoError(c.b, err)
+	data := require.One(os.ReadFile(out))(c.b)
 	found, err := read(data, c.library, c.locked)
 	if err != nil {
 		c.b.Fatalf("%s: %v", out, err)
@@ -344,8 +342,7 @@ cfn=at::mps::commit()
 calls=1 0x10 1
 0x64 0 34
 `
-	found, err := read([]byte(written), "/host/libhostmps.so", map[uint64]bool{0x14: true})
-	require.NoError(t, err)
+	found := require.One(read([]byte(written), "/host/libhostmps.so", map[uint64]bool{0x14: true}))(t)
 	if found.instructions != 7+2+100+30+1 || found.atomics != 2 {
 		t.Errorf("%v instructions, %v atomics", found.instructions, found.atomics)
 	}

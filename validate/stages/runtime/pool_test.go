@@ -23,8 +23,7 @@ import (
 
 // A difference names a program of the corpus and what is in it; else it would leave out, or change, nothing.
 func TestDifferencesFitTheirPrograms(t *testing.T) {
-	all, err := corpusOfPool()
-	require.NoError(t, err)
+	all := require.One(corpusOfPool())(t)
 	found, run := 0, 0
 	for _, program := range all {
 		text, why, err := translated(program)
@@ -56,14 +55,12 @@ func TestDifferencesFitTheirPrograms(t *testing.T) {
 
 // The tables of the specification name, for each rule, programs that are run and scenarios that exist.
 func TestRulesNameWhatIsRun(t *testing.T) {
-	all, err := corpusOfPool()
-	require.NoError(t, err)
+	all := require.One(corpusOfPool())(t)
 	for _, page := range []struct {
 		name  string
 		rules int
 	}{{"pool", 31}, {"guard", 11}} {
-		text, err := os.ReadFile("../../../docs/dev/spec/" + page.name + ".md")
-		require.NoError(t, err)
+		text := require.One(os.ReadFile("../../../docs/dev/spec/" + page.name + ".md"))(t)
 		_, table, _ := strings.Cut(string(text), "## Where it is seen on PyTorch's own sources\n")
 		rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \| (.*) \| .* \|$`).FindAllStringSubmatch(table, -1)
 		if len(rows) != page.rules {
@@ -95,8 +92,7 @@ func TestRulesNameWhatIsRun(t *testing.T) {
 // What is not as a program says must be found on PyTorch's sources.
 func TestPlantedDifferencesAreFound(t *testing.T) {
 	built, root := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
-	series, err := patches.Load(patches.Embedded(), host.DebianBaseline)
-	require.NoError(t, err)
+	series := require.One(patches.Load(patches.Embedded(), host.DebianBaseline))(t)
 	env := &stage.Env{Options: stage.Options{Series: series, Seed: 1, Artifacts: t.TempDir()}, Sink: events.Discard}
 	r := stageRun{env: env, hosts: &hosts.Builder{Env: env, Root: root}, stage: &reports.Stage{Name: "runtime"}, shared: &shared{failed: map[string]bool{}}}
 	for _, c := range []struct{ program, old, planted, problem string }{
@@ -106,8 +102,7 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 		{"error: else an exception, and nobody dies", "fails PYTORCH_MPS_STREAM_POOL_SIZE", "fails spawn", "which does not hold \"spawn\""},
 	} {
 		t.Run(c.program, func(t *testing.T) {
-			program, err := corpus.Find(c.program)
-			require.NoError(t, err)
+			program := require.One(corpus.Find(c.program))(t)
 			if strings.Count(program.Text, c.old) != 1 {
 				t.Fatalf("%q is not once in the program", c.old)
 			}

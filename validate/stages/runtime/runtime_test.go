@@ -30,8 +30,7 @@ func TestRuntimeScenariosExist(t *testing.T) {
 	}
 	inProgram := map[string]bool{}
 	for _, file := range files {
-		text, err := fs.ReadFile(native.Torch, file)
-		require.NoError(t, err)
+		text := require.One(fs.ReadFile(native.Torch, file))(t)
 		for _, match := range regexp.MustCompile(`(?m)^SCENARIO\((\w+)\)`).FindAllSubmatch(text, -1) {
 			inProgram[strings.ReplaceAll(string(match[1]), "_", "-")] = true
 		}
@@ -80,11 +79,9 @@ func TestProgramWithOtherScenariosIsRefused(t *testing.T) {
 // Scenarios that a patch's trailer names fail without it, so the table must say the same. A patch that the table names and no
 // series has would keep its scenarios from ever running. Names that are not in the table are for lint to judge.
 func TestTrailersNameScenariosOfTheirPatch(t *testing.T) {
-	baselines, err := patches.Baselines(patches.Embedded())
-	require.NoError(t, err)
+	baselines := require.One(patches.Baselines(patches.Embedded()))(t)
 	for _, baseline := range baselines {
-		series, err := patches.Load(patches.Embedded(), baseline)
-		require.NoError(t, err)
+		series := require.One(patches.Load(patches.Embedded(), baseline))(t)
 		for _, s := range scenarios() {
 			if _, err := series.Named(s.Patches); err != nil {
 				t.Errorf("%s, scenario %s: %v", baseline, s.Name, err)

@@ -70,8 +70,7 @@ func TestShardsHaveTheChecksOfAWholeRun(t *testing.T) {
 		for i := range of {
 			parts, names = append(parts, run(stage.Shard{Index: i + 1, Of: of})), append(names, fmt.Sprint(i+1))
 		}
-		merged, err := reports.Merge(parts, names)
-		require.NoError(t, err)
+		merged := require.One(reports.Merge(parts, names))(t)
 		for what, all := range map[string][]*reports.Report{"shards": parts, "shards, merged": {merged}} {
 			require.Equal(t, sameChecks(all...), want, of, what)
 		}
@@ -89,8 +88,7 @@ func TestShardsHaveTheChecksOfThePool(t *testing.T) {
 			s := newStandIn(t)
 			s.r.env.Shard = stage.Shard{Index: i + 1, Of: of + 1}
 			s.r.env.Identity.Patches = append(s.r.env.Identity.Patches, poolPatches...)
-			built, err := s.build(t.Context(), s.snapshot(nil), builds.Plain)
-			require.NoError(t, err)
+			built := require.One(s.build(t.Context(), s.snapshot(nil), builds.Plain))(t)
 			require.NoError(t, s.r.pool(t.Context(), built))
 			for _, check := range s.r.stage.Checks {
 				made[check.Name]++
@@ -109,16 +107,13 @@ func TestJobsHaveNamesOfTheirOwn(t *testing.T) {
 	s := newStandIn(t, patches.AllPatches)
 	s.r.table = scenarios()
 	s.r.env.Identity.Patches = append(s.r.env.Identity.Patches, poolPatches...)
-	short, err := s.r.jobs([]string{"op-fill"}, nil)
-	require.NoError(t, err)
-	pool, err := s.r.poolJobs()
-	require.NoError(t, err)
+	short := require.One(s.r.jobs([]string{"op-fill"}, nil))(t)
+	pool := require.One(s.r.poolJobs())(t)
 	if want := 1 + len(scenarios()) + len(pool) + len(s.r.env.Series.Patches); len(short) != want || len(pool) < 90 {
 		t.Errorf("%d jobs, %d of the pool, want %d", len(short), len(pool), want)
 	}
 	s.r.env.Quick = false
-	long, err := s.r.jobs([]string{"op-fill"}, nil)
-	require.NoError(t, err)
+	long := require.One(s.r.jobs([]string{"op-fill"}, nil))(t)
 	for name := range long {
 		if short[name] == 0 {
 			t.Errorf("the long form alone has %s", name)

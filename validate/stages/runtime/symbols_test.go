@@ -21,8 +21,7 @@ func TestEverySymbolStaysExported(t *testing.T) {
 	stock, root := stagetest.HostBuild(t.Context(), t, builds.Plain, true, false)
 	patched, _ := stagetest.HostBuild(t.Context(), t, builds.Plain, false, false)
 	_, _, _, series, _ := hosttest.Inputs(t)
-	facts, err := series.HostFacts()
-	require.NoError(t, err)
+	facts := require.One(series.HostFacts())(t)
 	before := exported(t, root, stock.Library)
 	if !before["at::mps::getCurrentMPSStream()"] || !before["at::native::mps::MetalShaderLibrary::getLibrary()"] {
 		t.Fatalf("stock seems to export nothing that is looked for, of %d symbols", len(before))

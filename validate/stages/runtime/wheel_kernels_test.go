@@ -19,8 +19,7 @@ import (
 func TestKernelsOfTheNewestWheel(t *testing.T) {
 	built, root := stagetest.HostBuildOf(t.Context(), t, "v2.9.1", builds.Plain, false, false)
 	library := filepath.Join(built.Dir, shaders.FileName)
-	result, err := run.Command{Name: built.Python, Args: []string{"testdata/wheel/run.py", launcher(t, root), library}}.Run(t.Context())
-	require.NoError(t, err)
+	result := require.One(run.Command{Name: built.Python, Args: []string{"testdata/wheel/run.py", launcher(t, root), library}}.Run(t.Context()))(t)
 	var found struct {
 		Launched, Compared, Findings, Wrong, Faults []string
 		WithoutCase                                 []string `json:"without_case"`

@@ -31,8 +31,7 @@ func patchedCheckout(t *testing.T) (dir, python, cache string, changed []string)
 		t.Skipf("SKIP PyTorch's own checks: %s", built.NoPython)
 	}
 	_, _, checkout, series, cache := hosttest.Inputs(t)
-	stock, err := checkout.Files(t.Context(), checkedPaths, cache)
-	require.NoError(t, err)
+	stock := require.One(checkout.Files(t.Context(), checkedPaths, cache))(t)
 	dir = filepath.Join(t.TempDir(), "pytorch")
 	require.NoError(t, os.CopyFS(dir, os.DirFS(stock)))
 	for _, patch := range series.Patches {
@@ -46,8 +45,7 @@ func patchedCheckout(t *testing.T) (dir, python, cache string, changed []string)
 			if err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)
 			}
-			after, err := file.Apply(before)
-			require.NoError(t, err)
+			after := require.One(file.Apply(before))(t)
 			require.NoError(t, os.WriteFile(path, after, 0o644))
 			if strings.HasPrefix(name, "torch/") && strings.HasSuffix(name, ".py") && !slices.Contains(changed, name) {
 				changed = append(changed, name)
@@ -79,8 +77,7 @@ func TestTypesAreAsUpstreamWants(t *testing.T) {
 	if !slices.Contains(changed, "torch/mps/streams.py") {
 		t.Fatalf("the series changes %v, and not torch/mps/streams.py", changed)
 	}
-	settings, err := os.ReadFile(filepath.Join(dir, ".lintrunner.toml"))
-	require.NoError(t, err)
+	settings := require.One(os.ReadFile(filepath.Join(dir, ".lintrunner.toml")))(t)
 	wanted := string(regexp.MustCompile(`mypy==[0-9.]+`).Find(settings))
 	installed, err := (run.Command{Name: "sh", Args: []string{"ci/tool.sh", "mypy", cache}, Dir: "../../.."}).Run(t.Context())
 	if err != nil {

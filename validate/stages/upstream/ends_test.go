@@ -88,8 +88,7 @@ func TestOperatorsOfAMacAreThoseThatPyTorchRegistersForMPS(t *testing.T) {
 `
 	const python = `    _lib.impl("native_group_norm", native_group_norm, "MPS")`
 	want := map[string]bool{"aten::dot": true, "aten::exp": true, "aten::exp.out": true, "aten::native_group_norm": true}
-	operators, err := nativefunctions.Parse([]byte(yaml))
-	require.NoError(t, err)
+	operators := require.One(nativefunctions.Parse([]byte(yaml)))(t)
 	require.Equal(t, operatorsOnMac(operators, python), want)
 }
 
@@ -97,8 +96,7 @@ func TestOperatorsOfAMacAreThoseThatPyTorchRegistersForMPS(t *testing.T) {
 func TestAListOfFailuresReadsBack(t *testing.T) {
 	facts := patches.UpstreamFacts{Schema: 1, Failures: map[string][]string{"crash: <a & \"b\">": {"f:A.b", "f:A.c"}, "a": {"f:A.d"}},
 		Flaky: map[string][]string{}, LeftOut: map[string][]string{"two devices": {"g:A.e"}}, UnexpectedSuccesses: map[string][]string{"why": {"f:B.a"}}}
-	text, err := written(facts)
-	require.NoError(t, err)
+	text := require.One(written(facts))(t)
 	var back patches.UpstreamFacts
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, facts) {
 		t.Errorf("%v, %v in %s", back, err, text)

@@ -36,8 +36,7 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	if testing.Short() {
 		t.Skip("starts Python with torch")
 	}
-	home, err := os.UserHomeDir()
-	require.NoError(t, err)
+	home := require.One(os.UserHomeDir())(t)
 	env := &stage.Env{Sink: events.Discard, Machine: &reports.Machine{}, Options: stage.Options{Cache: t.TempDir(), Artifacts: t.TempDir(),
 		Python: stage.PythonOptions{Device: "cpu"},
 		Series: &patches.Series{Baseline: patches.Baseline{Name: "v0.0.0"}}}}
@@ -53,10 +52,8 @@ func plant(t *testing.T, facts patches.UpstreamFacts, tests string) planted {
 	require.NoError(t, err)
 	env.Cache = empty
 	env.Kept = &kept.Run{Cache: env.Cache, Stage: report.Name}
-	scripts, err := pytests.Unpack(env.Cache, sources, pytests.Sources)
-	require.NoError(t, err)
-	path, err := filepath.Abs("testdata/planted/test_planted.py")
-	require.NoError(t, err)
+	scripts := require.One(pytests.Unpack(env.Cache, sources, pytests.Sources))(t)
+	path := require.One(filepath.Abs("testdata/planted/test_planted.py"))(t)
 	folder := t.TempDir()
 	side := func(name string) *pytests.Subject {
 		return subject.With(name, "PLANTED_SIDE="+name, "PLANTED_FOLDER="+folder)
@@ -196,8 +193,7 @@ func TestWithoutAListStockDecides(t *testing.T) {
 // standin has the run's file be another planted one, pointed by a planted stand-in.
 func (p *planted) standin(t *testing.T, file, module string) {
 	t.Helper()
-	source, err := os.ReadFile("testdata/planted/" + module + ".py")
-	require.NoError(t, err)
+	source := require.One(os.ReadFile("testdata/planted/" + module + ".py"))(t)
 	require.NoError(t, os.WriteFile(filepath.Join(p.scripts, module+".py"), source, 0o644))
 	p.file.name, p.file.path, p.file.standins = file, filepath.Join(filepath.Dir(p.file.path), file+".py"), []string{module}
 }

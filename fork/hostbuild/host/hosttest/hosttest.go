@@ -29,15 +29,13 @@ func InputsOf(t testing.TB, baseline string) (*host.Root, *host.Torch, *fork.Che
 	t.Helper()
 	root, cache := Root(t)
 	tree, series := TreeOf(t, cache, baseline)
-	facts, err := series.HostFacts()
-	require.NoError(t, err)
+	facts := require.One(series.HostFacts())(t)
 	torch, err := host.OpenTorch(t.Context(), root, "", host.Libtorchs(facts), cache, nil)
 	if errors.Is(err, builds.ErrEnvironment) {
 		t.Skipf("SKIP host build of %s: %v", baseline, err)
 	}
 	require.NoError(t, err)
-	checkout, err := fork.Open(t.Context(), tree, nil)
-	require.NoError(t, err)
+	checkout := require.One(fork.Open(t.Context(), tree, nil))(t)
 	t.Cleanup(func() { checkout.Close() })
 	return root, torch, checkout, series, cache
 }
@@ -47,8 +45,7 @@ func Cache(t testing.TB) string {
 	t.Helper()
 	cache := os.Getenv("MPSFORGE_CACHE")
 	if cache == "" {
-		home, err := os.UserHomeDir()
-		require.NoError(t, err)
+		home := require.One(os.UserHomeDir())(t)
 		cache = filepath.Join(home, ".cache", "mpsforge")
 	}
 	return cache
@@ -96,8 +93,7 @@ func Tree(t testing.TB, cache string) (dir string, series *patches.Series) {
 // the same time, want it: the first one fetches it, and the others wait. Only Debian's is fetched.
 func TreeOf(t testing.TB, cache, baseline string) (dir string, series *patches.Series) {
 	t.Helper()
-	series, err := patches.Load(patches.Embedded(), baseline)
-	require.NoError(t, err)
+	series = require.One(patches.Load(patches.Embedded(), baseline))(t)
 	dir = fork.CachedTree(cache, baseline)
 	if baseline != host.DebianBaseline {
 		if !builds.Exists(dir) {
@@ -106,11 +102,10 @@ func TreeOf(t testing.TB, cache, baseline string) (dir string, series *patches.S
 		return dir, series
 	}
 	require.NoError(t, os.MkdirAll(cache, 0o755))
-	lock, err := os.Create(filepath.Join(cache, "test-tree.lock"))
-	require.NoError(t, err)
+	lock := require.One(os.Create(filepath.Join(cache, "test-tree.lock")))(t)
 	defer lock.Close() // which gives the lock back
 	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
-	_, err = fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, Cache: cache}, events.Discard)
+	_, err := fork.Fetch(t.Context(), series, fork.FetchOptions{Dir: dir, Cache: cache}, events.Discard)
 	if errors.Is(err, fork.ErrUnavailable) || errors.Is(err, fork.ErrEnvironment) {
 		t.Skipf("SKIP real tree: Debian's source package of PyTorch 2.6.0 is not available here: %v", err)
 	}

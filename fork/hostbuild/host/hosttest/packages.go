@@ -63,13 +63,12 @@ func Packages(t testing.TB, cache, interpreter, list string, more func(folder st
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("SKIP packages: %s has the checksums of x86-64's wheels", list)
 	}
-	key, err := builds.FileSHA256(list)
-	require.NoError(t, err)
+	key := require.One(builds.FileSHA256(list))(t)
 	folder := filepath.Join(cache, "wheels", strings.TrimSuffix(filepath.Base(list), ".txt")+"-"+key[:16])
 	if builds.Exists(folder) {
 		return folder
 	}
-	err = builds.MakeFolder(folder, func(made string) error {
+	err := builds.MakeFolder(folder, func(made string) error {
 		output, err := Pip(t, cache, interpreter, "install", "--target", made, "--no-deps", "--no-cache-dir", "--only-binary=:all:",
 			"--require-hashes", "-r", list)
 		if err != nil && strings.Contains(output, "Could not find a version") { // PyPI cannot be reached; another checksum is a failure
