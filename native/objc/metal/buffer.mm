@@ -134,6 +134,7 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
              deallocator:(void (^)(void* pointer, NSUInteger length))deallocator {
   self = [super init];
   if (!self) return nil;
+  _size = length;
   _options = options;
   {
     EngineCall guard;

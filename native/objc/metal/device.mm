@@ -185,7 +185,10 @@ void mpsforge_host_refuse(uint32_t kind, uint32_t n) {
     fail("-[SoftwareMTLDevice newBufferWithBytesNoCopy:length:options:deallocator:] of a private buffer");
   }
   check_options(options);
-  if (!bytes || length == 0 || length > self.maxBufferLength || refuses(MPSFORGE_HOST_BUFFERS)) return nil;
+  // Apple's counts it, too: llama.cpp#3606's log shows currentAllocatedSize grow by the size of each such buffer.
+  if (!bytes || length == 0 || length > self.maxBufferLength || refuses(MPSFORGE_HOST_BUFFERS) ||
+      ![self allocate:static_cast<int64_t>(length)])
+    return nil;
   return [[SoftwareMTLBuffer alloc] initOver:bytes length:length options:options deallocator:deallocator];
 }
 

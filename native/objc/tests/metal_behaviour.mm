@@ -219,6 +219,7 @@ CASE(memory_of_the_program_is_used_in_place) {
   void* memory = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memory = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory) + page - 1) / page * page);
   __block int freed = 0;
+  const NSUInteger before = device().currentAllocatedSize;
   id<MTLBuffer> buffer = [device() newBufferWithBytesNoCopy:memory
                                                      length:page
                                                     options:MTLResourceStorageModeShared
@@ -226,14 +227,14 @@ CASE(memory_of_the_program_is_used_in_place) {
                                                   CHECK(pointer == memory && length == page);
                                                   ++freed;
                                                 }];
-  CHECK([buffer contents] == memory);
+  CHECK([buffer contents] == memory && device().currentAllocatedSize == before + page);
   @autoreleasepool {
     id<MTLCommandBuffer> commands = fill(queue, buffer, NSMakeRange(0, 16), 9);
     [buffer release];
     [commands waitUntilCompleted];
   }
   mpsforge_host_close();
-  CHECK(freed == 1 && static_cast<const uint8_t*>(memory)[15] == 9);
+  CHECK(freed == 1 && device().currentAllocatedSize == before && static_cast<const uint8_t*>(memory)[15] == 9);
 }
 
 void use_optional_bytes(const KernelCall& call) { *call.write<int>(0, 1) = call.has_bytes(1) ? 1 : 2; }

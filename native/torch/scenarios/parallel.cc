@@ -173,6 +173,19 @@ SCENARIO(graph_cache) {
   hooks().emptyCache();
   const uint64_t left = mpsforge_host_live_graphs() - before;
   run.expect(left == 0, "graphs of threads that have ended, after empty_cache: " + std::to_string(left));
+
+  // Free memory that the allocator has kept is no reason to lose graphs: empty_cache() gives it back first.
+  auto* const allocator = at::mps::getIMPSAllocator();
+  constexpr int64_t kKept = 64 << 20;
+  at::relu(at::ones({2, 3}, kMPS)).cpu();
+  allocator->setLowWatermarkRatio(static_cast<double>(allocator->getDriverAllocatedMemory() + kKept / 2) /
+                                  static_cast<double>(allocator->getRecommendedMaxMemory()));
+  at::empty({kKept}, at::TensorOptions(kMPS).dtype(at::kByte));
+  const uint64_t compiled = mpsforge_host_live_graphs();
+  hooks().emptyCache();
+  run.expect(compiled > before && mpsforge_host_live_graphs() == compiled,
+             "graphs that empty_cache dropped for memory that was free: " +
+                 std::to_string(compiled - mpsforge_host_live_graphs()));
 }
 
 // Threads that come and go run one model, as a server's may: they take over the graphs of those before them. Several

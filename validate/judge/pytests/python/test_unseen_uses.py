@@ -148,6 +148,12 @@ class UnseenUses(ParallelTest):
                 self.done()
 
         self.together(work)
+        whole, held = torch.linspace(0, 1, (1 << 16) + 1).to(device), []
+        for _ in range(8):  # median() has no autorelease pool, nor has Python's main thread
+            whole[1:].median()
+            torch.mps.synchronize()
+            held.append(torch.mps.current_allocated_memory())
+        self.assertLess(held[-1] - held[1], 1 << 18, f"bytes that gathered inputs keep, in turn: {held}")
 
     def test_host_memory(self):
         """A thread copies to the host without waiting; another copies from there to the device. Memory of the host is no buffer of PyTorch's."""
