@@ -1,6 +1,10 @@
 // Copies between CPU and MPS, of tensors that several threads share and of views: they move the right numbers, and
 // neither change their source nor read it later.
+#if __has_include(<ATen/mps/MPSUploads.h>)
+#include <ATen/mps/MPSUploads.h>
+#endif
 #include <c10/core/Event.h>
+#include <mpsforge/host.h>
 #include <unistd.h>
 
 #include "scenarios.h"
@@ -100,6 +104,16 @@ SCENARIO(dropped_copies) {
 
 // Tensors of the CPU are copied non-blocking, and freed or written at once.
 SCENARIO(copies_from_cpu) {
+#if __has_include(<ATen/mps/MPSUploads.h>)
+  // An upload for which Metal makes no buffer takes nothing from what all uploads may take.
+  at::globalContext().hasMPS();
+  const std::vector<char> bytes(1 << 20);
+  const size_t taken = at::mps::MPSUploads::bytes();
+  mpsforge_host_refuse(MPSFORGE_HOST_BUFFERS, 1);
+  const id<MTLBuffer> none =
+      at::mps::MPSUploads::newBuffer(at::mps::MPSDevice::getInstance()->device(), bytes.data(), bytes.size());
+  run.expect(none == nil && at::mps::MPSUploads::bytes() <= taken, "an upload that failed is counted");
+#endif
   run.in_parallel([&](int) {
     for (int i = 0; i < run.iterations; ++i) {
       std::vector<at::Tensor> copies;

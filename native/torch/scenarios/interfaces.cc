@@ -61,6 +61,19 @@ SCENARIO(shared_memory) {
       run.expect(reads_back(value + 1), "the event was recorded on a stream that used the memory before");
     }
   });
+  // Nothing but the allocator's lock orders who records an event of its memory and who allocates.
+  run.in_parallel([&](int number) {
+    const c10::DataPtr memory = allocator.allocate(kSize);
+    const void* const buffer = memory.get();
+    run.meet();
+    for (int i = 0; i < 20 * run.iterations; ++i) {
+      if (number % 2 == 0) {
+        allocator.recordEvents(buffer);
+      } else {
+        allocator.allocate(kSize);
+      }
+    }
+  });
 }
 
 // Who waits in a block on a stream's queue, where nothing was encoded since the last commit, waits for that one's work.
@@ -261,8 +274,12 @@ SCENARIO(number_beside_wait) {
 
 // Mistakes raise, at once or, where a destructor may not, by the thread's next operator, and the thread goes on.
 SCENARIO(misuse) {
+  at::globalContext().hasMPS();
+  auto& allocator = *at::mps::getIMPSAllocator(/*sharedAllocator=*/true);
   run.in_parallel([&](int number) {
     const at::Tensor own = at::full({4}, number, kMPS);
+    const c10::DataPtr memory = allocator.allocate(64);
+    const auto* const bytes = static_cast<const uint8_t*>(allocator.getSharedBufferPtr(memory.get()).first);
     for (int i = 0; i < run.iterations; ++i) {
       for (const int64_t unknown : {1 << 20, 1 << 21}) {
         guard().destroyEvent(reinterpret_cast<void*>(unknown), 0);
@@ -275,7 +292,9 @@ SCENARIO(misuse) {
         said = error.what();
       }
       run.expect(said == "Library must be initialized first", "functions of a library without its parameters: " + said);
-      at::mps::getMPSProfiler().endProfileKernel(&own, SyncType::COMMIT);  // that nobody has begun
+      getCurrentMPSStream()->fill(static_cast<id<MTLBuffer>>(memory.get()), static_cast<uint8_t>(i + 1), 64, 0);
+      at::mps::getMPSProfiler().endProfileKernel(&own, SyncType::COMMIT_AND_WAIT);  // that nobody has begun
+      run.expect(*bytes == i + 1, "who ends a profile that nobody has begun does not wait for the GPU");
       run.expect_close("sum", at::add(own, 1.0), at::full({4}, number + 1.0));
     }
   });

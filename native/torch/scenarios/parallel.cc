@@ -438,7 +438,8 @@ void wait_for(const std::function<bool()>& handled) {
 // The profiler traces while threads work. Each signposts' interval that begins ends.
 SCENARIO(profiler) {
   // One of an operator that a graph computes begins when the graph is scheduled.
-  const at::Tensor input = at::ones({4, 4}).to(at::kMPS);
+  static int64_t size = 4;
+  const at::Tensor input = at::ones({4, ++size}).to(at::kMPS);  // for a graph that is compiled now
   synchronize();
   hooks().profilerStartTrace("event,interval", false);
   const uint64_t before = mpsforge_host_signposts(1);

@@ -99,6 +99,18 @@ SCENARIO(sanitizer) {
       poisoned(run);
     }
   });
+  // Nothing but the lock of the records orders who looks for other uses of its memory and who allocates.
+  run.in_parallel([&](int number) {
+    const at::Tensor own = at::full({64}, number, kMPS);
+    run.meet();
+    for (int i = 0; i < 100 * run.iterations; ++i) {
+      if (number % 2 == 0) {
+        bind(own);
+      } else {
+        at::empty({1 << 12}, kMPS);
+      }
+    }
+  });
 }
 
 // Operators on explicit streams that use each other's tensors, with and without a wait of the program's own.
