@@ -61,16 +61,18 @@ SCENARIO(shared_memory) {
       run.expect(reads_back(value + 1), "the event was recorded on a stream that used the memory before");
     }
   });
-  // Nothing but the allocator's lock orders who records an event of its memory and who allocates.
+  // Nothing but the allocator's lock orders who records an event of its memory and who makes more of it.
+  allocator.emptyCache();
   run.in_parallel([&](int number) {
     const c10::DataPtr memory = allocator.allocate(kSize);
     const void* const buffer = memory.get();
+    std::vector<c10::DataPtr> kept;
     run.meet();
     for (int i = 0; i < 20 * run.iterations; ++i) {
       if (number % 2 == 0) {
         allocator.recordEvents(buffer);
       } else {
-        allocator.allocate(kSize);
+        kept.push_back(allocator.allocate(kSize));
       }
     }
   });

@@ -99,15 +99,17 @@ SCENARIO(sanitizer) {
       poisoned(run);
     }
   });
-  // Nothing but the lock of the records orders who looks for other uses of its memory and who allocates.
+  // Nothing but the lock of the records orders who looks for other uses of its memory and who makes more of it.
+  hooks().emptyCache();
   run.in_parallel([&](int number) {
     const at::Tensor own = at::full({64}, number, kMPS);
+    std::vector<at::Tensor> kept;
     run.meet();
     for (int i = 0; i < 100 * run.iterations; ++i) {
       if (number % 2 == 0) {
         bind(own);
       } else {
-        at::empty({1 << 12}, kMPS);
+        kept.push_back(at::empty({1 << 10}, kMPS));
       }
     }
   });
