@@ -21,7 +21,7 @@ type Repo struct {
 	Env    []string // for each command
 }
 
-// New makes an empty repository, where commits have the same author and date on each machine.
+// New makes an empty repository, where commits have the same author, and the same date of the author, on each machine.
 func New(t testing.TB, config ...string) Repo {
 	t.Helper()
 	r := Repo{t, t.TempDir(), config, []string{"LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,

@@ -86,6 +86,7 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
 @implementation SoftwareMTLBuffer {
   SoftwareMTLHeap* _heap;
   NSUInteger _size;  // that the heap or the device has counted
+  BOOL _isOver;      // over memory of the program's
   MTLResourceOptions _options;
   void (^_deallocator)(void*, NSUInteger);
 }
@@ -135,6 +136,7 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
   self = [super init];
   if (!self) return nil;
   _size = length;
+  _isOver = YES;
   _options = options;
   {
     EngineCall guard;
@@ -159,15 +161,17 @@ void mpsforge_host_cpu_access(const void* pointer, size_t length, uint32_t acces
     length = api().buffer_length(_engine);
     api().buffer_release(_engine);
   }
-  if (_deallocator) {
-    _deallocator(memory, length);
-    [_deallocator release];
-  }
   if (_heap) {
     [_heap giveBack:_size];
     [_heap release];
+  } else if (_isOver) {
+    [[SoftwareMTLDevice shared] count:-static_cast<int64_t>(_size)];
   } else if (_size > 0) {
     [[SoftwareMTLDevice shared] allocate:-static_cast<int64_t>(_size)];
+  }
+  if (_deallocator) {
+    _deallocator(memory, length);
+    [_deallocator release];
   }
   [super dealloc];
 }

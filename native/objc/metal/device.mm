@@ -61,15 +61,18 @@ void mpsforge_host_refuse(uint32_t kind, uint32_t n) {
   return self;
 }
 
-- (BOOL)allocate:(int64_t)bytes {
+- (BOOL)count:(int64_t)bytes {
   // The working set is three quarters of the memory of a Mac; more than the memory there is not.
   const auto memory = static_cast<int64_t>(_workingSet / 3 * 4);
-  if (_allocated->fetch_add(bytes, std::memory_order_relaxed) + bytes <= memory || bytes <= 0) {
-    record("memory " + std::to_string(bytes));
-    return YES;
-  }
+  if (_allocated->fetch_add(bytes, std::memory_order_relaxed) + bytes <= memory || bytes <= 0) return YES;
   _allocated->fetch_sub(bytes, std::memory_order_relaxed);
   return NO;
+}
+
+- (BOOL)allocate:(int64_t)bytes {
+  if (![self count:bytes]) return NO;
+  record("memory " + std::to_string(bytes));
+  return YES;
 }
 
 - (NSString*)name {
@@ -187,7 +190,7 @@ void mpsforge_host_refuse(uint32_t kind, uint32_t n) {
   check_options(options);
   // Apple's counts it, too: llama.cpp#3606's log shows currentAllocatedSize grow by the size of each such buffer.
   if (!bytes || length == 0 || length > self.maxBufferLength || refuses(MPSFORGE_HOST_BUFFERS) ||
-      ![self allocate:static_cast<int64_t>(length)])
+      ![self count:static_cast<int64_t>(length)])
     return nil;
   return [[SoftwareMTLBuffer alloc] initOver:bytes length:length options:options deallocator:deallocator];
 }

@@ -38,7 +38,9 @@ inline void used_by_one_thread(char& field) { *static_cast<volatile char*>(&fiel
 
 @interface SoftwareMTLDevice : NSObject <MTLDevice>
 + (SoftwareMTLDevice*)shared;
-// Counts memory that the program was given or, below 0, gave back. NO, and nothing is counted, if there is not so much.
+// Counts memory as allocated or, below 0, as no more allocated. NO, and nothing is counted, if there is not so much.
+- (BOOL)count:(int64_t)bytes;
+// The same of memory that the program was given or gave back, which is recorded.
 - (BOOL)allocate:(int64_t)bytes;
 @end
 

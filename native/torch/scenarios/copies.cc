@@ -108,6 +108,7 @@ SCENARIO(copies_from_cpu) {
   // An upload for which Metal makes no buffer takes nothing from what all uploads may take.
   at::globalContext().hasMPS();
   const std::vector<char> bytes(1 << 20);
+  hooks().deviceSynchronize();
   const size_t taken = at::mps::MPSUploads::bytes();
   mpsforge_host_refuse(MPSFORGE_HOST_BUFFERS, 1);
   const id<MTLBuffer> none =

@@ -61,18 +61,19 @@ SCENARIO(shared_memory) {
       run.expect(reads_back(value + 1), "the event was recorded on a stream that used the memory before");
     }
   });
-  // Nothing but the allocator's lock orders who records an event of its memory and who makes more of it.
-  allocator.emptyCache();
+  // Threads record the first event of one buffer: nothing but the allocator's lock orders them.
+  c10::DataPtr shared;
   run.in_parallel([&](int number) {
-    const c10::DataPtr memory = allocator.allocate(kSize);
-    const void* const buffer = memory.get();
-    std::vector<c10::DataPtr> kept;
-    run.meet();
-    for (int i = 0; i < 20 * run.iterations; ++i) {
-      if (number % 2 == 0) {
-        allocator.recordEvents(buffer);
-      } else {
-        kept.push_back(allocator.allocate(kSize));
+    for (int i = 0; i < run.iterations; ++i) {
+      if (number == 0) shared = allocator.allocate(kSize);
+      run.meet();
+      const void* const buffer = shared.get();
+      allocator.recordEvents(buffer);
+      run.meet();
+      if (number == 0) {
+        synchronize();
+        shared.clear();
+        allocator.emptyCache();  // else the next one has its event
       }
     }
   });
@@ -296,7 +297,8 @@ SCENARIO(misuse) {
       run.expect(said == "Library must be initialized first", "functions of a library without its parameters: " + said);
       getCurrentMPSStream()->fill(static_cast<id<MTLBuffer>>(memory.get()), static_cast<uint8_t>(i + 1), 64, 0);
       at::mps::getMPSProfiler().endProfileKernel(&own, SyncType::COMMIT_AND_WAIT);  // that nobody has begun
-      run.expect(*bytes == i + 1, "who ends a profile that nobody has begun does not wait for the GPU");
+      run.expect(*bytes == static_cast<uint8_t>(i + 1),
+                 "who ends a profile that nobody has begun does not wait for the GPU");
       run.expect_close("sum", at::add(own, 1.0), at::full({4}, number + 1.0));
     }
   });

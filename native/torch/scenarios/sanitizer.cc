@@ -99,17 +99,17 @@ SCENARIO(sanitizer) {
       poisoned(run);
     }
   });
-  // Nothing but the lock of the records orders who looks for other uses of its memory and who makes more of it.
-  hooks().emptyCache();
+  // Nothing but the lock of the records orders who looks for other uses of a tensor and who uses it.
+  const at::Tensor shared = at::ones({64}, kMPS);
   run.in_parallel([&](int number) {
-    const at::Tensor own = at::full({64}, number, kMPS);
-    std::vector<at::Tensor> kept;
-    run.meet();
-    for (int i = 0; i < 100 * run.iterations; ++i) {
-      if (number % 2 == 0) {
-        bind(own);
-      } else {
-        kept.push_back(at::empty({1 << 10}, kMPS));
+    for (int i = 0; i < 20 * run.iterations && number < kThreads; ++i) {
+      if (number % 2 == 1) {
+        at::add(shared, 1.0);
+        continue;
+      }
+      try {
+        bind(shared);
+      } catch (const c10::Error&) {  // as others use it
       }
     }
   });
