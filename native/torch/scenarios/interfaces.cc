@@ -71,7 +71,7 @@ SCENARIO(shared_memory) {
       allocator.recordEvents(buffer);
       run.meet();
       if (number == 0) {
-        synchronize();
+        hooks().deviceSynchronize();
         shared.clear();
         allocator.emptyCache();  // else the next one has its event
       }
