@@ -80,6 +80,9 @@ func FetchLibtorch(ctx context.Context, choices []patches.Wheel, cache string) (
 	return fetchLibtorch(ctx, choices, cache, events.Discard)
 }
 
+// SeriesDrivers are the scenarios' sources that see the headers of the series.
+func SeriesDrivers() []string { return seriesDrivers }
+
 // HeadersFlag shows ccache which headers there are.
 var HeadersFlag = headersFlag
 

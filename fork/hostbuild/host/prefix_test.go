@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -112,6 +114,16 @@ func TestHeaderThatHasComeIsSeen(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(headers, "New.h"), nil, 0o644))
 	if !has() {
 		t.Error("ccache gives the object of the checkout without the header")
+	}
+}
+
+// What __has_include asks of the series is never there for a scenario that is compiled without its headers: the check would not be made.
+func TestScenariosThatAskForHeadersSeeThem(t *testing.T) {
+	asks := regexp.MustCompile(`__has_include\(<ATen/(native/)?mps/`)
+	for _, path := range require.One(filepath.Glob("../../../native/torch/scenarios/*.cc"))(t) {
+		if asks.Match(require.One(os.ReadFile(path))(t)) && !slices.Contains(host.SeriesDrivers(), filepath.Base(path)) {
+			t.Errorf("%s asks for a header of the series, and is not one of host.seriesDrivers", path)
+		}
 	}
 }
 
