@@ -61,22 +61,18 @@ SCENARIO(shared_memory) {
       run.expect(reads_back(value + 1), "the event was recorded on a stream that used the memory before");
     }
   });
-  // Threads record the first event of one buffer: nothing but the allocator's lock orders them.
-  c10::DataPtr shared;
-  run.in_parallel([&](int number) {
-    for (int i = 0; i < run.iterations; ++i) {
-      if (number == 0) shared = allocator.allocate(kSize);
-      run.meet();
-      const void* const buffer = shared.get();
+  // Threads record the first events of new buffers: nothing but the allocator's lock orders them.
+  allocator.emptyCache();  // what it has kept has an event
+  std::vector<c10::DataPtr> shared(20 * static_cast<size_t>(run.iterations));
+  for (c10::DataPtr& memory : shared) memory = allocator.allocate(kSize);
+  run.in_parallel([&](int) {
+    run.meet();
+    for (const c10::DataPtr& memory : shared) {
+      const void* const buffer = memory.get();
       allocator.recordEvents(buffer);
-      run.meet();
-      if (number == 0) {
-        hooks().deviceSynchronize();
-        shared.clear();
-        allocator.emptyCache();  // else the next one has its event
-      }
     }
   });
+  hooks().deviceSynchronize();
 }
 
 // Who waits in a block on a stream's queue, where nothing was encoded since the last commit, waits for that one's work.
