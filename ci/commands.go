@@ -2,6 +2,7 @@ package ci
 
 import (
 	"path/filepath"
+	"slices"
 
 	"mpsforge/internal/run"
 )
@@ -25,20 +26,24 @@ func (p *Prepared) commands() []string {
 		label += ` "` + name + `"`
 	}
 	create := append([]string{"pr", "create", "--repo", upstream, "--base", "main", "--head", "YOU:" + first.Branch}, draft...)
+	const fromFork = "# from your fork, remote FORK of user YOU:"
 	one := []string{
 		command("git", "-C", p.Checkout, "push", "FORK", first.Branch),
 		command("gh", append(create, "--title", printable(first.Title), "--body-file", first.Text)...),
 		command("gh", "pr", "comment", "NUMBER", "--repo", upstream, "--body", label),
 	}
 	if len(p.Requests) == 1 {
-		return append([]string{"# from your fork, remote FORK of user YOU:"}, one...)
+		return slices.Concat([]string{fromFork}, one)
 	}
-	return append(append([]string{
-		"# from your fork, remote FORK of user YOU: the first part now; each later part once the one before it has landed, after",
+	inTurn := []string{
+		fromFork + " the first part now; each later part once the one before it has landed, after",
 		"# git fetch and mpsforge pr --onto origin/main --replace, which leaves out what has landed",
-	}, one...),
-		"# or all at once, with write access to "+upstream+": ghstack pushes branches there; then each text below the list that it wrote",
-		command("cd", p.Checkout)+" && "+command("git", "switch", last.Branch)+" && "+command("ghstack", append([]string{"submit"}, draft...)...),
-		"{ gh pr view NUMBER --repo "+upstream+" --json body --jq .body | sed '/^$/q'; cat "+command(filepath.Dir(first.Text))+
-			"/NN-NAME.md; } | gh pr edit NUMBER --repo "+upstream+" --body-file -")
+	}
+	atOnce := []string{
+		"# or all at once, with write access to " + upstream + ": ghstack pushes branches there; then each text below the list that it wrote",
+		command("cd", p.Checkout) + " && " + command("git", "switch", last.Branch) + " && " + command("ghstack", append([]string{"submit"}, draft...)...),
+		"{ gh pr view NUMBER --repo " + upstream + " --json body --jq .body | sed '/^$/q'; cat " + command(filepath.Dir(first.Text)) +
+			"/NN-NAME.md; } | gh pr edit NUMBER --repo " + upstream + " --body-file -",
+	}
+	return slices.Concat(inTurn, one, atOnce)
 }

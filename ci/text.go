@@ -153,7 +153,10 @@ func (p *page) checklist(prepared *Prepared, i int) []item {
 
 // commands are what a reviewer can run, exactly.
 func (p *page) commands() string {
-	built := map[bool]string{true: "  # on a Mac, with this change built", false: "  # on a Mac, with this stack built"}[p.first]
+	built := "  # on a Mac, with this stack built"
+	if p.first {
+		built = "  # on a Mac, with this change built"
+	}
 	var lines []string
 	for _, file := range p.layer.Patch.Files {
 		if strings.HasPrefix(file.Path(), "test/test_") {

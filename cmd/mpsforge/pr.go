@@ -23,8 +23,9 @@ func prCommand(std streams) *cli.Command {
 		about: `Makes of each patch a commit on a commit of upstream's, with a branch mpsforge/NN-NAME for it, and the text of its pull
 request: issue, checklist, test plan, evidence from a report, compatibility, and that AI assistance was used. Checks size and
 style as upstream does. The stack is refused, with exit code 4, unless every stage passed on the series as it is, but for those that its record
-excuses as not run (mpsforge baseline runs); a dry run only warns, and --first, which has a test of its own, is not held to that. Nothing is pushed or opened: the commands for that are printed. HEAD and the work tree stay as
-they are. What you write between the two comments under Summary is kept by later runs.
+excuses as not run (mpsforge baseline runs); a dry run only warns, and --first, which has a test of its own, is not held to that.
+Nothing is pushed or opened: the commands for that are printed. HEAD and the work tree stay as they are.
+What you write between the two comments under Summary is kept by later runs.
 
   mpsforge pr --issue 123456 --first                    one for itself: two threads live, 124 lines
   mpsforge pr --issue 123456                            drafts on the baseline's commit
