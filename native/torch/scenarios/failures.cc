@@ -204,6 +204,13 @@ SCENARIO(failed_operators) {
     const at::Tensor opposite = at::neg(ones);  // in a command buffer of this thread's stream
     expect_text(run, "another thread", [&] { at::sub(product, opposite).cpu(); },
                 {"with work of mul_Tensor (thread " + std::to_string(thread) + ")"}, {"neg", "sub"});
+    expect_text(run, "an operator on another stream, which commits the first one's work",
+                [&] {
+                  const at::Tensor product = failing_product(ones);
+                  const c10::StreamGuard on_default(guard().getDefaultStream(at::Device(at::kMPS, 0)));
+                  at::sub(product, ones).cpu();
+                },
+                {"with work of mul_Tensor (thread "}, {"neg", "sub"});
     expect_text(
         run, "an operator given again, after others",
         [&] {

@@ -300,8 +300,8 @@ SCENARIO(misuse) {
   });
 }
 
-// A thread asks a library for its functions' names once another one has loaded it. Nothing but the library's own lock
-// orders the two.
+// A thread asks a library for its functions' names once another one has loaded it, or at the same time. Nothing but the
+// library's own lock orders the two.
 SCENARIO(function_names) {
   at::globalContext().hasMPS();
   std::atomic<bool> loaded{false};
@@ -316,6 +316,11 @@ SCENARIO(function_names) {
       run.expect_close("renorm", found, at::full({6, 4}, 0.5));
       loaded.store(true, std::memory_order_relaxed);
     }
+  });
+  at::native::mps::MetalShaderLibrary compiled("kernel void none() {}");
+  run.in_parallel([&](int) {
+    const std::vector<std::string> names = compiled.getFunctionNames();
+    run.expect(names == std::vector<std::string>{"none"}, "a compiled library has not the one function of its source");
   });
 }
 
