@@ -98,6 +98,26 @@ inline const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); 
 
 using Inputs = const std::vector<at::Tensor>&;
 
+inline at::Tensor random(at::IntArrayRef sizes, at::Generator& generator) { return at::randn(sizes, generator); }
+
+// One layer's weights used by all threads.
+struct Model {
+  at::Tensor weight1, bias1, weight2, bias2;
+  Model(int64_t inputs, int64_t hidden, int64_t outputs, at::Generator& generator)
+      : weight1(random({hidden, inputs}, generator)),
+        bias1(random({hidden}, generator)),
+        weight2(random({outputs, hidden}, generator)),
+        bias2(random({outputs}, generator)) {}
+  Model on(at::Device device) const {
+    Model moved = *this;
+    for (at::Tensor* part : {&moved.weight1, &moved.bias1, &moved.weight2, &moved.bias2}) *part = part->to(device);
+    return moved;
+  }
+  at::Tensor operator()(const at::Tensor& input) const {
+    return at::linear(at::relu(at::linear(input, weight1, bias1)), weight2, bias2);
+  }
+};
+
 // Runs the same function on mps and on the CPU and compares.
 template <class Function>
 void compare(Run& run, const char* what, Inputs inputs, Function function) {
