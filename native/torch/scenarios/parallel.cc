@@ -292,11 +292,11 @@ SCENARIO(profiler) {
   synchronize();
   hooks().profilerStartTrace("event,interval", false);
   const uint64_t before = mpsforge_host_signposts(1);
-  const at::Tensor output = at::softmax(input, 1);
+  const at::Tensor output = at::log_softmax(input, 1);
   synchronize();
   const auto begun = [&] { return mpsforge_host_signposts(1) > before; };
   wait_for(begun);
-  run.expect(begun(), "softmax has begun no interval");
+  run.expect(begun(), "log_softmax has begun no interval");
   const uint64_t events_before = mpsforge_host_signposts(0);
   run.in_parallel([&](int number) {
     at::Generator generator = run.generator(number);
