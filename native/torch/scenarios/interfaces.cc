@@ -318,7 +318,9 @@ SCENARIO(function_names) {
     }
   });
   at::native::mps::MetalShaderLibrary compiled("kernel void none() {}");
+  at::native::mps::MetalShaderLibrary from_template("kernel void none_{}() {{}}", /*nparams=*/1);
   run.in_parallel([&](int) {
+    run.expect(from_template.getPipelineStateForFunc("none_half", {"half"}) != nil, "no kernel from a template");
     const std::vector<std::string> names = compiled.getFunctionNames();
     run.expect(names == std::vector<std::string>{"none"}, "a compiled library has not the one function of its source");
   });
