@@ -60,7 +60,7 @@ SCENARIO(operators_in_blocks) {
           if (error) std::rethrow_exception(error);
           run.expect_close(one.first, found, one.second(input));
         };
-        dispatch_sync(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), block);
+        dispatch_sync(dispatch_queue(), block);
         check();
 #ifdef MPSFORGE_HAS_INTEROP
         at::mps::runOnStreamQueue(at::mps::getCurrentMPSStream(), block);
@@ -81,7 +81,7 @@ SCENARIO(synchronize_in_blocks) {
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor input = at::full({16}, number + i + 1.0);
       const at::Tensor begun = at::exp(input.to(at::kMPS));
-      const auto queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
+      const auto queue = dispatch_queue();
       // An operator may need another stream's queue. Nobody holds one until all are done with theirs.
       if (apart) run.meet();
       dispatch_sync(queue, ^() {
@@ -105,7 +105,7 @@ SCENARIO(encode_beside_wait) {
       const c10::StreamGuard on_default(guard().getDefaultStream(at::Device(at::kMPS, 0)));
       if (number == 0) {
         hooks().commitStream();  // no encoder is open then
-        const auto queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
+        const auto queue = dispatch_queue();
         dispatch_sync(queue, ^() {
           [static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer()) encodeWaitForEvent:event value:given];
         });

@@ -44,7 +44,7 @@ void copy_on(dispatch_queue_t queue, const at::Tensor& to, const at::Tensor& fro
 
 void copy_by_hand(const at::Tensor& to, const at::Tensor& from) {
   hooks().commitStream();  // no encoder is open then
-  copy_on(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), to, from);
+  copy_on(dispatch_queue(), to, from);
 }
 
 // Each thread writes a tensor, copies its neighbour's in a way that is no operator, and reads the copy of its own.
@@ -112,7 +112,7 @@ SCENARIO(freed_after_raw_work) { run.expect(false, "these sources have no guards
 // The queue was asked for before an operator of the same extension.
 SCENARIO(late_encoders) {
   copies_between_threads(run, [](const at::Tensor& to, const at::Tensor& from) {
-    const auto queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
+    const auto queue = dispatch_queue();
     at::neg(from);
     hooks().commitStream();
     copy_on(queue, to, from);
@@ -138,7 +138,7 @@ SCENARIO(hook_after_kernel) {
     const at::Tensor own = at::full({64, 64}, number, kMPS), to = at::zeros({64, 64}, kMPS);
     for (int i = 0; i < run.iterations; ++i) {
       const at::Tensor value = at::add(own, i + 1.0);
-      copy_on(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), to, value);
+      copy_on(dispatch_queue(), to, value);
       run.expect_close("copy", to, at::full({64, 64}, number + i + 1.0));
     }
   });
@@ -175,7 +175,7 @@ SCENARIO(taken_buffers) {
       if (takes) {
         from[pair].fill_(static_cast<double>(pair) + i);
         buffer = static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer());
-        queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());
+        queue = dispatch_queue();
         streams[pair] = stream_of_thread();
       }
       run.meet();

@@ -218,7 +218,7 @@ SCENARIO(commit_hook) {
     for (int i = 0; i < run.iterations; ++i) {
       const uint64_t given = static_cast<uint64_t>(i) + 1;
       const at::Tensor sum = at::add(own, i + 1.0);
-      dispatch_sync(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), ^{
+      dispatch_sync(dispatch_queue(), ^{
         [static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer()) encodeSignalEvent:event value:given];
       });
       hooks().commitStream();

@@ -48,12 +48,12 @@ SCENARIO(memory_in_blocks) {
     dispatch_queue_t queue = nullptr;
     if (number == 1) {
       at::ones({8}, kMPS);
-      queue = static_cast<dispatch_queue_t>(hooks().getDispatchQueue());  // comes after what others do before this
+      queue = dispatch_queue();  // comes after what others do before this
     }
     run.meet();
     if (number == 0) {
       hooks().commitStream();  // no encoder is open then
-      dispatch_sync(static_cast<dispatch_queue_t>(hooks().getDispatchQueue()), ^() {
+      dispatch_sync(dispatch_queue(), ^() {
         [static_cast<id<MTLCommandBuffer>>(hooks().getCommandBuffer()) encodeWaitForEvent:event value:1];
       });
       std::vector<at::Tensor> held;

@@ -278,12 +278,6 @@ SCENARIO(event_guard) {
   });
 }
 
-// Handlers of command buffers may run after the wait for the GPU.
-void wait_for(const std::function<bool()>& handled) {
-  const auto started = std::chrono::steady_clock::now();
-  while (!handled() && std::chrono::steady_clock::now() - started < std::chrono::seconds(5)) std::this_thread::yield();
-}
-
 // The profiler traces while threads work. Each signposts' interval that begins ends.
 SCENARIO(profiler) {
   // One of an operator that a graph computes begins when the graph is scheduled.

@@ -6,6 +6,7 @@
 #include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <dispatch/dispatch.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -95,6 +97,15 @@ const auto kMPS = at::TensorOptions().device(at::kMPS).dtype(at::kFloat);
 
 // What is behind torch.mps.
 inline const at::MPSHooksInterface& hooks() { return at::detail::getMPSHooks(); }
+
+// That of the calling thread's stream.
+inline dispatch_queue_t dispatch_queue() { return static_cast<dispatch_queue_t>(hooks().getDispatchQueue()); }
+
+// Handlers of command buffers may run after the wait for the GPU.
+inline void wait_for(const std::function<bool()>& handled) {
+  const auto started = std::chrono::steady_clock::now();
+  while (!handled() && std::chrono::steady_clock::now() - started < std::chrono::seconds(5)) std::this_thread::yield();
+}
 
 using Inputs = const std::vector<at::Tensor>&;
 
