@@ -63,7 +63,7 @@ func cutMarkdown(text []byte, limit int) []byte {
 		if fence != "" {
 			closing = fence + "\n"
 		}
-		closing += strings.Repeat("\n</details>\n", details) + sentence
+		closing += strings.Repeat("\n</details>\n", max(0, details)) + sentence
 		if kept.Len()+len(closing) > limit {
 			break
 		}

@@ -120,10 +120,9 @@ func (c *Checkout) Port(ctx context.Context, series, target *patches.Series, opt
 }
 
 // ContinuePort takes up the port that stopped at a conflict, which must be resolved in the files below Ported.Fix.
-func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Series, sink events.Sink) (*Ported, error) {
+func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Series, options PortOptions, sink events.Sink) (*Ported, error) {
 	sink = events.OrDiscard(sink)
-	options, err := c.StoppedPort()
-	if err != nil {
+	if _, err := c.StoppedPort(); err != nil {
 		return nil, err
 	}
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
@@ -502,7 +501,7 @@ func (p *porting) finish(ctx context.Context, result *Ported, sink events.Sink) 
 		}
 	}
 	if len(result.Dropped) > 0 && !p.Drop && !p.check {
-		return nil, fmt.Errorf("%w: %s, of the series in %s; remove them: --drop", ErrDropped, strings.Join(result.Dropped, ", "), p.Dir)
+		return nil, fmt.Errorf("%w: %s, of the series in %s; remove them with --drop", ErrDropped, strings.Join(result.Dropped, ", "), p.Dir)
 	}
 	if p.check && p.Dir == "" {
 		result.made = whole.patches

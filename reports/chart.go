@@ -104,7 +104,7 @@ func number(value float64) string {
 
 // ticks are round values from 0 to at least most, six at most.
 func ticks(most float64) []float64 {
-	if most <= 0 || math.IsInf(most, 0) || math.IsNaN(most) {
+	if most < 1e-300 || math.IsInf(most, 0) || math.IsNaN(most) { // a fifth of less may be nothing
 		return []float64{0, 1}
 	}
 	step := math.Pow(10, math.Floor(math.Log10(most/5)))

@@ -50,6 +50,9 @@ func Merge(shards []*Report, names []string, required ...string) (*Report, error
 	return merged, nil
 }
 
+// mostShards is more than anybody makes; a damaged report may name any number.
+const mostShards = 10000
+
 // inOrder gives the shards by their indices, after it has made sure that they are all those of one run.
 func inOrder(shards []*Report, names []string) ([]*Report, error) {
 	var ordered []*Report
@@ -58,7 +61,7 @@ func inOrder(shards []*Report, names []string) ([]*Report, error) {
 		if r.Shard == nil {
 			return nil, fmt.Errorf("%w: %s is not the report of a shard", ErrMerge, names[i])
 		}
-		if r.Shard.Of < 1 || r.Shard.Index < 1 || r.Shard.Index > r.Shard.Of {
+		if r.Shard.Of < 1 || r.Shard.Of > mostShards || r.Shard.Index < 1 || r.Shard.Index > r.Shard.Of {
 			return nil, fmt.Errorf("%w: %s says that it is shard %s, which cannot be", ErrMerge, names[i], r.Shard)
 		}
 		if ordered == nil {

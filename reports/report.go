@@ -415,6 +415,41 @@ func ReadFile(path string) (*Report, error) {
 		if stage.Name == "" || marks[stage.Verdict] == "" {
 			return nil, fmt.Errorf("read report %s: %w: its stage %d, %q, has no name or no verdict", path, ErrNoReport, i+1, stage.Name)
 		}
+		if fault := stage.fault(); fault != "" {
+			return nil, fmt.Errorf("read report %s: %w: in its stage %s %s", path, ErrNoReport, stage.Name, fault)
+		}
 	}
 	return &report, nil
+}
+
+// fault says what in the stage's tables and plots cannot be shown or merged, as nothing of ours writes it, or is empty.
+func (s *Stage) fault() string {
+	for _, table := range s.Tables {
+		if table.Key < 0 || table.Key > len(table.Columns) {
+			return fmt.Sprintf("the table %q has %d columns, of which %d name a row", table.Title, len(table.Columns), table.Key)
+		}
+		for _, row := range table.Rows {
+			if table.Key > 0 && len(row) != len(table.Columns) {
+				return fmt.Sprintf("the table %q has %d columns, and a row of %d", table.Title, len(table.Columns), len(row))
+			}
+		}
+	}
+	for _, plot := range s.Plots {
+		for _, bar := range plot.Bars {
+			if bar.Value < 0 {
+				return fmt.Sprintf("the plot %q has the value %g, which is less than none", plot.Title, bar.Value)
+			}
+		}
+		for _, line := range plot.Lines {
+			if len(line.Points) == 0 {
+				return fmt.Sprintf("the plot %q has a line without points, %q", plot.Title, line.Name)
+			}
+			for _, point := range line.Points {
+				if point.Y < 0 {
+					return fmt.Sprintf("the plot %q has the value %g, which is less than none", plot.Title, point.Y)
+				}
+			}
+		}
+	}
+	return ""
 }

@@ -154,7 +154,7 @@ func CheckShard(o Options) error {
 }
 
 // Run verifies and gives the report. A failed verification is not an error: the report's verdict says it. An error
-// means that there is no report, or that the context ended: a StoppedError.
+// means that there is no report, or that the context ended: a StoppedError. Where options.Write fails, there are both.
 func Run(ctx context.Context, options Options, sink events.Sink) (*reports.Report, error) {
 	return runStages(ctx, Stages(), options, sink)
 }
@@ -214,9 +214,14 @@ func runStages(ctx context.Context, stages []Stage, options Options, sink events
 	}
 	report.Seconds = time.Since(started).Seconds()
 	report.Conclude(slices.Concat(options.Stages, options.Require))
+	if options.Write != nil {
+		if err := options.Write(report); err != nil {
+			return report, err
+		}
+	}
 	for _, k := range ended { // not before: what one stage has kept is needed until the last has ended
 		if err := k.Finish(); err != nil {
-			return nil, err
+			sink.Emit(events.Message{Level: events.Warning, Text: fmt.Sprintf("remove what was kept of the run: %v", err)})
 		}
 	}
 	sink.Emit(events.Message{Level: events.Info, Text: report.Verification()})

@@ -87,6 +87,24 @@ func TestStoppedRunSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
+// A report that cannot be written takes no verdict with it, and nothing of what was kept.
+func TestRunWhoseReportIsNotWritten(t *testing.T) {
+	full := errors.New("the disk is full")
+	options := Options{Series: &patches.Series{}, Cache: t.TempDir(), Seed: 7, Write: func(*reports.Report) error { return full }}
+	run := func() (ran int, report *reports.Report, err error) {
+		report, err = runStages(t.Context(), []Stage{keeps(t, "operators", func(string) error { ran++; return nil })}, options, nil)
+		return ran, report, err
+	}
+	ran, report, err := run()
+	if !errors.Is(err, full) || report == nil || report.Verdict == "" || ran != 2 {
+		t.Errorf("%v, %+v, jobs that ran: %d", err, report, ran)
+	}
+	options.Write = nil
+	if ran, _, err := run(); err != nil || ran != 0 {
+		t.Errorf("%v; jobs that ran again: %d", err, ran)
+	}
+}
+
 // Where nothing is kept, the same sentence says so.
 func TestStoppedRunThatKeepsNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())

@@ -93,8 +93,6 @@ func (c call) build(ctx context.Context) (result, error) {
 	switch {
 	case c.String("show-stamp") != "":
 		return showStamp(c.String("show-stamp"))
-	case c.Int("jobs") < 0:
-		return result{}, usagef("--jobs %d is not a number of compilers", c.Int("jobs"))
 	case c.Bool("host"):
 		for _, name := range pyTorchFlagNames {
 			if c.IsSet(name) {

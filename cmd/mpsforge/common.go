@@ -265,10 +265,40 @@ func checkArguments(c *cli.Context, s spec) error {
 	if least > c.NArg() {
 		return usagef("%s needs %s", name, s.argument)
 	}
+	if err := checkValues(c); err != nil {
+		return err
+	}
 	for _, flag := range inputFlags {
 		if path := c.String(flag); path != "" && !(flag == "from" && path == "debian") {
 			if err := checkInput(source(c, flag), path); err != nil {
 				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkValues refuses less than no compilers, and a flag of the command line whose value is empty, as "$NAME" is of a variable that is
+// not set: without the flag a command does all that there is.
+func checkValues(c *cli.Context) error {
+	if c.Int("jobs") < 0 {
+		return usagef("--jobs %d is not a number of compilers", c.Int("jobs"))
+	}
+	for _, flag := range visibleFlags(c.Command) {
+		name := flag.Names()[0]
+		if !c.IsSet(name) || name == "schedule" || source(c, name) != "--"+name { // the default schedule has an empty name
+			continue
+		}
+		var values []string
+		switch flag.(type) {
+		case *cli.StringFlag:
+			values = []string{c.String(name)}
+		case *cli.StringSliceFlag:
+			values = c.StringSlice(name)
+		}
+		for _, value := range values {
+			if strings.Trim(value, ", \t") == "" {
+				return usagef("--%s has no value", name)
 			}
 		}
 	}

@@ -129,7 +129,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &conflict), is(fork.ErrMoreApplied, fork.ErrWrongBaseline, fork.ErrNotEmpty, fork.ErrDirty, fork.ErrInterrupted, fork.ErrForeign,
 		fork.ErrSeriesChanged, fork.ErrMerge, fork.ErrDropped,
-		fork.ErrPortStopped, fork.ErrNotResolved, fork.ErrBranch):
+		fork.ErrPortStopped, fork.ErrNotResolved, fork.ErrBranch, repro.ErrOther):
 		return exitConflict
 	case is(ci.ErrNotRun):
 		return exitVerify

@@ -62,6 +62,10 @@ folder: then all its files *.trace are read. Exit code 4 if a race is found, or 
 			if races > 0 || counts[trace.Differ] > 0 {
 				return found, silentError{exitVerify, found.message}
 			}
+			if accesses == 0 {
+				return found, silentError{exitEnvironment,
+					"nothing was judged: the traces have no access to memory; was the program run to its end with MPSFORGE_METAL_TRACE?"}
+			}
 			return found, nil
 		},
 	})

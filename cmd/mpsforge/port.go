@@ -38,7 +38,7 @@ are written after the last patch.
 			&cli.StringSliceFlag{Name: "patch", Usage: "carry only the patch `NAME`; may be repeated"},
 			&cli.BoolFlag{Name: "drop", Usage: "remove patches that the version's series has and this one has not"},
 			&cli.BoolFlag{Name: "check", Usage: "only show what would happen; write nothing"},
-			&cli.BoolFlag{Name: "continue", Usage: "go on after a conflict"},
+			&cli.BoolFlag{Name: "continue", Usage: "go on after a conflict; --out and --drop may be given anew"},
 			&cli.BoolFlag{Name: "abort", Usage: "give up after a conflict"}),
 		action: port,
 	})
@@ -49,7 +49,7 @@ func port(ctx context.Context, c call) (result, error) {
 	switch {
 	case resume && abort:
 		return result{}, usagef("--continue and --abort exclude each other")
-	case (resume || abort) && (c.IsSet("to") || c.IsSet("from") || c.IsSet("out") || c.IsSet("patch") || c.IsSet("check") || c.IsSet("drop")):
+	case (resume || abort) && (c.IsSet("to") || c.IsSet("from") || c.IsSet("patch") || c.IsSet("check")) || abort && (c.IsSet("out") || c.IsSet("drop")):
 		return result{}, usagef("--continue and --abort use the flags that the port was begun with; leave the other flags out")
 	case !resume && !abort && c.String("to") == "":
 		return result{}, usagef("port needs --to, a baseline or a commit")
@@ -79,6 +79,7 @@ func port(ctx context.Context, c call) (result, error) {
 		if options, err = checkout.StoppedPort(); err != nil {
 			return result{}, err
 		}
+		options.Dir, options.Drop = cmp.Or(c.String("out"), options.Dir), options.Drop || c.Bool("drop")
 	}
 	target, err := c.portTarget(&options)
 	if err != nil {
@@ -86,7 +87,7 @@ func port(ctx context.Context, c call) (result, error) {
 	}
 	carry := func() (*fork.Ported, error) { return checkout.Port(ctx, series, target, options, c.sink) }
 	if resume {
-		carry = func() (*fork.Ported, error) { return checkout.ContinuePort(ctx, series, target, c.sink) }
+		carry = func() (*fork.Ported, error) { return checkout.ContinuePort(ctx, series, target, options, c.sink) }
 	}
 	ported, err := carry()
 	if err != nil {

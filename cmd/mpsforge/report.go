@@ -103,6 +103,18 @@ func (c call) checkReportFlags() error {
 	return nil
 }
 
+// formatOf is the form that the ending of a file's name means, or empty.
+func formatOf(name string) string {
+	return map[string]string{".json": "json", ".md": "markdown", ".html": "html", ".htm": "html", ".xml": "junit", ".txt": "text"}[filepath.Ext(name)]
+}
+
+// sameFile reports whether both are names of one file that is there.
+func sameFile(one, other string) bool {
+	a, errA := os.Stat(one)
+	b, errB := os.Stat(other)
+	return errA == nil && errB == nil && a.Mode().IsRegular() && os.SameFile(a, b)
+}
+
 // showReport shows or writes it in the form that was asked for.
 func (c call) showReport(path string) (result, error) {
 	format, output := c.String("format"), c.String("output")
@@ -126,7 +138,7 @@ func (c call) showReport(path string) (result, error) {
 	case format == "" && output == "" && c.std.outIsTerminal:
 		brief = true
 	default:
-		format = cmp.Or(format, "markdown")
+		format = cmp.Or(format, formatOf(output), "markdown")
 	}
 	var text strings.Builder
 	switch {
@@ -145,10 +157,13 @@ func (c call) showReport(path string) (result, error) {
 		found.text = func(w io.Writer) { _, _ = io.WriteString(w, text.String()) } // standard output is gone: there is nobody left to report to
 		return found, nil
 	}
+	if sameFile(output, path) {
+		return result{}, usagef("--output %s: that is the report itself; name another FILE", output)
+	}
 	if err := reports.TryFile(output); err != nil {
 		return result{}, err
 	}
-	if err := os.WriteFile(output, []byte(text.String()), 0o644); err != nil {
+	if err := atomicfile.WriteBytes(output, 0o644, []byte(text.String())); err != nil {
 		return result{}, fmt.Errorf("write report: %w", err)
 	}
 	found.message = output

@@ -46,6 +46,9 @@ func (c call) mergeReports() (result, error) {
 		if err := checkInput("report merge", path); err != nil {
 			return result{}, err
 		}
+		if sameFile(output, path) {
+			return result{}, usagef("--output %s: that is one of the shards; name another FILE", output)
+		}
 		report, err := reports.ReadFile(path)
 		if err != nil {
 			return result{}, err

@@ -40,6 +40,9 @@ the report says that nothing was measured.
 					return result{}, usagef("--%s %d: a number from 1 to 100000", name, c.Int(name))
 				}
 			}
+			if c.Duration("limit") <= 0 {
+				return result{}, usagef("--limit %s: a time above 0, such as 30s", c.Duration("limit"))
+			}
 			if err := c.checkPrograms("python"); err != nil {
 				return result{}, err
 			}

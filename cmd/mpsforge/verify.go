@@ -161,11 +161,6 @@ func list(text string) []string {
 
 // verifyOptions reads the flags of verify and checks all that can be checked before any work.
 func (c call) verifyOptions(ctx context.Context) (options stage.Options, err error) {
-	for _, name := range []string{"stages", "require", "report"} {
-		if c.IsSet(name) && c.String(name) == "" { // as a variable that is not set has it: all would run, and none be required
-			return options, usagef("--%s has no value", name)
-		}
-	}
 	stages, required := list(c.String("stages")), list(c.String("require"))
 	if err := validate.CheckNames(append(append([]string{}, stages...), required...)); err != nil {
 		return options, err
@@ -333,18 +328,28 @@ func (c call) verify(ctx context.Context) (result, error) {
 		}
 	}
 	options.Artifacts = strings.TrimSuffix(path, ".json") + ".artifacts"
-	report, err := validate.Run(ctx, options, c.sink)
-	if err != nil {
-		return result{}, err
+	options.Write = func(report *reports.Report) error {
+		report.Command, report.Settings, report.Choices = c.again(report.Seed), c.fromFile, c.choices()
+		return report.WriteFiles(path)
 	}
-	report.Command, report.Settings, report.Choices = c.again(report.Seed), c.fromFile, c.choices()
-	if err := report.WriteFiles(path); err != nil {
-		return result{}, err
+	report, failed := validate.Run(ctx, options, c.sink)
+	if report == nil {
+		return result{}, failed
 	}
-	if c.String("report") != "" {
+	if c.String("report") != "" && failed == nil {
 		noteReport(path)
 	}
 	found, err := c.verdict(report, path)
+	if failed != nil {
+		code := exitFailed
+		if err != nil {
+			code = exitCode(err)
+		}
+		found.report, found.next = "", ""
+		found.text = func(w io.Writer) { _ = report.WriteSummary(w, c.std.colours(), c.std.width()) }
+		return found, silentError{code, fmt.Sprintf("%s, but there is no report: %v\nthe same command with another --report goes on from what was kept",
+			report.Verification(), failed)}
+	}
 	if c.String("report") == "-" {
 		found.text = func(w io.Writer) { _ = report.WriteJSON(w) } // execute says what did not arrive
 	}

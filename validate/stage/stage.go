@@ -65,12 +65,14 @@ type Options struct {
 	Shard        Shard
 	Cache        string // folder for compiled subjects
 	Artifacts    string // folder for what a failure leaves
-	Tool         reports.Tool
-	Host         HostOptions // of host builds
-	Python       PythonOptions
-	Operators    OperatorOptions
-	Upstream     UpstreamOptions
-	OneThread    OneThreadOptions
+	// Write, unless nil, writes the report. What was kept of the run for one that goes on is removed only then.
+	Write     func(*reports.Report) error
+	Tool      reports.Tool
+	Host      HostOptions // of host builds
+	Python    PythonOptions
+	Operators OperatorOptions
+	Upstream  UpstreamOptions
+	OneThread OneThreadOptions
 }
 
 // HostOptions say with what PyTorch's sources are built.

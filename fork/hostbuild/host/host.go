@@ -97,7 +97,7 @@ const evaluatorLibrary = "libmpsforge_evaluator.so"
 var firstDrivers = []string{"main.cc", "run.cc", "programs.cc", "language.cc", "parallel.cc"}
 
 // seriesDrivers are the sources of the program scenarios that use what only the series declares.
-var seriesDrivers = []string{"benchmarks.cc", "copies.cc", "extensions.cc", "interfaces.cc", "memory.cc", "sanitizer.cc"}
+var seriesDrivers = []string{"benchmarks.cc", "blocks.cc", "copies.cc", "extensions.cc", "interfaces.cc", "memory.cc", "sanitizer.cc"}
 
 // dispatchStub is the source in native/torch whose function must be found before libtorch's own.
 const dispatchStub = "dispatch_stub.cc"

@@ -5,6 +5,10 @@
 #include <thread>
 
 #include "scenarios.h"
+#if __has_include(<ATen/mps/MPSInterop.h>)
+#include <ATen/mps/MPSInterop.h>
+#define MPSFORGE_HAS_INTEROP 1
+#endif
 
 namespace mpsforge::hostmps {
 namespace {

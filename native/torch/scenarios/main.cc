@@ -74,11 +74,18 @@ std::string describe_findings() {
   std::vector<mpsforge_host_finding> findings(64);
   const size_t count = mpsforge_host_findings(findings.data(), findings.size());
   if (count < findings.size()) findings.resize(count);
-  // PyTorch keeps its buffers, queues and events for ever; only they are left.
+  // PyTorch keeps its buffers, queues and events for ever; only they may be left.
   findings.erase(std::remove_if(findings.begin(), findings.end(),
                                 [](const mpsforge_host_finding& finding) {
-                                  return finding.kind == 3 &&
-                                         std::strstr(finding.message, "left behind at the device's end");
+                                  if (finding.kind != 3) return false;
+                                  const std::string message = finding.message;
+                                  const size_t kind = message.find(' ') + 1;  // behind their number
+                                  for (const char* kept : {"buffers", "queues", "events"}) {
+                                    if (message.find(kept + std::string(" left behind at the device's end")) == kind) {
+                                      return true;
+                                    }
+                                  }
+                                  return false;
                                 }),
                  findings.end());
   std::string text;
@@ -117,10 +124,13 @@ int run(const Scenario& scenario, int threads, int iterations, uint64_t seed, bo
   Run state(threads, iterations, seed);
   const auto started = std::chrono::steady_clock::now();
   std::string error;
+  std::vector<std::string> before;  // errors of the warm run
   try {
     if (warm) {
       Run first(1, 1, seed + 1);
       scenario.run(first);
+      before = first.errors();
+      if (first.wrong() > 0) before.push_back(first.first_wrong());
     }
     scenario.run(state);
   } catch (const std::exception& failure) {
@@ -131,6 +141,7 @@ int run(const Scenario& scenario, int threads, int iterations, uint64_t seed, bo
   close_device();
   std::string errors;
   auto all = state.errors();
+  for (const std::string& one : before) all.push_back("the warm run by one thread: " + one);
   if (!error.empty()) all.push_back(error);
   for (const std::string& one : all) errors += (errors.empty() ? "" : ",") + quoted(one);
   mpsforge_host_statistics statistics{};

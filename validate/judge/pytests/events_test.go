@@ -42,6 +42,7 @@ func says(words, descriptor string) string {
 
 func TestEventsThatAreAPass(t *testing.T) {
 	wrong := strings.Replace(resultEvent, `"values": 1`, `"values": 1, "wrong": 1`, 1)
+	late := `{"event": "late", "errors": [], "findings": [{"kind": 1, "message": "a race"}]}` + "\n"
 	none := "^exit code 0, but without a result$"
 	skip := `{"event": "skip", "reason": "none"}` + "\n"
 	for name, c := range map[string]struct{ program, problem string }{
@@ -51,6 +52,7 @@ func TestEventsThatAreAPass(t *testing.T) {
 		"a second result is none":                    {says(identityEvent+wrong+resultEvent, "3"), "a second end"},
 		"a skip after a result is none":              {says(identityEvent+wrong+skip, "3"), "a second end"},
 		"a result after a skip is none":              {says(identityEvent+skip+resultEvent, "3"), "a second end"},
+		"a result with a finding after it is none":   {says(identityEvent+resultEvent+late, "3"), "^findings of the software Metal: 1, the first: a race"},
 		"a second torch is none":                     {says(identityEvent+identityEvent+resultEvent, "3"), "a second identity"},
 		"a result without a torch is none":           {says(resultEvent, "3"), "^it did not report which torch it loaded$"},
 		"an error exit after the result is none":     {says(identityEvent+resultEvent, "3") + "exit 3\n", "^after its result: exit code 3"},

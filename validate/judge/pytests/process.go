@@ -229,11 +229,12 @@ func (w *watch) take(line []byte) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	var head struct {
-		Event  string   `json:"event"`
-		Ticks  int64    `json:"ticks"`
-		Memory int64    `json:"memory"`
-		Reason string   `json:"reason"`
-		Errors []string `json:"errors"`
+		Event  string           `json:"event"`
+		Ticks  int64            `json:"ticks"`
+		Memory int64            `json:"memory"`
+		Reason string           `json:"reason"`
+		Errors []string         `json:"errors"`
+		Found  []script.Finding `json:"findings"`
 	}
 	err := json.Unmarshal(line, &head)
 	if head.Event != "beat" || head.Ticks != w.ticks {
@@ -258,9 +259,12 @@ func (w *watch) take(line []byte) {
 			break
 		}
 		err, w.finished = json.Unmarshal(line, &w.result), true
-	case "late": // errors of threads that went on after the result
+	case "late": // of threads that went on after the result
 		if len(w.result.Errors) < mostErrors {
 			w.result.Errors = append(w.result.Errors, head.Errors...)
+		}
+		if len(w.result.Findings) < mostErrors {
+			w.result.Findings = append(w.result.Findings, head.Found...)
 		}
 	default:
 		err = errors.New("unknown event")
@@ -270,7 +274,7 @@ func (w *watch) take(line []byte) {
 	}
 }
 
-// mostErrors is about how many late ones are kept.
+// mostErrors is about how many late errors and findings are kept.
 const mostErrors = 1000
 
 // hungWord begins what guard says of a process that gets nowhere.

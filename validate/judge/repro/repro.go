@@ -30,6 +30,9 @@ import (
 //go:embed templates
 var templates embed.FS
 
+// ErrOther is returned, wrapped, where a file of the reproducer's name is there with another text: somebody may have changed it.
+var ErrOther = errors.New("it is there with another text")
+
 // ErrNone is returned, wrapped, for a scenario that has none.
 var ErrNone = errors.New("no reproducer")
 
@@ -108,6 +111,9 @@ func Write(ctx context.Context, options Options, sink events.Sink) (*Repro, erro
 		if err := reports.TryFile(name); err != nil {
 			return nil, err
 		}
+	}
+	if there, err := os.ReadFile(path); err == nil && len(there) > 0 && !bytes.Equal(there, source) {
+		return nil, fmt.Errorf("write %s: %w; remove it, or name another folder with --out", path, ErrOther)
 	}
 	if err := os.WriteFile(path, source, 0o644); err != nil {
 		return nil, err

@@ -103,5 +103,8 @@ func Judge(from io.Reader) ([]Run, error) {
 		return nil, fmt.Errorf("read trace: %w", err)
 	}
 	end()
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("%w: no line says that a device was made", ErrTrace)
+	}
 	return runs, nil
 }

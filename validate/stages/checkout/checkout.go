@@ -23,6 +23,16 @@ func Stage() stage.Stage {
 	}
 }
 
+// clean is the verdict on a checkout in which a check found no fault. Where it had nothing to judge, it has failed: its patterns fit the sources no more.
+func clean(name, rule string, judged int, of, detail string) reports.Check {
+	check := reports.Check{Name: name, Subject: "checkout", Rule: rule, Verdict: reports.Passed, Detail: detail}
+	if judged == 0 {
+		check.Verdict = reports.Failed
+		check.Detail = "nothing was judged: the checkout has no " + of + " that this check knows by its pattern (validate/stages/checkout)"
+	}
+	return check
+}
+
 // runStage compares the checkout with the baseline plus the series.
 func runStage(ctx context.Context, env *stage.Env, report *reports.Stage) error {
 	exact, err := env.Checkout.CheckExact(ctx, env.Series)

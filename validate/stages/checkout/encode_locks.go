@@ -199,8 +199,8 @@ func checkEncodeLocks(dir string, report *reports.Stage) error {
 		}
 	}
 	if failed == 0 {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "20", Verdict: reports.Passed,
-			Detail: "each kernel of MetalPerformanceShaders is encoded with the lock that SerialEncode has for its class"})
+		report.Add(clean(name, "20", len(calls), "kernel of MetalPerformanceShaders",
+			"each kernel of MetalPerformanceShaders is encoded with the lock that SerialEncode has for its class"))
 	}
 	return nil
 }

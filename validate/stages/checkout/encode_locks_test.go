@@ -158,6 +158,8 @@ func TestLocksAndObjectsInTheReport(t *testing.T) {
 		"neither patch": {map[string]string{"Linear.mm": lockedKernels}, []string{"skipped checkout", "skipped checkout"}},
 		"right": {map[string]string{"OperationUtils.h": "enum class SerialEncode { NDArrayIdentity, Count };", "Linear.mm": lockedKernels,
 			"OperationUtils.mm": "static auto& l = *new BundledShaderLibary;"}, []string{"passed checkout", "passed checkout"}},
+		"nothing to judge": {map[string]string{"OperationUtils.h": "enum class SerialEncode { NDArrayIdentity, Count };"},
+			[]string{"failed checkout", "skipped checkout"}},
 		"wrong": {map[string]string{"OperationUtils.h": "enum class SerialEncode { Other, Count };",
 			"Linear.mm":         strings.Replace(lockedKernels, "auto lock = ", "", 1),
 			"OperationUtils.mm": "static auto& l = *new BundledShaderLibary;\nstatic std::mutex m;"},

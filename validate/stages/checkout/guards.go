@@ -169,8 +169,8 @@ func checkGuards(dir string, report *reports.Stage) error {
 				"(MPSOpGuard) to it, or to what calls it"})
 	}
 	if len(g.naked) == 0 {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Passed,
-			Detail: "every function of the operators that asks for a stream is reached through guards only"})
+		report.Add(clean(name, "", g.fetch, "function that asks for a stream",
+			"every function of the operators that asks for a stream is reached through guards only"))
 	}
 	return nil
 }

@@ -95,9 +95,9 @@ func checkSilentFunctions(dir string, stock func(file string) (string, error), r
 		report.Add(check)
 	}
 	if failed == 0 {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "31", Verdict: reports.Passed,
-			Detail: "no function of the series that is noexcept, a destructor or a deleter reaches what raises, allocates or locks, outside of a " +
-				"try block that catches everything"})
+		report.Add(clean(name, "31", read, "function of the series that no exception may leave",
+			"no function of the series that is noexcept, a destructor or a deleter reaches what raises, allocates or locks, outside of a "+
+				"try block that catches everything"))
 	}
 	return nil
 }

@@ -87,8 +87,8 @@ func checkQueueUses(dir string, folders []string, report *reports.Stage) error {
 		report.Add(check)
 	}
 	if outside == 0 {
-		report.Add(reports.Check{Name: "use off the queue", Subject: "checkout", Rule: "10", Verdict: reports.Passed,
-			Detail: "every encoder and command buffer is fetched in a block on its stream's queue"})
+		report.Add(clean("use off the queue", "10", len(uses), "use of an encoder or a command buffer",
+			"every encoder and command buffer is fetched in a block on its stream's queue"))
 	}
 	return nil
 }

@@ -79,3 +79,14 @@ func TestUseOffTheQueueFailsTheCheckoutStage(t *testing.T) {
 		t.Errorf("%+v", report.Checks)
 	}
 }
+
+// Sources in which the check recognizes nothing are not sources without a fault.
+func TestCheckoutWithNothingToJudgeFails(t *testing.T) {
+	dir := t.TempDir()
+	require.File(t, filepath.Join(dir, "aten/src/ATen/native/mps/operations/New.mm"), "void op() {\n  [getCurrentMPSStream() encoder];\n}\n")
+	report := &reports.Stage{}
+	require.NoError(t, checkQueueUses(dir, []string{"aten/src/ATen/native/mps"}, report))
+	if len(report.Checks) != 1 || report.Checks[0].Verdict != reports.Failed || !strings.Contains(report.Checks[0].Detail, "nothing was judged") {
+		t.Errorf("%+v", report.Checks)
+	}
+}

@@ -137,7 +137,8 @@ func checkStatics(dir string, report *reports.Stage) error {
 		return nil
 	}
 	var objects []lasting
-	if _, err := eachSource(dir, kernelFolders, func(file, text string) { objects = append(objects, lastingObjects(file, text)...) }); err != nil {
+	files, err := eachSource(dir, kernelFolders, func(file, text string) { objects = append(objects, lastingObjects(file, text)...) })
+	if err != nil {
 		return err
 	}
 	failed := 0
@@ -154,8 +155,7 @@ func checkStatics(dir string, report *reports.Stage) error {
 		report.Add(check)
 	}
 	if failed == 0 {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Rule: "24", Verdict: reports.Passed,
-			Detail: "no object of the operators' files that has a destructor ends with the process"})
+		report.Add(clean(name, "24", files, "source of an operator", "no object of the operators' files that has a destructor ends with the process"))
 	}
 	return nil
 }

@@ -221,8 +221,8 @@ func checkWrappers(ctx context.Context, env *stage.Env, report *reports.Stage) e
 		}
 	}
 	if len(faults) == 0 {
-		report.Add(reports.Check{Name: name, Subject: "checkout", Verdict: reports.Passed,
-			Detail: "each wrapper that torchgen writes has a guard that names every tensor of the schema, and as written those that its kernel writes"})
+		report.Add(clean(name, "", read, "generated wrapper",
+			"each wrapper that torchgen writes has a guard that names every tensor of the schema, and as written those that its kernel writes"))
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ const mostChecks = 25
 
 // verdicts are what is wrong with tests, by kind of problem. A test is in one of them at most.
 type verdicts struct {
-	differ   []*test // end otherwise on patched than on stock, twice
+	differ   []*test // end otherwise on patched than on stock, twice, or die there once
 	better   []*test // pass on patched and do not end as expected on stock, twice: what the patches are for
 	unlisted []*test // do not end as expected, twice, and are not known failures
 	fixed    []*test // are known failures and end as expected, twice
@@ -56,7 +56,7 @@ func (r *runner) verdicts() verdicts {
 		_, known := r.listed.failures[t.id()]
 		expected := slices.ContainsFunc(t.patched, end.expected)
 		unexpected := slices.ContainsFunc(t.patched, func(e end) bool { return !e.expected() })
-		differs := r.stock != nil && t.differs() && r.listed.flaky[t.id()] == ""
+		differs := r.stock != nil && (t.differs() || t.diesAlone()) && r.listed.flaky[t.id()] == ""
 		if differs && t.better() {
 			v.better = append(v.better, t)
 		}
@@ -96,6 +96,12 @@ func (r *runner) complete() bool { return !r.env.Quick && r.env.Upstream.Tests =
 // differs reports whether no end on stock is one on patched.
 func (t *test) differs() bool {
 	return !slices.ContainsFunc(t.stock, func(e end) bool { return slices.Contains(t.patched, e) })
+}
+
+// diesAlone reports whether a run on patched died, hung or was found at fault, while those on stock ended as expected: a rare race looks so.
+func (t *test) diesAlone() bool {
+	return slices.ContainsFunc(t.patched, func(e end) bool { return e.kind == crashed || e.kind == hung || e.kind == found }) &&
+		!slices.ContainsFunc(t.stock, func(e end) bool { return !e.expected() })
 }
 
 // better reports whether the test always passes on patched and never ends as expected on stock.

@@ -160,6 +160,8 @@ func TestWhatFailsTheStage(t *testing.T) {
 		{"a pass", "passes", "", ""},
 		{"a listed failure", "needs_a_missing_kernel", "", ""},
 		{"an unexpected success with a reason", "succeeds_unexpectedly", "", ""},
+		{"a crash of the patched sources alone, though it passes then", "dies_the_first_time_on_one_side",
+			"stock: passed, twice; patched: crash", ""},
 		{"a flake is named", "fails_the_first_time_on_one_side", "", "Flaky"},
 		{"a pass where stock fails is named", "passes_on_one_side", "", "Pass on the patched sources alone"},
 	} {
@@ -171,7 +173,7 @@ func TestWhatFailsTheStage(t *testing.T) {
 		})
 		delete(failed, id(c.test))
 	}
-	if len(failed) != 2 || !strings.Contains(failed["same end as on stock"], "better: 1, another end: 1, flaky: 1") ||
+	if len(failed) != 2 || !strings.Contains(failed["same end as on stock"], "better: 1, another end: 2, flaky: 1") ||
 		!strings.Contains(failed["known failures"], "new failures: 2, listed ones that end as PyTorch expects: 1") {
 		t.Errorf("failed, too: %v", failed)
 	}

@@ -4,7 +4,7 @@ python3 child.py NAME [--threads N] [--iterations N] [--device mps] [--graph] [-
 python3 child.py --identity [--events FD]
 
 Events: identity (which torch this is; always the first), beat (twice a second: how far it got, peak memory), then one of
-skip (with the reason) and result (all counts); late has errors of threads that went on after it. What ends without one of these two has failed, whatever its exit code. On
+skip (with the reason) and result (all counts); late has errors of threads that went on after it, and what was found then. What ends without one of these two has failed, whatever its exit code. On
 SIGUSR1 all Python stacks go to standard error, also when no Python code can run any more.
 """
 
@@ -60,9 +60,10 @@ def find(name):
     sys.exit(f"child.py: there is no test {name}")
 
 
-def tell_late_errors(events, counts, known):
-    if len(counts.errors) > known:
-        events.send("late", errors=counts.errors[known:])
+def send_late(events, counts, errors, found):
+    late = {"errors": counts.errors[errors:], "findings": identity.findings()[found:]}
+    if any(late.values()):
+        events.send("late", **late)
 
 
 def run(name, events, arguments):
@@ -86,8 +87,9 @@ def run(name, events, arguments):
     for _, text in outcome.errors + outcome.failures:
         print(text, file=sys.stderr)
     result = {key: value for key, value in vars(counts).items() if not key.startswith("_")}
-    atexit.register(tell_late_errors, events, counts, len(counts.errors))  # runs when all threads have ended
-    events.send("result", failures=failures, findings=identity.findings(), memory=peak_memory(), **result)
+    findings = identity.findings()
+    atexit.register(send_late, events, counts, len(counts.errors), len(findings))  # runs when all threads have ended
+    events.send("result", failures=failures, findings=findings, memory=peak_memory(), **result)
     return 1 if failures else 0
 
 

@@ -145,6 +145,7 @@ class Extensions(ParallelTest):
         """One context that threads enter at once: it is one thread's, and the others get an exception and go on."""
         self.need(torch.mps, "external_work")
         ready = threading.Barrier(self.settings.threads)
+        entered = [False] * self.settings.threads
 
         def work(i: int):
             tensor = torch.zeros(8, device="mps")
@@ -155,11 +156,13 @@ class Extensions(ParallelTest):
                 try:
                     self.context.__enter__()
                 except RuntimeError:
-                    entered = False
+                    entered[i] = False
                 else:
-                    entered = True
+                    entered[i] = True
                 ready.wait()
-                if entered:
+                if sum(entered) != 1:
+                    raise AssertionError(f"iteration {iteration}: {sum(entered)} of {len(entered)} threads have entered one context")
+                if entered[i]:
                     self.context.__exit__(None, None, None)
                 self.compare(tensor.add_(1).cpu(), torch.full((8,), iteration + 1.0), f"thread {i}, iteration {iteration}")
                 self.done()

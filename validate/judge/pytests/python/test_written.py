@@ -53,7 +53,7 @@ WRITERS = {
     "fused SGD": lambda t, n, x: torch._fused_sgd_(
         [t[0], t[1]], [x[0], x[1]], [t[2], t[3]],
         weight_decay=0.0, momentum=0.5, lr=0.5, dampening=0.0, nesterov=False, maximize=False, is_first_step=True),
-    "update the scale": lambda t, n, x: torch._amp_update_scale_(t[0, :1].add_(8), n[0, :1].int(), x[0, :1], 2.0, 0.5, 5),
+    "update the scale": lambda t, n, x: torch._amp_update_scale_(t[0, :1].add_(8), n[0, :1].int(), x[0, 1:2], 2.0, 0.5, 5),
     "statistics": lambda t, n, x: torch.ops.aten._native_batch_norm_legit(x, x[0], x[1], t[0], t[1], True, 1.0, 1e-5),
 }
 NOT_IN_2_6 = ("unscale", "update the scale")  # PyTorch 2.6 has no kernel of MPS for them

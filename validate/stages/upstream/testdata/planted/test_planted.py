@@ -109,6 +109,10 @@ class Planted(unittest.TestCase):
     def test_fails_the_first_time_on_one_side(self):
         self.assertFalse(SIDE == "patched" and framework.first_time(FOLDER, "flake"))
 
+    def test_dies_the_first_time_on_one_side(self):
+        if SIDE == "patched" and framework.first_time(FOLDER, "death"):
+            os.abort()
+
     def test_counts_its_runs(self):
         with open(os.path.join(FOLDER, "runs"), "a", encoding="utf-8") as file:
             file.write("x")
