@@ -52,8 +52,9 @@ func (c *Checkout) Apply(ctx context.Context, series *patches.Series, options Op
 			return "", nil, nil, err
 		}
 		if count > target {
-			return "", nil, nil, fmt.Errorf("%w: %d behind %s, from %s on; apply takes none off: mpsforge unapply --until %[4]s --checkout %s does",
-				ErrMoreApplied, count-target, series.Patches[target-1].Name, series.Patches[target].Name, c.Dir())
+			return "", nil, nil, fmt.Errorf("%w: %d behind %s, from %s on; apply takes none off: %s does",
+				ErrMoreApplied, count-target, series.Patches[target-1].Name, series.Patches[target].Name,
+				c.command("unapply", "--until", series.Patches[target].Name))
 		}
 		applied := c.state.Applied[:count:count]
 		var names []string
@@ -266,8 +267,8 @@ func (c *Checkout) dirtyError(ctx context.Context, command string, drifts []Drif
 
 func (c *Checkout) foreignHead() error {
 	return fmt.Errorf("%w: HEAD of %s is %s, mpsforge left it at %s; commits of your own on top must be moved away first (git branch mine; git "+
-		"reset --keep %s); if you checked out a baseline anew, record it: mpsforge fetch --from %s --checkout %s",
-		ErrForeign, c.Dir(), c.repository.Head, c.state.Head, c.state.Head, c.Dir(), c.Dir())
+		"reset --keep %s); if you checked out a baseline anew, record it: %s",
+		ErrForeign, c.Dir(), c.repository.Head, c.state.Head, c.state.Head, c.command("fetch", "--from", c.Dir()))
 }
 
 // checkApplied gives how many patches of the series are on the checkout and makes sure that they are the series' own.
@@ -278,12 +279,12 @@ func (c *Checkout) checkApplied(series *patches.Series) (int, error) {
 	}
 	for i, applied := range c.state.Applied[:count] {
 		if i >= len(series.Patches) || series.Patches[i].Name != applied.Name {
-			return 0, fmt.Errorf("%w: %s has %s as patch %d, and the series has another one there; remove it first: mpsforge unapply", ErrSeriesChanged,
-				c.Dir(), applied.Name, i+1)
+			return 0, fmt.Errorf("%w: %s has %s as patch %d, and the series has another one there; remove it first: %s", ErrSeriesChanged,
+				c.Dir(), applied.Name, i+1, c.command("unapply"))
 		}
 		if series.Patches[i].SHA256 != applied.SHA256 {
-			return 0, fmt.Errorf("%w: %s was changed since it was applied to %s; remove it first: mpsforge unapply --until %s", ErrSeriesChanged,
-				applied.Name, c.Dir(), applied.Name)
+			return 0, fmt.Errorf("%w: %s was changed since it was applied to %s; remove it first: %s", ErrSeriesChanged,
+				applied.Name, c.Dir(), c.command("unapply", "--until", applied.Name))
 		}
 	}
 	return count, nil
@@ -485,13 +486,14 @@ func (c *Checkout) rollBack(ctx context.Context, command string, changes []git.C
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s of %s stopped half-way and could not be undone; fix the cause, then run: mpsforge recover: %w", ErrInterrupted,
-			command, c.Dir(), err)
+		return fmt.Errorf("%w: %s of %s stopped half-way and could not be undone; fix the cause, then run: %s: %w", ErrInterrupted,
+			command, c.Dir(), c.command("recover"), err)
 	}
 	before := *c.state
 	before.Pending = nil
 	if err := c.record(ctx, command+": rolled back", &before, before.Head); err != nil {
-		return fmt.Errorf("%w: the work tree of %s is as it was, but the record is not; run: mpsforge recover: %w", ErrInterrupted, c.Dir(), err)
+		return fmt.Errorf("%w: the work tree of %s is as it was, but the record is not; run: %s: %w", ErrInterrupted, c.Dir(),
+			c.command("recover"), err)
 	}
 	return nil
 }
@@ -540,8 +542,8 @@ func (c *Checkout) locked() error {
 	if len(locks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s exists; another git command is running in %s, or one was killed; if none is running, run: mpsforge recover --remove-locks",
-		git.ErrLocked, strings.Join(locks, " and "), c.Dir())
+	return fmt.Errorf("%w: %s exists; another git command is running in %s, or one was killed; if none is running, run: %s",
+		git.ErrLocked, strings.Join(locks, " and "), c.Dir(), c.command("recover", "--remove-locks"))
 }
 
 func pathsOf(changes []git.Change) []string {

@@ -22,6 +22,7 @@ import (
 	"syscall"
 
 	"mpsforge/fork/git"
+	"mpsforge/internal/run"
 	"mpsforge/patches"
 )
 
@@ -45,6 +46,14 @@ type Checkout struct {
 	refs       *git.Refs // while Apply or Unapply run
 	made       []string  // folders that go with what a fetch made, if nothing else is in them, inner ones first
 }
+
+// CommandOn is a command line of mpsforge for the checkout in a folder, quoted where a shell needs it.
+func CommandOn(dir string, words ...string) string {
+	return run.Command{Name: "mpsforge", Args: append(words, "--checkout", dir)}.String()
+}
+
+// command is CommandOn for this checkout.
+func (c *Checkout) command(words ...string) string { return CommandOn(c.Dir(), words...) }
 
 // Open opens the work tree whose top is dir. Hint names paths that are likely to be asked about; a good hint saves a
 // process. Close it after use.
@@ -197,8 +206,8 @@ func (c *Checkout) wrongBaseline(ctx context.Context, series *patches.Series) er
 	}
 	text := fmt.Sprintf("HEAD of %s is %s, baseline %s is %s", c.Dir(), c.repository.Head, baseline.Name, baseline.Commit)
 	if len(differing) == 0 && same > 0 {
-		return fmt.Errorf("%w: %s\n%s; if it is the baseline, adopt it: mpsforge fetch --baseline %s --from %s --checkout %s",
-			ErrWrongBaseline, text, partProof(baseline, same), baseline.Name, c.Dir(), c.Dir())
+		return fmt.Errorf("%w: %s\n%s; if it is the baseline, adopt it: %s",
+			ErrWrongBaseline, text, partProof(baseline, same), c.command("fetch", "--baseline", baseline.Name, "--from", c.Dir()))
 	}
 	return fmt.Errorf("%w: %s\n%d of %d known files differ or are missing (the first: %s); check the baseline out, or get a new checkout: mpsforge "+
 		"fetch --baseline %s --checkout NEW-FOLDER",

@@ -259,7 +259,7 @@ func (c *Checkout) readResolved(patch string, conflicts []PortConflict, edit map
 		if hasMarks(content) || len(was.Regions) > 0 && middles(content) > middles(was.text)-len(was.Regions) {
 			return fmt.Errorf(
 				"%w: %s still has conflict marks; edit it (or delete it if the patched version has no such file), "+
-					"then run mpsforge port --continue again", ErrNotResolved, full)
+					"then run again: %s", ErrNotResolved, full, c.command("port", "--continue"))
 		}
 		id, err := c.objects.AddBlob(content)
 		if err != nil {
@@ -269,7 +269,7 @@ func (c *Checkout) readResolved(patch string, conflicts []PortConflict, edit map
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: the folder %s is gone; begin again: mpsforge port --abort", ErrNotResolved, dir)
+		return fmt.Errorf("%w: the folder %s is gone; begin again: %s", ErrNotResolved, dir, c.command("port", "--abort"))
 	}
 	return err
 }

@@ -147,8 +147,8 @@ func (c *Checkout) commitsOnBase(ctx context.Context, series *patches.Series) ([
 		}
 		if len(commit.Parents) == 0 || len(commits) == ownCommits {
 			return nil, fmt.Errorf("%w: the baseline %s is not among the last %d commits of HEAD (%s) in %s; check a branch out that begins there, "+
-				"or adopt the baseline: mpsforge fetch --from %s --checkout %s",
-				ErrWrongBaseline, series.Baseline.Name, len(commits)+1, c.repository.Head, c.Dir(), c.Dir(), c.Dir())
+				"or adopt the baseline: %s",
+				ErrWrongBaseline, series.Baseline.Name, len(commits)+1, c.repository.Head, c.Dir(), c.command("fetch", "--from", c.Dir()))
 		}
 		commits = append(commits, seriesCommit{id: id, Commit: commit})
 		id = commit.Parents[0]

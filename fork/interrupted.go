@@ -32,13 +32,12 @@ type InterruptedError struct {
 // Next is the command that ends the interrupted run.
 func (e *InterruptedError) Next() string {
 	if e.Command != "fetch" {
-		return "mpsforge recover --checkout " + e.Checkout
+		return CommandOn(e.Checkout, "recover")
 	}
-	next := "mpsforge fetch --checkout " + e.Checkout
 	if e.Baseline != "" {
-		next += " --baseline " + e.Baseline
+		return CommandOn(e.Checkout, "fetch", "--baseline", e.Baseline)
 	}
-	return next
+	return CommandOn(e.Checkout, "fetch")
 }
 
 func (e *InterruptedError) Error() string {
@@ -46,8 +45,8 @@ func (e *InterruptedError) Error() string {
 		return fmt.Sprintf("%v: a run of %s in %s was cut off; end it first: %s", ErrInterrupted, e.Command, e.Checkout, e.Next())
 	}
 	return fmt.Sprintf("%v: the fetch into %s was interrupted; go on with it: %s (with its --from or --url, if it had one), or remove what it "+
-		"left: mpsforge recover --checkout %s",
-		ErrInterrupted, e.Checkout, e.Next(), e.Checkout)
+		"left: %s",
+		ErrInterrupted, e.Checkout, e.Next(), CommandOn(e.Checkout, "recover"))
 }
 
 func (e *InterruptedError) Unwrap() error { return ErrInterrupted }

@@ -111,8 +111,8 @@ func (c *Checkout) Port(ctx context.Context, series, target *patches.Series, opt
 	sink = events.OrDiscard(sink)
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
 		if stopped := c.state.Port; stopped != nil && !options.Check {
-			return nil, fmt.Errorf("%w: the port to %s at %s, in %s; go on with mpsforge port --continue, or give it up: mpsforge port --abort",
-				ErrPortStopped, stopped.To, stopped.Stopped, c.Dir())
+			return nil, fmt.Errorf("%w: the port to %s at %s, in %s; go on: %s, or give it up: %s",
+				ErrPortStopped, stopped.To, stopped.Stopped, c.Dir(), c.command("port", "--continue"), c.command("port", "--abort"))
 		}
 		commit, err := c.findTarget(ctx, target, options, sink)
 		return &porting{Port: Port{Target: commit}}, err
@@ -127,8 +127,8 @@ func (c *Checkout) ContinuePort(ctx context.Context, series, target *patches.Ser
 	}
 	return c.lockedPort(ctx, series, target, options, sink, func() (*porting, error) {
 		if c.state.Port.Series != series.FilesDigest() {
-			return nil, fmt.Errorf("%w: the series is not the one that the port to %s began with; name the same --patches, or begin again: "+
-				"mpsforge port --abort", ErrSeriesChanged, options.To)
+			return nil, fmt.Errorf("%w: the series is not the one that the port to %s began with; name the same --patches, or begin again: %s",
+				ErrSeriesChanged, options.To, c.command("port", "--abort"))
 		}
 		return &porting{Port: *c.state.Port, fixed: c.state.Port.Stopped}, nil
 	})
@@ -349,7 +349,8 @@ func (p *porting) takeUp(ctx context.Context, done PortedPatch, onto string) (Po
 	}
 	commit, err := p.checkout.objects.Commit(ctx, done.Commit)
 	if err == nil && !slices.Equal(commit.Parents, []string{onto}) {
-		err = fmt.Errorf("%w: the series in %s was changed since the port to %s began; begin again: mpsforge port --abort", ErrSeriesChanged, p.Dir, p.To)
+		err = fmt.Errorf("%w: the series in %s was changed since the port to %s began; begin again: %s", ErrSeriesChanged, p.Dir, p.To,
+			p.checkout.command("port", "--abort"))
 	}
 	return done, err
 }

@@ -113,8 +113,8 @@ func (c *Checkout) endPending(ctx context.Context, direction Direction, check bo
 	if c.repository.Head != c.state.Head && c.repository.Head != pending.To {
 		if direction == Automatic {
 			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; put it back (git reset --soft %s), or keep it and drop the record of "+
-				"that run: mpsforge recover --rollback",
-				ErrForeign, story, c.repository.Head, c.state.Head)
+				"that run: %s",
+				ErrForeign, story, c.repository.Head, c.state.Head, c.command("recover", "--rollback"))
 		}
 		if direction == Finish {
 			return "", fmt.Errorf("%w: %s, and HEAD was moved since, to %s; only --rollback is possible, which leaves the files alone", ErrForeign,
@@ -145,9 +145,9 @@ func (c *Checkout) endPending(ctx context.Context, direction Direction, check bo
 		for _, drift := range foreign {
 			lines.WriteString("\n  " + drift.String())
 		}
-		return "", fmt.Errorf("%w: %s, and files that it concerns were changed since:%s\nsave them if they are yours, then choose: mpsforge "+
-			"recover --finish, or mpsforge recover --rollback (both overwrite these files)",
-			ErrInterrupted, story, lines.String())
+		return "", fmt.Errorf("%w: %s, and files that it concerns were changed since:%s\nsave them if they are yours, then choose: %s, or "+
+			"%s (both overwrite these files)",
+			ErrInterrupted, story, lines.String(), c.command("recover", "--finish"), c.command("recover", "--rollback"))
 	}
 	if check {
 		return story + "; a run without --check would fix it first", nil

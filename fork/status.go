@@ -72,7 +72,8 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 		status.Notes = append(status.Notes, operation+" is under way (git status shows how to end it)")
 	}
 	for _, lock := range c.repository.Locks() {
-		status.Notes = append(status.Notes, lock+" exists: a git command is running, or one was killed; if none is running: mpsforge recover --remove-locks")
+		status.Notes = append(status.Notes, lock+" exists: a git command is running, or one was killed; if none is running: "+
+			c.command("recover", "--remove-locks"))
 	}
 	if c.state == nil {
 		proof, err := c.identify(ctx, series, c.repository.Head)
@@ -92,8 +93,8 @@ func (c *Checkout) Status(ctx context.Context, series *patches.Series) (*Status,
 	status.Baseline, status.Base, status.Proof, status.Source = c.state.Baseline, c.state.Base, c.state.Proof, c.state.Source
 	if port := c.state.Port; port != nil {
 		status.Notes = append(status.Notes,
-			fmt.Sprintf("a port to %s is stopped at %s; fix the files below %s and run mpsforge port --continue, or give it up: mpsforge port --abort",
-				port.To, port.Stopped, c.fixDir(port.Stopped)))
+			fmt.Sprintf("a port to %s is stopped at %s; fix the files below %s and run: %s, or give it up: %s",
+				port.To, port.Stopped, c.fixDir(port.Stopped), c.command("port", "--continue"), c.command("port", "--abort")))
 	}
 	count := c.applied()
 	c.patchStates(series, count, status)

@@ -326,11 +326,10 @@ func checkoutFlags(more ...cli.Flag) []cli.Flag {
 
 // onCheckout is a command line for the same checkout.
 func (c call) onCheckout(command string) string {
-	command = "mpsforge " + command
 	if c.IsSet("checkout") {
-		command += " --checkout " + c.String("checkout")
+		return fork.CommandOn(c.String("checkout"), strings.Fields(command)...)
 	}
-	return command
+	return "mpsforge " + command
 }
 
 // seriesFiles is where the series are read from.

@@ -127,6 +127,19 @@ func TestScenariosThatAskForHeadersSeeThem(t *testing.T) {
 	}
 }
 
+// A part of a scenario whose condition nothing defines is never compiled: it came from a file that defined it.
+func TestConditionsOfScenariosAreDefined(t *testing.T) {
+	asks := regexp.MustCompile(`(?m)^#if(?:def| defined\(?) ?(MPSFORGE_HAS_\w+)`)
+	for _, path := range require.One(filepath.Glob("../../../native/torch/scenarios/*.cc"))(t) {
+		text := require.One(os.ReadFile(path))(t)
+		for _, asked := range asks.FindAllSubmatch(text, -1) {
+			if !bytes.Contains(text, []byte("#define "+string(asked[1])+" ")) {
+				t.Errorf("%s asks for %s and does not define it", path, asked[1])
+			}
+		}
+	}
+}
+
 // Headers that are precompiled at once come back to folders that are the oldest ones, where many more are kept than may be.
 func TestPrecompiledHeadersOfOldFoldersStay(t *testing.T) {
 	root, _ := hosttest.Root(t)

@@ -6,7 +6,7 @@
 
 #include "scenarios.h"
 #if __has_include(<ATen/mps/MPSInterop.h>)
-#include <ATen/mps/MPSInterop.h>
+#include <ATen/mps/MPSStream.h>
 #define MPSFORGE_HAS_INTEROP 1
 #endif
 
