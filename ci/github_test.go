@@ -57,6 +57,17 @@ func TestLongSummaryIsCut(t *testing.T) {
 	}
 }
 
+// A text of a check that closes more than was opened, as a hand may write it into a report, is cut, too.
+func TestSummaryThatClosesTooMuchIsCut(t *testing.T) {
+	report := long(20)
+	report.Identity.Baseline = "</details></details>"
+	report.Stages[0].Checks[0].Detail = "</details></details></details>"
+	report.Stages[0].Reason = "</details></details>"
+	if text := summary(t, report, 2000); !strings.Contains(text, "**Cut here.**") {
+		t.Error(text)
+	}
+}
+
 // Where the summary is full already, nothing is added: anything would make GitHub drop all of it.
 func TestFullSummaryStaysAsItIs(t *testing.T) {
 	for _, limit := range []int{10, 0, -5} {
