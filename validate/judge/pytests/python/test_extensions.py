@@ -7,6 +7,7 @@ import math
 import signal
 import threading
 import time
+import traceback
 
 import torch
 from harness import ParallelTest
@@ -108,18 +109,20 @@ class Extensions(ParallelTest):
         begin = time.perf_counter()
         work()
         most = 2 * (time.perf_counter() - begin)
-        interrupted = 0
+        interrupted = inside = 0
         for i in range(self.settings.iterations):
             try:
                 signal.setitimer(signal.ITIMER_REAL, max(1e-6, most * i / self.settings.iterations))
                 work()
                 time.sleep(1)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as interrupt:
                 interrupted += 1
+                inside += any(frame.f_code is work.__code__ for frame, _ in traceback.walk_tb(interrupt.__traceback__))
             self.compare(tensor.add_(1).cpu(), torch.full((8,), i + 1.0), f"iteration {i}")
             self.done()
         # Python ignores what a handler raises within a finalizer, and the overlay's object has one.
         self.assertGreater(interrupted, self.settings.iterations // 2)
+        self.assertGreater(inside, 0, "no signal came while external work began, ran or ended")
         self.counts.add(expected=self.settings.iterations)
 
     def test_dropped_external_work(self):
