@@ -92,6 +92,12 @@ std::string describe_findings() {
   return "\"finding_count\":" + std::to_string(findings.size()) + ",\"findings\":[" + text + "]";
 }
 
+std::string quoted_list(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& one : texts) all += (all.empty() ? "" : ",") + quoted(one);
+  return all;
+}
+
 // To be called before the first thread is started.
 void prepare_cpu() {
   at::set_num_threads(1);  // many threads run operators at once already
@@ -133,21 +139,19 @@ int run(const Scenario& scenario, int threads, int iterations, uint64_t seed, bo
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
   close_device();
-  std::string errors;
   auto all = state.errors();
-  for (const std::string& one : before) all.push_back("the warm run by one thread: " + one);
   if (!error.empty()) all.push_back(error);
-  for (const std::string& one : all) errors += (errors.empty() ? "" : ",") + quoted(one);
   mpsforge_host_statistics statistics{};
   mpsforge_host_get_statistics(&statistics);
   std::printf(
       "{\"scenario\":%s,\"threads\":%d,\"iterations\":%d,\"seed\":%llu,\"seconds\":%.3f,\"checked\":%llu,\"wrong\":%"
       "llu,"
-      "\"first_wrong\":%s,\"errors\":[%s],\"command_buffers\":%llu,\"commands\":%llu,%s,%s}\n",
+      "\"first_wrong\":%s,\"errors\":[%s],\"warm_errors\":[%s],\"command_buffers\":%llu,\"commands\":%llu,%s,%s}\n",
       quoted(scenario.name).c_str(), threads, iterations, static_cast<unsigned long long>(seed), seconds.count(),
       static_cast<unsigned long long>(state.checked()), static_cast<unsigned long long>(state.wrong()),
-      quoted(state.first_wrong()).c_str(), errors.c_str(), static_cast<unsigned long long>(statistics.command_buffers),
-      static_cast<unsigned long long>(statistics.commands), describe_findings().c_str(), identity().c_str());
+      quoted(state.first_wrong()).c_str(), quoted_list(all).c_str(), quoted_list(before).c_str(),
+      static_cast<unsigned long long>(statistics.command_buffers), static_cast<unsigned long long>(statistics.commands),
+      describe_findings().c_str(), identity().c_str());
   std::fflush(stdout);
   return 0;
 }
