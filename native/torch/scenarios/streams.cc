@@ -301,6 +301,7 @@ SCENARIO(hand_over_freed) {
 SCENARIO(hand_over_random) {
   start_streams();
   constexpr int kTensors = 6;
+  constexpr double kMost = 1e3;  // so small that the least difference is beyond what expect_close() allows
   std::vector<at::Tensor> tensors;
   std::vector<double> expected;
   for (int i = 0; i < kTensors; ++i) {
@@ -326,7 +327,7 @@ SCENARIO(hand_over_random) {
       const Step step = {random(static_cast<uint64_t>(run.threads)), to, from, random(2) == 0};
       expected[static_cast<size_t>(to)] =
           (step.replaces ? 0 : before[static_cast<size_t>(to)]) + 1 + before[static_cast<size_t>(from)];
-      while (expected[static_cast<size_t>(to)] > 1e6) expected[static_cast<size_t>(to)] -= 1e6;
+      while (expected[static_cast<size_t>(to)] > kMost) expected[static_cast<size_t>(to)] -= kMost;
       round.push_back(step);
     }
     rounds.push_back(round);
@@ -340,8 +341,7 @@ SCENARIO(hand_over_random) {
         const size_t to = static_cast<size_t>(step.to), from = static_cast<size_t>(step.from);
         double value = (step.replaces ? 0 : values[to]) + 1 + values[from];
         double less = 0;
-        // so small that the least difference is beyond what expect_close() allows
-        for (; value > 1e3; value -= 1e3) less += 1e3;
+        for (; value > kMost; value -= kMost) less += kMost;
         values[to] = value;
         if (step.thread != number) continue;
         if (step.replaces) {
