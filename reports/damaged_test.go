@@ -37,14 +37,16 @@ func TestDamagedReportsAreRefused(t *testing.T) {
 // A shard of a number that nobody makes is refused before there is a list of them.
 func TestMergeOfTooManyShards(t *testing.T) {
 	shard := &reports.Report{Schema: reports.Schema, Shard: &reports.Shard{Index: 1, Of: 1 << 40}}
-	if _, err := reports.Merge([]*reports.Report{shard}, []string{"one.json"}); !errors.Is(err, reports.ErrMerge) || !strings.Contains(err.Error(), "which cannot be") {
+	_, err := reports.Merge([]*reports.Report{shard}, []string{"one.json"})
+	if !errors.Is(err, reports.ErrMerge) || !strings.Contains(err.Error(), "which cannot be") {
 		t.Error(err)
 	}
 }
 
 // The least number above zero has a chart, too.
 func TestChartOfNextToNothing(t *testing.T) {
-	report := &reports.Report{Stages: []reports.Stage{{Name: "bench", Plots: []reports.Plot{{Title: "gain", Bars: []reports.PlotBar{{Name: "a", Value: 5e-324}}}}}}}
+	plot := reports.Plot{Title: "gain", Bars: []reports.PlotBar{{Name: "a", Value: 5e-324}}}
+	report := &reports.Report{Stages: []reports.Stage{{Name: "bench", Plots: []reports.Plot{plot}}}}
 	if _, err := report.WriteCharts(t.TempDir()); err != nil {
 		t.Error(err)
 	}
